@@ -1,0 +1,281 @@
+//! The one list of failure codes, and the one error type of the library.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use serde::Serialize;
+
+/// What every fallible function of this crate returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something failed, as a closed list. The spelling of [`ErrorCode::as_str`] is what HTTP clients,
+/// the command line and logs show (spec §7; `contract.md` §1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// No credential was sent, or the session has ended.
+    Unauthorized,
+    /// A credential was sent but is unknown, expired, revoked or of the wrong kind.
+    InvalidToken,
+    /// The caller is known and may not do this.
+    Forbidden,
+    /// The thing does not exist, or it belongs to somebody else: the two are indistinguishable.
+    NotFound,
+    /// The input breaks a rule; the details name the fields.
+    InvalidParams,
+    /// The method does not exist on this path.
+    MethodNotAllowed,
+    /// The state of the thing forbids the act now.
+    Conflict,
+    /// The chat network refuses a send to this person now; they have to write first.
+    WindowClosed,
+    /// The body is over its cap.
+    PayloadTooLarge,
+    /// The body is not of a type this call reads.
+    UnsupportedMediaType,
+    /// Too many requests; try again after [`Error::retry_after`].
+    RateLimited,
+    /// The chat network or another service behind the hub failed.
+    UpstreamError,
+    /// The hub cannot do this at the moment (storage full, draining); try again later.
+    Unavailable,
+    /// A fault of the hub. Nothing about it leaves the process but a request id.
+    Internal,
+}
+
+impl ErrorCode {
+    /// Every code, in the order of this page.
+    pub const ALL: [Self; 14] = [
+        Self::Unauthorized,
+        Self::InvalidToken,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::InvalidParams,
+        Self::MethodNotAllowed,
+        Self::Conflict,
+        Self::WindowClosed,
+        Self::PayloadTooLarge,
+        Self::UnsupportedMediaType,
+        Self::RateLimited,
+        Self::UpstreamError,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    /// The code as it stands on the wire, for example `NOT_FOUND`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "UNAUTHORIZED",
+            Self::InvalidToken => "INVALID_TOKEN",
+            Self::Forbidden => "FORBIDDEN",
+            Self::NotFound => "NOT_FOUND",
+            Self::InvalidParams => "INVALID_PARAMS",
+            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
+            Self::Conflict => "CONFLICT",
+            Self::WindowClosed => "WINDOW_CLOSED",
+            Self::PayloadTooLarge => "PAYLOAD_TOO_LARGE",
+            Self::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::UpstreamError => "UPSTREAM_ERROR",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::Internal => "INTERNAL_ERROR",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One field that broke a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Path of the field as the caller wrote it, for example `webhook.url`.
+    pub field: Cow<'static, str>,
+    /// The rule, as half a sentence: `must be at most 64 characters`.
+    pub reason: Cow<'static, str>,
+}
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// A failure: a [`code`](Error::code), a sentence a person can act on, and for bad input the fields.
+///
+/// The error is one pointer wide, so that `Result<T>` stays small on the hot path.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    code: ErrorCode,
+    message: Cow<'static, str>,
+    details: Vec<FieldError>,
+    retry_after: Option<Duration>,
+    hint: Option<Cow<'static, str>>,
+    source: Option<Source>,
+}
+
+impl Error {
+    /// An error with a code and a sentence without a trailing period.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            code,
+            message: message.into(),
+            details: Vec::new(),
+            retry_after: None,
+            hint: None,
+            source: None,
+        }))
+    }
+
+    /// `NOT_FOUND` for a kind of thing, for example `Error::not_found("bot")`.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(ErrorCode::NotFound, format!("{what} not found"))
+    }
+
+    /// `INVALID_PARAMS` about one field.
+    pub fn invalid(field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::invalid_fields(vec![FieldError { field: field.into(), reason: reason.into() }])
+    }
+
+    /// `INVALID_PARAMS` about several fields at once. The message repeats the first.
+    pub fn invalid_fields(details: Vec<FieldError>) -> Self {
+        let message = details.first().map_or_else(
+            || "invalid parameters".to_owned(),
+            |first| format!("{} {}", first.field, first.reason),
+        );
+        let mut error = Self::new(ErrorCode::InvalidParams, message);
+        error.0.details = details;
+        error
+    }
+
+    /// `CONFLICT` with a sentence.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::Conflict, message)
+    }
+
+    /// `INTERNAL_ERROR` that keeps its cause for the log.
+    pub fn internal(source: impl Into<Source>) -> Self {
+        Self::new(ErrorCode::Internal, "internal error").with_source(source)
+    }
+
+    /// Adds the cause; it is logged, never shown to a remote caller.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Adds how long the caller should wait before the next try.
+    #[must_use]
+    pub fn with_retry_after(mut self, after: Duration) -> Self {
+        self.0.retry_after = Some(after);
+        self
+    }
+
+    /// Adds the next thing to do, as a sentence.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// The code of the closed list.
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// The sentence, safe to show to the caller.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The fields that broke a rule; empty unless the code is `INVALID_PARAMS`.
+    pub fn details(&self) -> &[FieldError] {
+        &self.0.details
+    }
+
+    /// How long to wait before the next try, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// What to do next, where that is known.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Whether the same call may succeed later without a change by the caller.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.code(), ErrorCode::RateLimited | ErrorCode::Unavailable | ErrorCode::UpstreamError)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code, self.0.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Collects every broken rule of one input, so that a caller sees all of them at once.
+#[derive(Debug, Default)]
+pub struct Problems(Vec<FieldError>);
+
+impl Problems {
+    /// Notes one broken rule.
+    pub fn add(&mut self, field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) {
+        self.0.push(FieldError { field: field.into(), reason: reason.into() });
+    }
+
+    /// Notes a broken rule unless `ok`.
+    pub fn check(
+        &mut self,
+        ok: bool,
+        field: impl Into<Cow<'static, str>>,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        if !ok {
+            self.add(field, reason);
+        }
+    }
+
+    /// Takes over the fields of another `INVALID_PARAMS` error, with `prefix.` before each.
+    pub fn merge(&mut self, prefix: &str, error: &Error) {
+        for detail in error.details() {
+            self.add(format!("{prefix}.{}", detail.field), detail.reason.clone());
+        }
+    }
+
+    /// `Ok` when nothing was noted.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every noted field.
+    pub fn finish(self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(Error::invalid_fields(self.0)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_are_reported_together() {
+        let mut problems = Problems::default();
+        problems.check(true, "a", "fine");
+        problems.check(false, "b", "must be set");
+        problems.merge("webhook", &Error::invalid("url", "must be http or https"));
+        let error = problems.finish().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidParams);
+        assert_eq!(
+            error.details().iter().map(|d| d.field.as_ref()).collect::<Vec<_>>(),
+            ["b", "webhook.url"]
+        );
+        assert_eq!(error.to_string(), "INVALID_PARAMS: b must be set");
+    }
+}

@@ -1,0 +1,213 @@
+//! Typed ids: a prefix that names the kind and a ULID that sorts by time (`contract.md` §1).
+
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    marker::PhantomData,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ulid::Ulid;
+
+use crate::{error::Error, random::Random, time::Clock};
+
+/// What an [`Id`] identifies: its prefix, and the word for it in messages.
+pub trait Kind: 'static {
+    /// Prefix with the underscore, for example `bot_`.
+    const PREFIX: &'static str;
+    /// The word for the thing, for example `bot`.
+    const NOUN: &'static str;
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $alias:ident = $kind:ident($prefix:literal, $noun:literal);)*) => {
+        /// The kinds of things that have an id.
+        pub mod kind {
+            $(
+                #[doc = concat!("Marker for a ", $noun, "; ids start with `", $prefix, "`.")]
+                #[derive(Debug)]
+                pub enum $kind {}
+                impl super::Kind for $kind {
+                    const PREFIX: &'static str = $prefix;
+                    const NOUN: &'static str = $noun;
+                }
+            )*
+        }
+        $(
+            #[doc = concat!("Id of a ", $noun, ": `", $prefix, "` and a ULID.")]
+            pub type $alias = Id<kind::$kind>;
+        )*
+    };
+}
+
+kinds! {
+    UserId = User("usr_", "user");
+    SessionId = Session("ses_", "session");
+    BindId = Bind("bnd_", "bind");
+    BotId = Bot("bot_", "bot");
+    ChannelId = Channel("ch_", "channel");
+    MessageId = Message("msg_", "message");
+    DeliveryId = Delivery("dlv_", "delivery");
+    TraceId = Trace("tr_", "trace");
+    OutboxId = Outbox("out_", "outbox part");
+    NodeId = Node("node_", "node");
+}
+
+/// An id of a thing of kind `K`. Sixteen bytes, `Copy`; ids of different kinds do not mix.
+pub struct Id<K>(Ulid, PhantomData<fn() -> K>);
+
+impl<K: Kind> Id<K> {
+    /// The id with these 128 bits: 48 of Unix milliseconds, 80 random.
+    pub const fn from_u128(bits: u128) -> Self {
+        Self(Ulid(bits), PhantomData)
+    }
+
+    /// The 128 bits.
+    pub const fn as_u128(self) -> u128 {
+        self.0.0
+    }
+}
+
+impl<K> Clone for Id<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K> Copy for Id<K> {}
+impl<K> PartialEq for Id<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl<K> Eq for Id<K> {}
+impl<K> PartialOrd for Id<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<K> Ord for Id<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+impl<K> Hash for Id<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl<K: Kind> fmt::Display for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(K::PREFIX)?;
+        self.0.fmt(f)
+    }
+}
+
+impl<K: Kind> fmt::Debug for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<K: Kind> FromStr for Id<K> {
+    type Err = Error;
+
+    /// Reads the printed form, and only that: 26 upper-case digits behind the right prefix.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`: an id that cannot exist names nothing.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let not_found = || Error::not_found(K::NOUN);
+        let digits = text.strip_prefix(K::PREFIX).ok_or_else(not_found)?;
+        let id = Ulid::from_string(digits).map_err(|_| not_found())?;
+        // The decoder is lenient (lower case, an overflowing first digit); identity is the exact text.
+        if id.to_string() == digits { Ok(Self(id, PhantomData)) } else { Err(not_found()) }
+    }
+}
+
+impl<K: Kind> Serialize for Id<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, K: Kind> Deserialize<'de> for Id<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Makes ids. Ids made by one generator strictly rise, also within a millisecond, so that the order of
+/// messages in a batch is the order of their ids.
+#[derive(Clone, Debug)]
+pub struct Ids {
+    clock: Clock,
+    random: Random,
+    last: Arc<Mutex<u128>>,
+}
+
+impl Ids {
+    /// A generator on a clock and a source of randomness.
+    pub fn new(clock: Clock, random: Random) -> Self {
+        Self { clock, random, last: Arc::default() }
+    }
+
+    /// The next id.
+    pub fn next<K: Kind>(&self) -> Id<K> {
+        let millis = u128::try_from(self.clock.now().as_millis()).unwrap_or(0) & ((1 << 48) - 1);
+        // One bit of room on top, so that counting up within a millisecond stays within it.
+        let tail = u128::from_le_bytes(self.random.bytes()) & ((1 << 79) - 1);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = if millis > *last >> 80 { millis << 80 | tail } else { *last + 1 };
+        Id::from_u128(*last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        error::ErrorCode,
+        time::{ManualClock, Timestamp},
+    };
+
+    #[test]
+    fn reads_what_it_prints_and_nothing_else() {
+        let id = BotId::from_u128(0x0199_0000_0000_1234_5678_9abc_def0_1234);
+        assert_eq!(id.to_string().parse::<BotId>().unwrap(), id);
+        let digits = id.to_string()[4..].to_owned();
+        for wrong in [
+            format!("ch_{digits}"),
+            digits.clone(),
+            format!("bot_{}", digits.to_lowercase()),
+            format!("bot_{digits}0"),
+            "bot_8ZZZZZZZZZZZZZZZZZZZZZZZZZ".to_owned(),
+            "bot_".to_owned(),
+            String::new(),
+            "bot_01\u{0}".to_owned(),
+        ] {
+            assert_eq!(wrong.parse::<BotId>().unwrap_err().code(), ErrorCode::NotFound, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn ids_rise_even_when_the_clock_stands_or_steps_back() {
+        let manual = ManualClock::new(Timestamp::from_millis(5_000));
+        let ids = Ids::new(manual.clone().into(), Random::seeded(1));
+        let mut last = ids.next::<kind::Message>();
+        for step in 0..1000 {
+            if step == 500 {
+                manual.advance(std::time::Duration::from_millis(1));
+            }
+            let next = ids.next();
+            assert!(next > last);
+            last = next;
+        }
+        let behind = Ids { clock: ManualClock::new(Timestamp::from_millis(1)).into(), ..ids };
+        assert!(behind.next::<kind::Message>() > last);
+    }
+}

@@ -1,0 +1,378 @@
+//! Chat networks: where people are. One trait for what every network can do, its vocabulary, and the
+//! implementations. Nothing here knows of users, channels or SQL.
+//!
+//! [`Network`] logs accounts in and opens [`Connection`]s; a connection receives batches and sends one item
+//! at a time. When to call what, and what to do when it fails, is decided above: by the poller and the outbox
+//! in `delivery`, by the bind flow in `bots`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::{secret::Secret, time::Timestamp};
+
+pub mod ilink;
+pub mod quote;
+#[cfg(feature = "sim")]
+pub mod sim;
+pub mod typing;
+
+pub use quote::{Quote, Selection};
+
+/// A chat network.
+#[async_trait]
+pub trait Network: fmt::Debug + Send + Sync + 'static {
+    /// Short name, unique within a hub, stored with each bot: `ilink`, `sim`.
+    fn name(&self) -> &str;
+
+    /// Starts a login and returns what the person has to scan. `known` are tokens this hub still holds for
+    /// the same owner, newest first: the network may recognise one of them.
+    async fn begin_login(&self, known: &[Secret]) -> Result<LoginPrompt, NetworkError>;
+
+    /// Waits for the next change of a login, at most about `wait`.
+    async fn login_step(
+        &self,
+        state: &LoginState,
+        verify_code: Option<&str>,
+        wait: Duration,
+    ) -> Result<LoginProgress, NetworkError>;
+
+    /// Makes a connection for an account. Does no I/O.
+    fn connect(&self, credentials: &Credentials) -> Arc<dyn Connection>;
+
+    /// When the network lets a bot write to a person.
+    fn window_rules(&self) -> WindowRules {
+        WindowRules::default()
+    }
+
+    /// Cuts a text into the parts that the network shows whole; each part costs one send.
+    fn split_text(&self, text: &str, format: TextFormat) -> Vec<String> {
+        let _ = format;
+        vec![text.to_owned()]
+    }
+}
+
+/// The calls on behalf of one logged-in account. Methods may run at the same time.
+#[async_trait]
+pub trait Connection: fmt::Debug + Send + Sync + 'static {
+    /// Announces that polling begins.
+    async fn start(&self) -> Result<(), NetworkError> {
+        Ok(())
+    }
+
+    /// Waits for messages behind a cursor (`""` at first). Returns when there are some, or when the network's
+    /// hold time ends.
+    async fn receive(&self, cursor: &str) -> Result<Batch, NetworkError>;
+
+    /// Sends one item and says what is known about its fate.
+    async fn send(&self, outgoing: &Outgoing) -> SendOutcome;
+
+    /// Shows or hides "is typing". Never required for anything else to work.
+    async fn typing(
+        &self,
+        to_user_id: &str,
+        context_token: Option<&Secret>,
+        on: bool,
+    ) -> Result<(), NetworkError> {
+        let _ = (to_user_id, context_token, on);
+        Ok(())
+    }
+
+    /// Announces that polling ended; bounded to a few seconds.
+    async fn stop(&self) {}
+
+    /// Forgets pooled network connections, so that the next call makes a new one.
+    fn reset(&self) {}
+}
+
+/// Why a call to a network failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// The account's login is no longer valid.
+    #[error("the network wants a new login: {0}")]
+    LoginExpired(String),
+    /// Too many calls; the network named a pause, or none.
+    #[error("the network throttles: {message}")]
+    Throttled {
+        /// What the network said.
+        message: String,
+        /// The pause it asked for.
+        retry_after: Option<Duration>,
+    },
+    /// The network understood and refused.
+    #[error("the network refused: {message} (code {code})")]
+    Refused {
+        /// The network's own code.
+        code: i64,
+        /// What it said.
+        message: String,
+    },
+    /// No usable answer: connection failed, gateway error, broken body.
+    #[error("no usable answer from the network: {0}")]
+    Unreachable(String),
+}
+
+/// What the person has to scan, and what the hub has to remember meanwhile.
+#[derive(Debug, Clone)]
+pub struct LoginPrompt {
+    /// Text to be shown as a QR code.
+    pub qr_text: Secret,
+    /// Handed back to [`Network::login_step`].
+    pub state: LoginState,
+    /// How long the code lives, as far as known.
+    pub lives: Duration,
+}
+
+/// A network's private notes on a login in progress; opaque to everybody else, and secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginState(pub Secret);
+
+/// Where a login stands, and the notes for the next step.
+#[derive(Debug, Clone)]
+pub struct LoginProgress {
+    /// What happened.
+    pub step: LoginStep,
+    /// Replaces the state that was passed in.
+    pub state: LoginState,
+}
+
+/// One step of a login.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginStep {
+    /// Nobody scanned the code yet.
+    Waiting,
+    /// Scanned, not yet confirmed.
+    Scanned,
+    /// The phone shows a number that the network wants to hear.
+    NeedCode {
+        /// A number was sent and was wrong.
+        wrong: bool,
+    },
+    /// Too many wrong numbers: a new code is needed.
+    CodeBlocked,
+    /// The code ran out: a new code is needed.
+    Expired,
+    /// The account is already bound to one of the known tokens; those stay valid.
+    AlreadyBound,
+    /// Done.
+    Confirmed(Credentials),
+    /// The login cannot succeed.
+    Refused(String),
+}
+
+/// What a login yields. Stored sealed, as one JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The token of every later call.
+    pub token: Secret,
+    /// The account's id on the network; shown as `wx_id`.
+    pub account_id: String,
+    /// The person the account belongs to.
+    pub owner_user_id: String,
+    /// Where the account's calls go; empty for the network's default.
+    pub base_url: String,
+}
+
+/// The answer of one [`Connection::receive`].
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Oldest first.
+    pub messages: Vec<InboundMessage>,
+    /// Where to go on; `None` keeps the old cursor.
+    pub cursor: Option<String>,
+    /// Whether the network really answered, rather than this side giving up waiting.
+    pub answered: bool,
+}
+
+/// What a message is, for `msg_type` numbers, filters and event names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// Text.
+    Text,
+    /// A picture.
+    Image,
+    /// A voice note.
+    Voice,
+    /// A video.
+    Video,
+    /// A file.
+    File,
+    /// Something the network has and the hub does not know.
+    Other,
+}
+
+impl MessageKind {
+    /// The number in the field `msg_type` (`contract.md` §4).
+    pub const fn msg_type(self) -> i64 {
+        match self {
+            Self::Text => 1,
+            Self::Image => 3,
+            Self::Voice => 34,
+            Self::Video => 43,
+            Self::File => 49,
+            Self::Other => 0,
+        }
+    }
+
+    /// The name in filters: `text`, `image`, `voice`, `video`, `file`, `other`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+            Self::Voice => "voice",
+            Self::Video => "video",
+            Self::File => "file",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Who speaks in a message, and whether it is to be acted upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageClass {
+    /// A person; dispatched.
+    User,
+    /// A bot; stored only.
+    Bot,
+    /// Taken back by its sender; stored only.
+    Recalled,
+    /// Not finished yet; stored only when nothing later replaces it.
+    Unfinished,
+    /// Could not be read; stored with its raw form and shown as quarantined.
+    Quarantined,
+}
+
+/// One part of a message as programs see it. Keys of media stay in [`InboundMessage::raw`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageItem {
+    /// What the part is.
+    #[serde(rename = "type")]
+    pub kind: MessageKind,
+    /// Text, or the network's transcript of a voice note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Name of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
+    /// Size in bytes, as far as the network says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Length of voice or video in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+/// A message as the network gave it, in the hub's words.
+#[derive(Debug, Clone)]
+pub struct InboundMessage {
+    /// Equal for repeats of one message, distinct otherwise; unique per bot.
+    pub dedupe_key: String,
+    /// The network's own id, by which quotes name it.
+    pub network_id: Option<String>,
+    /// Who speaks.
+    pub class: MessageClass,
+    /// Sender, byte for byte.
+    pub from_user_id: String,
+    /// Receiver, byte for byte.
+    pub to_user_id: String,
+    /// Sender's display name; empty when the network has none.
+    pub user_name: String,
+    /// The network's label of the conversation; empty when it has none.
+    pub session_id: String,
+    /// Group; empty for a direct chat.
+    pub group_id: String,
+    /// What the message is.
+    pub kind: MessageKind,
+    /// Text of the message: of all text parts, else the transcript, else the file's name, else empty.
+    pub content: String,
+    /// The parts.
+    pub items: Vec<MessageItem>,
+    /// What the message quotes.
+    pub quote: Option<Quote>,
+    /// The permission to answer.
+    pub context_token: Option<Secret>,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+    /// The message as the network wrote it, with everything secret in it.
+    pub raw: Secret,
+}
+
+/// How a text is marked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextFormat {
+    /// As it is.
+    #[default]
+    Plain,
+    /// Markdown; the network's own subset is kept, the rest is taken out.
+    Markdown,
+}
+
+/// One item to send.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// Receiver, byte for byte.
+    pub to_user_id: String,
+    /// The newest permission of that person.
+    pub context_token: Secret,
+    /// Fixed before the first try and the same for every try.
+    pub client_id: String,
+    /// The text.
+    pub text: String,
+}
+
+/// What is known about a send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SendOutcome {
+    /// Accepted under an id.
+    Sent {
+        /// The network's id of the new message.
+        network_id: String,
+    },
+    /// Accepted, and the network gave no id: for restricted accounts this means nobody will see it.
+    AcceptedUnconfirmed,
+    /// The window of this person is closed, whatever was counted.
+    WindowClosed(String),
+    /// Too fast: wait and try again.
+    Throttled {
+        /// What the network said.
+        message: String,
+        /// The pause it asked for.
+        retry_after: Option<Duration>,
+    },
+    /// The login is no longer valid, or the permission is too old: a poll tells which.
+    LoginExpired(String),
+    /// This message will never be taken.
+    Rejected(String),
+    /// The request was never written: nothing can have happened.
+    NotSent(String),
+    /// The request was written and no usable answer came: it may have been taken.
+    Unknown(String),
+}
+
+/// When a bot may write to a person. All numbers are settings of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowRules {
+    /// How long after the person's last message; `None` for ever.
+    pub age: Option<Duration>,
+    /// Sends per window; `None` for any number.
+    pub sends: Option<u32>,
+    /// Sends per person within [`WindowRules::BURST_SPAN`].
+    pub burst: Option<u32>,
+    /// Smallest gap between two sends to one person.
+    pub gap: Duration,
+}
+
+impl WindowRules {
+    /// The span [`WindowRules::burst`] counts over.
+    pub const BURST_SPAN: Duration = Duration::from_secs(300);
+}
+
+impl Default for WindowRules {
+    /// No limits: what a network without windows wants.
+    fn default() -> Self {
+        Self { age: None, sends: None, burst: None, gap: Duration::ZERO }
+    }
+}

@@ -1,0 +1,1 @@
+//! "Is typing" for as long as work goes on.

@@ -1,0 +1,268 @@
+//! Secrets as types: values that cannot be printed, tokens that are stored as hashes, and sealing for what
+//! must be sent out again (design rule D7).
+
+use std::{fmt, sync::Arc};
+
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use data_encoding::{BASE64, Encoding, HEXLOWER, Specification};
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::{
+    error::{Error, Result},
+    random::Random,
+};
+
+/// A text that must not be seen: no `Display`, no `Serialize`, `Debug` shows stars, wiped when dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes a text under guard.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    /// The text. Every call is a place to look at twice.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The last four characters, for lists that help a person to tell keys apart; empty for short texts.
+    pub fn last4(&self) -> String {
+        let chars: Vec<char> = self.0.chars().collect();
+        if chars.len() < 12 { String::new() } else { chars[chars.len() - 4..].iter().collect() }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Secret {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
+
+/// The kinds of tokens the hub hands out, by prefix (`contract.md` §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A browser session; the cookie's value.
+    Session,
+    /// A channel's API key.
+    ChannelKey,
+    /// The one-time token that lets the first user of a server bound wide become admin.
+    Setup,
+}
+
+impl TokenKind {
+    /// The printed prefix.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Session => "hubs_",
+            Self::ChannelKey => "hubc_",
+            Self::Setup => "hubt_",
+        }
+    }
+}
+
+/// SHA-256 of a token, as hex: what the store keeps and looks up. Tokens carry 256 random bits, so a plain
+/// hash is enough, and an index lookup leaks no timing that helps.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct TokenHash(String);
+
+impl TokenHash {
+    /// The hash of a presented text.
+    pub fn of(text: &str) -> Self {
+        Self(HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
+    }
+
+    /// 64 hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(***)")
+    }
+}
+
+/// A fresh token: 256 random bits and a checksum behind the kind's prefix, in lower-case base32.
+pub fn new_token(kind: TokenKind, random: &Random) -> Secret {
+    let body: [u8; 32] = random.bytes();
+    let mut bytes = [0; 36];
+    bytes[..32].copy_from_slice(&body);
+    bytes[32..].copy_from_slice(&crc32fast::hash(&body).to_be_bytes());
+    let token = Secret::new(format!("{}{}", kind.prefix(), base32().encode(&bytes)));
+    bytes.zeroize();
+    token
+}
+
+/// The hash of a presented token, or `None` when its prefix, length or checksum is wrong: such a token was
+/// never handed out, and no query is spent on it.
+pub fn parse_token(kind: TokenKind, text: &str) -> Option<TokenHash> {
+    let bytes = base32().decode(text.strip_prefix(kind.prefix())?.as_bytes()).ok()?;
+    let (body, checksum) = bytes.split_at_checked(32)?;
+    (checksum == crc32fast::hash(body).to_be_bytes()).then(|| TokenHash::of(text))
+}
+
+fn base32() -> Encoding {
+    let mut spec = Specification::new();
+    spec.symbols.push_str("abcdefghijklmnopqrstuvwxyz234567");
+    spec.encoding().expect("32 distinct symbols are an encoding")
+}
+
+/// Seals secrets that must be sent out again (XChaCha20-Poly1305). What is sealed is bound to the place it
+/// is stored in: a sealed value copied to another row does not open. Cheap to clone.
+#[derive(Clone)]
+pub struct Sealer {
+    cipher: Arc<XChaCha20Poly1305>,
+    key_id: String,
+    random: Random,
+}
+
+/// A sealed text as it stands in the store: `v1.<key id>.<base64 of nonce and ciphertext>`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed(String);
+
+impl Sealed {
+    /// The text of a column.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Sealed {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealed(***)")
+    }
+}
+
+impl Sealer {
+    /// A sealer with a 256-bit key.
+    pub fn new(key: &[u8; 32], random: Random) -> Self {
+        let key_id = HEXLOWER.encode(&Sha256::digest(key)[..4]);
+        Self { cipher: Arc::new(XChaCha20Poly1305::new(key.into())), key_id, random }
+    }
+
+    /// A sealer with a key written as 64 hex digits or as base64 of 32 bytes, as `HUB_SECRET_KEY` holds it.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` when the text is neither.
+    pub fn from_text(text: &Secret, random: Random) -> Result<Self> {
+        let text = text.expose().trim().as_bytes();
+        let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(text).or_else(|_| BASE64.decode(text));
+        let key = bytes.ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        let mut key = key
+            .ok_or_else(|| Error::invalid("secret_key", "must be 32 bytes, as 64 hex digits or as base64"))?;
+        let sealer = Self::new(&key, random);
+        key.zeroize();
+        Ok(sealer)
+    }
+
+    /// Short public name of the key; stored with every sealed value, so that a wrong key is recognised.
+    pub fn key_id(&self) -> &str {
+        &self.key_id
+    }
+
+    /// Seals a text for one place, for example `bots.credentials:bot_01…`.
+    pub fn seal(&self, place: &str, secret: &Secret) -> Sealed {
+        let nonce: [u8; 24] = self.random.bytes();
+        let payload = Payload { msg: secret.expose().as_bytes(), aad: place.as_bytes() };
+        let mut bytes = nonce.to_vec();
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
+        bytes.extend(sealed.expect("texts are far below the cipher's limit of 256 GiB"));
+        Sealed(format!("v1.{}.{}", self.key_id, BASE64.encode(&bytes)))
+    }
+
+    /// Opens what [`Sealer::seal`] made for the same place.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when the key or the place is another one, or the value was changed.
+    pub fn open(&self, place: &str, sealed: &Sealed) -> Result<Secret> {
+        self.try_open(place, sealed).ok_or_else(|| {
+            Error::internal(format!("the sealed value of {place} does not open with key {}", self.key_id))
+                .with_hint("the secret key of the data folder was replaced; put the old key file back")
+        })
+    }
+
+    fn try_open(&self, place: &str, sealed: &Sealed) -> Option<Secret> {
+        let mut parts = sealed.0.splitn(3, '.');
+        if parts.next()? != "v1" || parts.next()? != self.key_id {
+            return None;
+        }
+        let bytes = BASE64.decode(parts.next()?.as_bytes()).ok()?;
+        let (nonce, ciphertext) = bytes.split_first_chunk::<24>()?;
+        let payload = Payload { msg: ciphertext, aad: place.as_bytes() };
+        let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload).ok()?;
+        String::from_utf8(plain).ok().map(Secret::new)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealer({})", self.key_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_checked_before_any_lookup() {
+        let random = Random::seeded(3);
+        let token = new_token(TokenKind::ChannelKey, &random);
+        assert!(token.expose().starts_with("hubc_"));
+        assert_eq!(parse_token(TokenKind::ChannelKey, token.expose()), Some(TokenHash::of(token.expose())));
+        assert_eq!(parse_token(TokenKind::Session, token.expose()), None);
+        let mut flipped = token.expose().to_owned().into_bytes();
+        flipped[20] = if flipped[20] == b'a' { b'b' } else { b'a' };
+        assert_eq!(parse_token(TokenKind::ChannelKey, std::str::from_utf8(&flipped).unwrap()), None);
+        assert_eq!(parse_token(TokenKind::ChannelKey, "hubc_"), None);
+        assert_eq!(format!("{token:?}"), "***");
+        assert_eq!(token.last4().len(), 4);
+    }
+
+    #[test]
+    fn sealed_values_open_only_in_their_place_and_with_their_key() {
+        let random = Random::seeded(4);
+        let sealer = Sealer::new(&[1; 32], random.clone());
+        let sealed = sealer.seal("a:1", &"secret".into());
+        assert_eq!(sealer.open("a:1", &sealed).unwrap().expose(), "secret");
+        assert!(sealer.open("a:2", &sealed).is_err());
+        assert!(Sealer::new(&[2; 32], random.clone()).open("a:1", &sealed).is_err());
+        let mut changed = sealed.as_str().to_owned();
+        changed.pop();
+        assert!(sealer.open("a:1", &changed.into()).is_err());
+        let hex = Secret::new("01".repeat(32));
+        assert_eq!(Sealer::from_text(&hex, random.clone()).unwrap().key_id(), sealer.key_id());
+        assert!(Sealer::from_text(&"short".into(), random).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! Background work: spawned in one place, stopped by one token tree, waited for at shutdown.
+
+use std::{future::Future, time::Duration};
+
+use tokio::task::JoinHandle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::time::Clock;
+
+/// The running tasks of one owner. Clones share them; a [`child`](Tasks::child) can be stopped alone.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Tasks {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A set whose stop signal also fires with the parent's.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { tracker: TaskTracker::new(), stop: self.stop.child_token() }
+    }
+
+    /// The stop signal: loops watch it between two units of work.
+    pub fn stop_token(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Whether the tasks were asked to stop.
+    pub fn stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Runs a future until it ends. A panic ends that task alone and is logged with its name.
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    pub fn spawn<F>(&self, name: &'static str, future: F) -> JoinHandle<Option<F::Output>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let guarded = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(future));
+        tokio::spawn(self.tracker.track_future(async move {
+            guarded.await.map_err(|_| tracing::error!(task = name, "task panicked")).ok()
+        }))
+    }
+
+    /// Restarts `make()`'s future whenever it panics, after a second, until the tasks are asked to stop.
+    pub fn supervise<F>(&self, name: &'static str, clock: Clock, make: impl Fn() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let stop = self.stop.clone();
+        self.spawn(name, async move {
+            loop {
+                let run = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(make()));
+                if run.await.is_ok() || stop.is_cancelled() {
+                    return;
+                }
+                tracing::error!(task = name, "task panicked and starts again");
+                clock.sleep(Duration::from_secs(1)).await;
+            }
+        });
+    }
+
+    /// Asks all tasks to stop.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until every task has ended; `false` when `limit` ran out first.
+    pub async fn wait(&self, clock: &Clock, limit: Duration) -> bool {
+        self.tracker.close();
+        clock.timeout(limit, self.tracker.wait()).await.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_ends_one_task_and_no_other() {
+        let tasks = Tasks::new();
+        let bad = tasks.spawn("bad", async { panic!("on purpose") });
+        let good = tasks.spawn("good", async { 7 });
+        assert_eq!(bad.await.unwrap(), None::<()>);
+        assert_eq!(good.await.unwrap(), Some(7));
+        let child = tasks.child();
+        tasks.stop();
+        assert!(child.stopping());
+        assert!(tasks.wait(&Clock::system(), Duration::from_secs(5)).await);
+    }
+}

@@ -1,0 +1,242 @@
+//! Time as a value: [`Timestamp`] for instants, [`Clock`] for "now" and "later".
+//!
+//! Nothing else in the workspace reads the system clock (`.clippy.toml` sees to it), so that schedules,
+//! windows and expiry are tested with a [`ManualClock`] instead of sleeping.
+
+use std::{
+    fmt,
+    future::Future,
+    ops::{Add, Sub},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+
+/// An instant in UTC with millisecond precision: Unix milliseconds in the store, RFC 3339 with exactly
+/// three fraction digits on the wire (`contract.md` §1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// 0001-01-01; the printable range starts here.
+    pub const MIN: Self = Self(-62_135_596_800_000);
+    /// 9999-12-31T23:59:59.999Z; the printable range ends here.
+    pub const MAX: Self = Self(253_402_300_799_999);
+
+    /// From Unix milliseconds; values outside year 1..9999 are moved to the nearest end.
+    pub const fn from_millis(millis: i64) -> Self {
+        if millis < Self::MIN.0 {
+            Self::MIN
+        } else if millis > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(millis)
+        }
+    }
+
+    /// Unix milliseconds.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Unix seconds, rounded down.
+    pub const fn as_seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// Time from `earlier` to `self`; zero when `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self::from_millis(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        Self::from_millis(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.as_seconds();
+        let at = OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| fmt::Error)?;
+        let (year, month, day) = at.to_calendar_date();
+        let (hour, minute, second) = at.to_hms();
+        let millis = self.0.rem_euclid(1000);
+        write!(f, "{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z", u8::from(month))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let at = OffsetDateTime::parse(text, &Rfc3339)
+            .map_err(|_| Error::invalid("time", "must be an RFC 3339 time"))?;
+        let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
+        Ok(Self::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Where "now" comes from and how one waits for "later". Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Manual(ManualClock),
+}
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// The current time.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Source::System => {
+                let nanos = OffsetDateTime::now_utc().unix_timestamp_nanos();
+                Timestamp::from_millis(i64::try_from(nanos.div_euclid(1_000_000)).unwrap_or(i64::MAX))
+            }
+            Source::Manual(manual) => manual.now(),
+        }
+    }
+
+    /// Waits for a duration. The system clock waits on the monotonic timer, so a jump of the wall clock
+    /// neither shortens nor lengthens it.
+    #[expect(clippy::disallowed_methods, reason = "the one place that sleeps")]
+    pub async fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            Source::System => tokio::time::sleep(duration).await,
+            Source::Manual(manual) => manual.sleep_until(manual.now() + duration).await,
+        }
+    }
+
+    /// Waits until an instant; returns at once when it has passed.
+    pub async fn sleep_until(&self, at: Timestamp) {
+        match &self.0 {
+            Source::System => self.sleep(at.since(self.now())).await,
+            Source::Manual(manual) => manual.sleep_until(at).await,
+        }
+    }
+
+    /// Runs `future` for at most `limit` of this clock's time; `None` when the time ran out.
+    pub async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = self.sleep(limit) => None,
+        }
+    }
+}
+
+impl From<ManualClock> for Clock {
+    fn from(manual: ManualClock) -> Self {
+        Self(Source::Manual(manual))
+    }
+}
+
+/// A clock that stands still until it is told to move. Clones share the hands.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<watch::Sender<Timestamp>>);
+
+impl ManualClock {
+    /// A clock that shows `start`.
+    pub fn new(start: Timestamp) -> Self {
+        Self(Arc::new(watch::Sender::new(start)))
+    }
+
+    /// What the clock shows.
+    pub fn now(&self) -> Timestamp {
+        *self.0.borrow()
+    }
+
+    /// Moves the hands forward and wakes whoever waited for that.
+    pub fn advance(&self, duration: Duration) {
+        self.0.send_modify(|now| *now = *now + duration);
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        let mut hands = self.0.subscribe();
+        // The sender lives in `self`, so the channel cannot close while this waits.
+        let _ = hands.wait_for(|now| *now >= at).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_three_fraction_digits_and_reads_itself() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_790_000_000_123, "2026-09-21T14:13:20.123Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (Timestamp::MAX.as_millis(), "9999-12-31T23:59:59.999Z"),
+            (Timestamp::MIN.as_millis(), "0001-01-01T00:00:00.000Z"),
+        ] {
+            let at = Timestamp::from_millis(millis);
+            assert_eq!(at.to_string(), text);
+            assert_eq!(text.parse::<Timestamp>().unwrap(), at);
+        }
+        assert_eq!(
+            "2026-09-21T16:13:20.1239+02:00".parse::<Timestamp>().unwrap().as_millis(),
+            1_790_000_000_123
+        );
+        assert!("yesterday".parse::<Timestamp>().is_err());
+    }
+
+    #[tokio::test]
+    async fn manual_clock_wakes_sleepers_when_moved() {
+        let manual = ManualClock::new(Timestamp::from_millis(1_000));
+        let clock = Clock::from(manual.clone());
+        let wait = clock.sleep(Duration::from_secs(60));
+        tokio::pin!(wait);
+        assert!(futures_util::poll!(&mut wait).is_pending());
+        manual.advance(Duration::from_secs(59));
+        assert!(futures_util::poll!(&mut wait).is_pending());
+        manual.advance(Duration::from_secs(1));
+        wait.await;
+        assert_eq!(clock.now().as_millis(), 61_000);
+    }
+}
