@@ -1,15 +1,25 @@
 //! Message Hub as a library.
 #![warn(missing_docs)]
 
+pub mod access;
+pub mod accounts;
+pub mod bots;
+pub mod channels;
+pub mod config;
+pub mod context;
 pub mod egress;
 pub mod error;
+pub mod hub;
 pub mod id;
 pub mod local_http;
 pub mod network;
 pub mod page;
+pub mod private_files;
 pub mod random;
 pub mod secret;
+pub mod store;
 pub mod tasks;
 pub mod time;
 
 pub use error::{Error, ErrorCode, Result};
+pub use hub::{Hub, HubBuilder};

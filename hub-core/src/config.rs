@@ -1,0 +1,87 @@
+//! Settings of the domain: plain values with defaults. This crate reads no file and no environment.
+
+use std::time::Duration;
+
+/// Who may register (`contract.md` §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Registration {
+    /// Anybody.
+    #[default]
+    Open,
+    /// Whoever holds an invitation.
+    Invite,
+    /// Nobody.
+    Closed,
+}
+
+/// Settings of a hub; every limit of the domain is one of them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HubConfig {
+    /// Who may register.
+    pub registration: Registration,
+    /// Whether the very first user must show the setup token: set when the server listens beyond loopback.
+    pub setup_token_required: bool,
+    /// A session ends after this long without a request.
+    pub session_idle: Duration,
+    /// A session ends after this long in any case.
+    pub session_lifetime: Duration,
+    /// Password hashes computed at the same time; beyond that, and 64 waiting, logins get `RATE_LIMITED`.
+    pub password_hashers: usize,
+    /// Bots per user.
+    pub max_bots: u32,
+    /// Channels per bot.
+    pub max_channels: u32,
+    /// Longest text of a message to send, in bytes.
+    pub max_text: usize,
+    /// How long traces are kept.
+    pub trace_retention: Duration,
+    /// How long messages are kept.
+    pub message_retention: Duration,
+    /// How long the answer of a call with an idempotency key is kept.
+    pub idempotency_lifetime: Duration,
+    /// Name of this node in bot statuses and leases.
+    pub node_name: String,
+    /// A node that stops renewing its leases loses them after this long.
+    pub lease: Duration,
+    /// Deliveries in memory; beyond that the backlog stays in the store.
+    pub max_jobs: usize,
+    /// Webhook requests in flight, over all channels.
+    pub max_in_flight: usize,
+    /// An outbox item that could not be sent for this long is given up.
+    pub outbox_lifetime: Duration,
+    /// Open outbox items per person; beyond that sends are refused.
+    pub max_outbox_per_peer: u32,
+    /// A webhook is switched off after failing everything for this long.
+    pub disable_failing_after: Duration,
+    /// How long `shutdown` waits for work in flight.
+    pub drain: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Default for HubConfig {
+    fn default() -> Self {
+        Self {
+            registration: Registration::Open,
+            setup_token_required: false,
+            session_idle: 7 * DAY,
+            session_lifetime: 30 * DAY,
+            password_hashers: 2,
+            max_bots: 20,
+            max_channels: 50,
+            max_text: 64 * 1024,
+            trace_retention: 7 * DAY,
+            message_retention: 30 * DAY,
+            idempotency_lifetime: DAY,
+            node_name: "hub".to_owned(),
+            lease: Duration::from_secs(30),
+            max_jobs: 20_000,
+            max_in_flight: 128,
+            outbox_lifetime: DAY,
+            max_outbox_per_peer: 200,
+            disable_failing_after: 5 * DAY,
+            drain: Duration::from_secs(10),
+        }
+    }
+}

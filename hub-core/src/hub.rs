@@ -1,0 +1,145 @@
+//! The hub as a value: built once, cloned cheaply, shut down at the end.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    accounts::Accounts,
+    bots::Bots,
+    channels::Channels,
+    config::HubConfig,
+    context::{Context, Wake},
+    egress::{Egress, EgressConfig},
+    error::{Error, Result},
+    id::Ids,
+    network::Network,
+    random::Random,
+    secret::Sealer,
+    store::{Store, StoreConfig},
+    time::Clock,
+};
+
+/// A hub. Clones share it; it has no type parameter and no lifetime.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    ctx: Arc<Context>,
+}
+
+impl Hub {
+    /// A hub to be configured.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::default()
+    }
+
+    /// Users, passwords, sessions.
+    pub fn accounts(&self) -> Accounts<'_> {
+        Accounts::new(&self.ctx)
+    }
+
+    /// Bots, binding, contacts, messages.
+    pub fn bots(&self) -> Bots<'_> {
+        Bots::new(&self.ctx)
+    }
+
+    /// Channels and their settings.
+    pub fn channels(&self) -> Channels<'_> {
+        Channels::new(&self.ctx)
+    }
+
+    /// The parts this hub was built from.
+    pub fn context(&self) -> &Context {
+        &self.ctx
+    }
+}
+
+/// What a hub is built from. Everything but the store has a default.
+#[derive(Debug, Default)]
+pub struct HubBuilder {
+    store: Option<StoreConfig>,
+    secret_key: Option<[u8; 32]>,
+    networks: Vec<Arc<dyn Network>>,
+    egress: EgressConfig,
+    clock: Option<Clock>,
+    random: Option<Random>,
+    config: HubConfig,
+}
+
+impl HubBuilder {
+    /// Where the hub keeps everything.
+    #[must_use]
+    pub fn store(mut self, store: StoreConfig) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// The key that seals secrets at rest. The same database needs the same key.
+    #[must_use]
+    pub fn secret_key(mut self, key: [u8; 32]) -> Self {
+        self.secret_key = Some(key);
+        self
+    }
+
+    /// Adds a chat network.
+    #[must_use]
+    pub fn network(mut self, network: impl Network) -> Self {
+        self.networks.push(Arc::new(network));
+        self
+    }
+
+    /// What outbound requests may reach.
+    #[must_use]
+    pub fn egress(mut self, egress: EgressConfig) -> Self {
+        self.egress = egress;
+        self
+    }
+
+    /// Another clock than the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.clock = Some(clock.into());
+        self
+    }
+
+    /// Another randomness than the machine's.
+    #[must_use]
+    pub fn random(mut self, random: Random) -> Self {
+        self.random = Some(random);
+        self
+    }
+
+    /// Settings.
+    #[must_use]
+    pub fn config(mut self, config: HubConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Opens the store and brings its schema up to date. Nothing runs yet.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming everything that is missing, or what opening the store says.
+    pub async fn open(self) -> Result<Hub> {
+        let Some(store) = self.store else {
+            return Err(Error::invalid("store", "must be set"));
+        };
+        let Some(key) = self.secret_key else {
+            return Err(Error::invalid("secret_key", "must be set"));
+        };
+        let clock = self.clock.unwrap_or_else(Clock::system);
+        let random = self.random.unwrap_or_else(Random::system);
+        let networks: HashMap<_, _> =
+            self.networks.into_iter().map(|network| (network.name().to_owned(), network)).collect();
+        let store = Store::open(&store, clock.clone()).await?;
+        let ctx = Context {
+            store,
+            ids: Ids::new(clock.clone(), random.clone()),
+            sealer: Sealer::new(&key, random.clone()),
+            egress: Egress::new(self.egress)?,
+            networks: Arc::new(networks),
+            config: Arc::new(self.config),
+            wake: Wake::new(),
+            clock,
+            random,
+        };
+        Ok(Hub { ctx: Arc::new(ctx) })
+    }
+}

@@ -1,0 +1,211 @@
+//! Opening either database: options, pools, migrations.
+
+use std::{path::PathBuf, str::FromStr, time::Duration};
+
+use sqlx::{
+    ConnectOptions, PgPool, SqlitePool,
+    migrate::{Migrate, Migration, MigrationType, Migrator},
+    pool::PoolOptions,
+    postgres::PgConnectOptions,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use super::{
+    conn::{Owned, Pooled, Read},
+    fault::classify,
+};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    secret::Secret,
+};
+
+/// Which database, as a setting.
+#[derive(Debug, Clone)]
+pub enum StoreConfig {
+    /// A file; it and its folder are made when missing.
+    Sqlite(PathBuf),
+    /// A `postgres://` URL; it may hold a password.
+    Postgres(Secret),
+}
+
+impl StoreConfig {
+    /// Reads `HUB_DATABASE_URL`: `postgres://…`, `postgresql://…` or `sqlite://PATH`.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` on another scheme or a URL that does not parse.
+    pub fn from_url(url: &Secret) -> Result<Self> {
+        let text = url.expose();
+        if let Some(path) = text.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.is_empty() {
+                Err(Error::invalid("database_url", "names no file"))
+            } else {
+                Ok(Self::Sqlite(path.into()))
+            };
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return PgConnectOptions::from_str(text)
+                .map(|_| Self::Postgres(url.clone()))
+                .map_err(|_| Error::invalid("database_url", "is not a valid PostgreSQL URL"));
+        }
+        Err(Error::invalid("database_url", "must start with postgres:// or sqlite://"))
+    }
+}
+
+/// A database, with its pool for reads.
+#[derive(Debug, Clone)]
+pub(super) enum Backend {
+    Sqlite { reads: SqlitePool, write: SqliteConnectOptions },
+    Postgres { reads: PgPool, write: PgConnectOptions },
+}
+
+/// Reads at the same time.
+const READERS: u32 = 4;
+/// Longest wait for a reader.
+const ACQUIRE: Duration = Duration::from_secs(5);
+/// How long SQLite waits for another process's lock (reliability P8).
+const BUSY: Duration = Duration::from_secs(5);
+
+impl Backend {
+    /// Connects and, with `migrate`, brings the schema up to date.
+    pub(super) async fn open(config: &StoreConfig, migrate: bool) -> Result<Self> {
+        match config {
+            StoreConfig::Sqlite(path) => Self::open_sqlite(path, migrate).await,
+            StoreConfig::Postgres(url) => Self::open_postgres(url, migrate).await,
+        }
+    }
+
+    async fn open_sqlite(path: &std::path::Path, migrate: bool) -> Result<Self> {
+        if migrate {
+            create_private(path).map_err(|error| {
+                Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
+                    .with_hint("choose another folder with --data-dir")
+            })?;
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY)
+            // The write-ahead log shrinks back to this after a burst (reliability P14).
+            .pragma("journal_size_limit", "67108864")
+            .statement_cache_capacity(256)
+            .disable_statement_logging();
+        let mut writer = options.connect().await.map_err(classify)?;
+        apply(&mut writer, &sqlite_migrator(), migrate).await?;
+        sqlx::Connection::close(writer).await.map_err(classify)?;
+        let reads = PoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(ACQUIRE)
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone().pragma("query_only", "ON"));
+        Ok(Self::Sqlite { reads, write: options })
+    }
+
+    async fn open_postgres(url: &Secret, migrate: bool) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url.expose())
+            .map_err(|_| Error::invalid("database_url", "is not a valid PostgreSQL URL"))?
+            .application_name("message-hub")
+            .statement_cache_capacity(256)
+            .disable_statement_logging();
+        let mut writer = options.connect().await.map_err(classify)?;
+        apply(&mut writer, &postgres_migrator(), migrate).await?;
+        sqlx::Connection::close(writer).await.map_err(classify)?;
+        let reads = PoolOptions::new()
+            .max_connections(READERS * 2)
+            .acquire_timeout(ACQUIRE)
+            .test_before_acquire(false)
+            .connect_lazy_with(
+                options
+                    .clone()
+                    .options([("default_transaction_read_only", "on"), ("statement_timeout", "5s")]),
+            );
+        Ok(Self::Postgres { reads, write: options })
+    }
+
+    pub(super) async fn connect_writer(&self) -> Result<Owned> {
+        match self {
+            Self::Sqlite { write, .. } => write.connect().await.map(Owned::Sqlite),
+            Self::Postgres { write, .. } => write.connect().await.map(Owned::Postgres),
+        }
+        .map_err(classify)
+    }
+
+    pub(super) async fn read(&self) -> Result<Read> {
+        match self {
+            Self::Sqlite { reads, .. } => reads.acquire().await.map(Pooled::Sqlite),
+            Self::Postgres { reads, .. } => reads.acquire().await.map(Pooled::Postgres),
+        }
+        .map(Read)
+        .map_err(classify)
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Sqlite { reads, .. } => reads.close().await,
+            Self::Postgres { reads, .. } => reads.close().await,
+        }
+    }
+}
+
+/// Makes the file and its folder, readable by the owner alone (reliability O1).
+fn create_private(path: &std::path::Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        crate::private_files::create_folder(folder)?;
+    }
+    crate::private_files::open(path).map(|_| ())
+}
+
+macro_rules! migrations {
+    ($database:literal: $($version:literal $name:literal),* $(,)?) => {
+        Migrator::with_migrations(vec![$(
+            Migration::new(
+                $version,
+                $name.into(),
+                MigrationType::Simple,
+                sqlx::SqlStr::from_static(include_str!(concat!(
+                    "../../migrations/", $database, "/", $name, ".sql"
+                ))),
+                false,
+            ),
+        )*])
+    };
+}
+
+fn sqlite_migrator() -> Migrator {
+    migrations!("sqlite": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels")
+}
+
+fn postgres_migrator() -> Migrator {
+    migrations!("postgres": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels")
+}
+
+/// Runs what is missing, or only checks that nothing is.
+async fn apply<C>(connection: &mut C, migrator: &Migrator, migrate: bool) -> Result<()>
+where
+    C: Migrate,
+{
+    let failed = |error: sqlx::migrate::MigrateError| match error {
+        sqlx::migrate::MigrateError::VersionMissing(version) => Error::new(
+            ErrorCode::Unavailable,
+            format!("the database has schema version {version}, which this program does not know"),
+        )
+        .with_hint("a newer hub wrote this database; start that one"),
+        other => Error::internal(other),
+    };
+    if migrate {
+        return migrator.run_direct(None, connection, false).await.map_err(failed);
+    }
+    connection.ensure_migrations_table(&migrator.table_name).await.map_err(failed)?;
+    let applied = connection.list_applied_migrations(&migrator.table_name).await.map_err(failed)?;
+    let newest = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+    match applied.iter().map(|migration| migration.version).max() {
+        Some(version) if version == newest => Ok(()),
+        version => Err(Error::new(
+            ErrorCode::Unavailable,
+            format!("the database has schema version {}, this program wants {newest}", version.unwrap_or(0)),
+        )
+        .with_hint("run `hub-cli db migrate`")),
+    }
+}

@@ -1,0 +1,149 @@
+//! Connections: the two drivers behind one set of table views.
+
+use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
+
+use super::{
+    accounts::Accounts, binds::Binds, bots::Bots, channels::Channels, contacts::Contacts,
+    deliveries::Deliveries, idempotency::Idempotency, leases::Leases, messages::Messages, outbox::Outbox,
+    traces::Traces,
+};
+
+/// A borrowed connection of either database; what every table view holds.
+#[derive(Debug)]
+pub enum Conn<'c> {
+    /// SQLite.
+    Sqlite(&'c mut SqliteConnection),
+    /// PostgreSQL.
+    Postgres(&'c mut PgConnection),
+}
+
+/// Runs one expression on whichever connection it is: `on!(self.0, |conn| query.fetch_one(conn).await)`.
+/// The expression is pasted twice, with `conn` as the native connection; its error becomes ours.
+macro_rules! on {
+    ($db:expr, |$conn:ident| $run:expr) => {
+        match &mut $db {
+            $crate::store::conn::Conn::Sqlite($conn) => {
+                let $conn = &mut **$conn;
+                $run
+            }
+            $crate::store::conn::Conn::Postgres($conn) => {
+                let $conn = &mut **$conn;
+                $run
+            }
+        }
+        .map_err($crate::store::fault::classify)
+    };
+}
+
+/// As `on!`, with one statement per database: where the dialects part, both stand side by side.
+macro_rules! on_each {
+    ($db:expr, $sqlite:expr, $postgres:expr, |$conn:ident, $sql:ident| $run:expr) => {
+        match &mut $db {
+            $crate::store::conn::Conn::Sqlite($conn) => {
+                let ($conn, $sql) = (&mut **$conn, $sqlite);
+                $run
+            }
+            $crate::store::conn::Conn::Postgres($conn) => {
+                let ($conn, $sql) = (&mut **$conn, $postgres);
+                $run
+            }
+        }
+        .map_err($crate::store::fault::classify)
+    };
+}
+
+pub(crate) use {on, on_each};
+
+/// What lends a [`Conn`]: a [`Tx`] or a [`Read`].
+macro_rules! views {
+    ($owner:ident) => {
+        impl $owner {
+            /// Users, sessions, one-time things.
+            pub fn accounts(&mut self) -> Accounts<'_> {
+                Accounts(self.conn())
+            }
+            /// Logins in progress.
+            pub fn binds(&mut self) -> Binds<'_> {
+                Binds(self.conn())
+            }
+            /// Bots.
+            pub fn bots(&mut self) -> Bots<'_> {
+                Bots(self.conn())
+            }
+            /// Channels.
+            pub fn channels(&mut self) -> Channels<'_> {
+                Channels(self.conn())
+            }
+            /// People a bot talks to.
+            pub fn contacts(&mut self) -> Contacts<'_> {
+                Contacts(self.conn())
+            }
+            /// Work for sinks.
+            pub fn deliveries(&mut self) -> Deliveries<'_> {
+                Deliveries(self.conn())
+            }
+            /// First answers of repeated calls.
+            pub fn idempotency(&mut self) -> Idempotency<'_> {
+                Idempotency(self.conn())
+            }
+            /// Which node works for which bot.
+            pub fn leases(&mut self) -> Leases<'_> {
+                Leases(self.conn())
+            }
+            /// Messages in both directions.
+            pub fn messages(&mut self) -> Messages<'_> {
+                Messages(self.conn())
+            }
+            /// Items on their way to the network.
+            pub fn outbox(&mut self) -> Outbox<'_> {
+                Outbox(self.conn())
+            }
+            /// What happened to messages.
+            pub fn traces(&mut self) -> Traces<'_> {
+                Traces(self.conn())
+            }
+        }
+    };
+}
+
+/// The transaction of the writer's current batch, lent to one command at a time.
+#[derive(Debug)]
+pub struct Tx(pub(super) Owned);
+
+/// A connection that only reads.
+#[derive(Debug)]
+pub struct Read(pub(super) Pooled);
+
+/// The writer's own connection.
+#[derive(Debug)]
+pub(super) enum Owned {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+#[derive(Debug)]
+pub(super) enum Pooled {
+    Sqlite(PoolConnection<Sqlite>),
+    Postgres(PoolConnection<Postgres>),
+}
+
+impl Tx {
+    pub(super) fn conn(&mut self) -> Conn<'_> {
+        match &mut self.0 {
+            Owned::Sqlite(conn) => Conn::Sqlite(conn),
+            Owned::Postgres(conn) => Conn::Postgres(conn),
+        }
+    }
+}
+
+impl Read {
+    pub(super) fn conn(&mut self) -> Conn<'_> {
+        match &mut self.0 {
+            Pooled::Sqlite(conn) => Conn::Sqlite(conn),
+            Pooled::Postgres(conn) => Conn::Postgres(conn),
+        }
+    }
+}
+
+views!(Tx);
+views!(Read);

@@ -1,0 +1,104 @@
+//! What a database error means (design rule D16): wait, degrade, or stop.
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorCode};
+
+/// The class of a storage failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A unique or foreign key rule was broken; the caller decides what that means.
+    Constraint,
+    /// Locked, disconnected or restarting: the same call may succeed soon.
+    Busy,
+    /// Full or read-only: reads go on, writes do not.
+    Degraded,
+    /// The storage lies or is damaged: nothing may be acknowledged any more.
+    Fatal,
+    /// A fault of ours: a wrong statement or type.
+    Bug,
+}
+
+/// Finds the class of an error.
+pub fn fault(error: &sqlx::Error) -> Fault {
+    match error {
+        sqlx::Error::Database(database)
+            if database.is_unique_violation() || database.is_foreign_key_violation() =>
+        {
+            Fault::Constraint
+        }
+        sqlx::Error::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            if database.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+                sqlite_fault(code.parse().unwrap_or(0))
+            } else {
+                postgres_fault(&code)
+            }
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Fault::Busy,
+        _ => Fault::Bug,
+    }
+}
+
+/// SQLite's extended result codes; the low byte is the class (sqlite.org/rescode.html).
+fn sqlite_fault(code: i32) -> Fault {
+    match code & 0xff {
+        5 | 6 => Fault::Busy,         // BUSY, LOCKED
+        8 | 13 => Fault::Degraded,    // READONLY, FULL
+        10 | 11 | 26 => Fault::Fatal, // IOERR, CORRUPT, NOTADB
+        14 => Fault::Degraded,        // CANTOPEN: no descriptors, no permission
+        _ => Fault::Bug,
+    }
+}
+
+/// SQLSTATE classes (PostgreSQL manual, appendix A).
+fn postgres_fault(code: &str) -> Fault {
+    match code {
+        "40001" | "40P01" | "55P03" | "25006" => Fault::Busy,
+        _ if code.starts_with("08") || code.starts_with("57") || code.starts_with("53") => Fault::Busy,
+        _ if code.starts_with("58") || code.starts_with("XX") => Fault::Degraded,
+        _ => Fault::Bug,
+    }
+}
+
+/// Marks an [`Error`] made from a broken unique or foreign key, see [`is_constraint`].
+#[derive(Debug, thiserror::Error)]
+#[error("constraint violated")]
+struct ConstraintViolated(#[source] sqlx::Error);
+
+/// Marks an [`Error`] after which nothing may be acknowledged, see [`is_fatal`].
+#[derive(Debug, thiserror::Error)]
+#[error("storage failed")]
+struct StorageFailed(#[source] sqlx::Error);
+
+/// Turns a database error into ours.
+pub fn classify(error: sqlx::Error) -> Error {
+    match fault(&error) {
+        Fault::Constraint => Error::conflict("it exists already, or something it needs is gone")
+            .with_source(ConstraintViolated(error)),
+        Fault::Busy => Error::new(ErrorCode::Unavailable, "the store is busy")
+            .with_retry_after(Duration::from_secs(1))
+            .with_source(error),
+        Fault::Degraded => Error::new(ErrorCode::Unavailable, "the store cannot write at the moment")
+            .with_retry_after(Duration::from_secs(5))
+            .with_hint("the disk may be full or read-only")
+            .with_source(error),
+        Fault::Fatal => Error::internal(StorageFailed(error)),
+        Fault::Bug => Error::internal(error),
+    }
+}
+
+/// Whether an error comes from a broken unique or foreign key.
+pub fn is_constraint(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<ConstraintViolated>())
+}
+
+/// Whether the storage can no longer be trusted.
+pub fn is_fatal(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<StorageFailed>())
+}

@@ -1,0 +1,177 @@
+//! The store: the only place with SQL. One concrete [`Store`] over two databases, each statement written once.
+//!
+//! *Reading*: `store.read().await?` lends a pooled connection; ask its views: `read.bots().find(…)`.
+//! *Writing*: `store.write(move |tx| Box::pin(async move { tx.bots().insert(…).await })).await?` hands a
+//! command to the one committer, which runs everything that waits in one transaction and answers after the
+//! commit. Nothing else opens a transaction, and no command awaits anything but the database.
+//!
+//! To add a table: twin migrations under `migrations/`, a view here with the statements, a test in
+//! `tests/store_contract.rs` that runs on both databases.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::Result,
+    tasks::Tasks,
+    time::{Clock, Timestamp},
+};
+
+pub mod accounts;
+mod backend;
+pub mod binds;
+pub mod bots;
+pub mod channels;
+pub(crate) mod conn;
+pub mod contacts;
+pub mod deliveries;
+pub mod fault;
+pub mod idempotency;
+pub mod inbox;
+pub mod leases;
+pub mod messages;
+pub mod outbox;
+pub mod traces;
+mod writer;
+
+pub use backend::StoreConfig;
+pub use conn::{Read, Tx};
+pub use writer::WriterStats;
+
+/// The database of a hub. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    backend: backend::Backend,
+    writer: writer::Writer,
+    tasks: Tasks,
+    clock: Clock,
+    /// What the database's clock shows beyond ours, in milliseconds: nodes compare due times and leases by
+    /// the clock they share. Zero on SQLite.
+    offset: Arc<AtomicI64>,
+    stats: Arc<WriterStats>,
+    fatal: CancellationToken,
+}
+
+impl Store {
+    /// Opens a database and brings its schema up to date.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when it cannot be reached or written, or was written by a newer program.
+    pub async fn open(config: &StoreConfig, clock: Clock) -> Result<Self> {
+        Self::start(backend::Backend::open(config, true).await?, clock)
+    }
+
+    /// Opens a database whose schema must be up to date already.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and `UNAVAILABLE` when a migration is missing.
+    pub async fn open_existing(config: &StoreConfig, clock: Clock) -> Result<Self> {
+        Self::start(backend::Backend::open(config, false).await?, clock)
+    }
+
+    fn start(backend: backend::Backend, clock: Clock) -> Result<Self> {
+        let (writer, inbox) = writer::Writer::new();
+        let store = Self {
+            backend,
+            writer,
+            tasks: Tasks::new(),
+            clock,
+            offset: Arc::default(),
+            stats: Arc::default(),
+            fatal: CancellationToken::new(),
+        };
+        store.tasks.spawn(
+            "store writer",
+            writer::run(
+                store.backend.clone(),
+                inbox,
+                store.clock.clone(),
+                Arc::clone(&store.stats),
+                store.fatal.clone(),
+            ),
+        );
+        Ok(store)
+    }
+
+    /// Now, by the clock that all nodes of this database share.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.now().as_millis() + self.offset.load(Ordering::Relaxed))
+    }
+
+    /// A connection for reading. Take one per unit of work and pass it down.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when none becomes free within five seconds.
+    pub async fn read(&self) -> Result<Read> {
+        self.backend.read().await
+    }
+
+    /// Runs a command in the committer's next transaction and returns after its commit. When the command
+    /// fails, what it wrote is undone and nothing else is.
+    ///
+    /// # Errors
+    /// The command's own error, or `UNAVAILABLE` when the commit failed.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        command: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        self.writer.run(command).await
+    }
+
+    /// Stores a batch of inbound messages, the work that follows from it and the network's cursor, in one
+    /// transaction (`contract.md` §6.1).
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the commit failed; then nothing of the batch is stored.
+    pub async fn accept(&self, batch: inbox::Accept) -> Result<inbox::Accepted> {
+        self.writer.accept(batch).await
+    }
+
+    /// Stores the outcome of attempts: state, trace, replies and next due time in one transaction.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the commit failed; then nothing is stored.
+    pub async fn finish(&self, finished: Vec<deliveries::Finished>) -> Result<()> {
+        self.writer.finish(finished).await
+    }
+
+    /// Measures how far the database's clock is ahead of ours; does nothing on SQLite.
+    pub async fn sync_clock(&self) -> Result<()> {
+        let before = self.clock.now().as_millis();
+        let Some(theirs) = self.read().await?.leases().database_now().await? else { return Ok(()) };
+        let ours = i64::midpoint(before, self.clock.now().as_millis());
+        self.offset.store(theirs - ours, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Fires when the storage failed for good: the process must stop acknowledging and end.
+    pub fn failed(&self) -> &CancellationToken {
+        &self.fatal
+    }
+
+    /// Commits and commands so far.
+    pub fn stats(&self) -> &WriterStats {
+        &self.stats
+    }
+
+    /// Whether this is PostgreSQL, which several nodes may share.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.backend, backend::Backend::Postgres { .. })
+    }
+
+    /// Finishes what was handed over and closes every connection. Clones must not be used afterwards.
+    pub async fn close(self) {
+        let Self { backend, writer, tasks, clock, .. } = self;
+        drop(writer);
+        tasks.wait(&clock, Duration::from_secs(10)).await;
+        backend.close().await;
+    }
+}

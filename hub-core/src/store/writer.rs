@@ -1,0 +1,289 @@
+//! The committer: one task, one connection, one transaction for everything that waits.
+//!
+//! Callers hand over a command and wait for its answer, which comes after the commit that holds it. A caller
+//! that goes away drops only the answer, never the transaction (design rules D1 and D4). Commands of the hot
+//! path are merged into multi-row statements; every other command runs in a savepoint of its own, so that its
+//! failure undoes nothing of its neighbours.
+
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    backend::Backend,
+    conn::{Conn, Owned, Tx, on},
+    deliveries::{self, Finished},
+    fault::is_fatal,
+    inbox::{self, Accept, Accepted},
+};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    time::Clock,
+};
+
+/// Most commands of one transaction.
+const BATCH: usize = 256;
+/// Commands that may wait; beyond that callers wait for room.
+const QUEUE: usize = 1024;
+
+type Job = Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
+type Reply<T> = oneshot::Sender<Result<T>>;
+
+enum Command {
+    Accept(Accept, Reply<Accepted>),
+    Finish(Vec<Finished>, Reply<()>),
+    Run(Job, Reply<Box<dyn Any + Send>>),
+}
+
+/// The sending end; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Writer(mpsc::Sender<Command>);
+
+/// What the committer counted, for tests and metrics.
+#[derive(Debug, Default)]
+pub struct WriterStats {
+    /// Transactions committed.
+    pub commits: std::sync::atomic::AtomicU64,
+    /// Commands inside them.
+    pub commands: std::sync::atomic::AtomicU64,
+}
+
+impl Writer {
+    pub(super) fn new() -> (Self, Inbox) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        (Self(sender), Inbox(receiver))
+    }
+
+    pub(super) async fn accept(&self, accept: Accept) -> Result<Accepted> {
+        self.ask(|reply| Command::Accept(accept, reply)).await
+    }
+
+    pub(super) async fn finish(&self, finished: Vec<Finished>) -> Result<()> {
+        self.ask(|reply| Command::Finish(finished, reply)).await
+    }
+
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        job: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let job: Job = Box::new(move |tx| {
+            let run = job(tx);
+            async move { run.await.map(|value| Box::new(value) as Box<dyn Any + Send>) }.boxed()
+        });
+        let answer = self.ask(|reply| Command::Run(job, reply)).await?;
+        Ok(*answer.downcast().expect("the job made this very type"))
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
+        let stopped = || Error::new(ErrorCode::Unavailable, "the store is shutting down");
+        let (reply, answer) = oneshot::channel();
+        self.0.send(command(reply)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+/// The receiving end, owned by the committer.
+pub(super) struct Inbox(mpsc::Receiver<Command>);
+
+/// Runs until every [`Writer`] is gone, or the storage failed for good; then `fatal` is cancelled.
+pub(super) async fn run(
+    backend: Backend,
+    mut inbox: Inbox,
+    clock: Clock,
+    stats: Arc<WriterStats>,
+    fatal: CancellationToken,
+) {
+    let mut connection = None;
+    let mut batch = Vec::with_capacity(BATCH);
+    while inbox.0.recv_many(&mut batch, BATCH).await > 0 {
+        let commands = batch.len() as u64;
+        let tx = match connection.take() {
+            Some(tx) => Ok(tx),
+            None => backend.connect_writer().await.map(Tx),
+        };
+        let outcome = match tx {
+            Ok(mut tx) => commit(&mut tx, &mut batch).await.map(|()| tx),
+            Err(error) => {
+                refuse(&mut batch, &error);
+                Err(error)
+            }
+        };
+        match outcome {
+            Ok(tx) => {
+                connection = Some(tx);
+                stats.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                stats.commands.fetch_add(commands, std::sync::atomic::Ordering::Relaxed);
+            }
+            Err(error) if is_fatal(&error) => {
+                tracing::error!(error = %chain(&error), "the storage failed; no write is acknowledged any more");
+                fatal.cancel();
+                return;
+            }
+            // A fresh connection next time: the state of this one is unknown.
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), commands, "a batch of writes failed");
+                clock.sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    if let Some(tx) = connection {
+        close(tx).await;
+    }
+}
+
+/// An answer that waits for the commit.
+type Pending = Box<dyn FnOnce(Option<&Error>) + Send>;
+
+/// Writes one batch. `Err` means the connection must not be used again; every caller was told.
+async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
+    if let Err(error) = execute(tx, "BEGIN", "BEGIN IMMEDIATE").await {
+        refuse(batch, &error);
+        return Err(error);
+    }
+    let mut pending: Vec<Pending> = Vec::with_capacity(batch.len());
+    let outcome = write_all(tx, batch, &mut pending).await;
+    let outcome = match outcome {
+        Ok(()) => execute(tx, "COMMIT", "COMMIT").await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &outcome {
+        let _ = execute(tx, "ROLLBACK", "ROLLBACK").await;
+        refuse(batch, error);
+    }
+    for answer in pending {
+        answer(outcome.as_ref().err());
+    }
+    outcome
+}
+
+async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pending>) -> Result<()> {
+    let (mut accepts, mut accept_replies) = (Vec::new(), Vec::new());
+    let (mut finished, mut finish_replies) = (Vec::new(), Vec::new());
+    let mut jobs = Vec::new();
+    for command in batch.drain(..) {
+        match command {
+            Command::Accept(accept, reply) => {
+                accepts.push(accept);
+                accept_replies.push(reply);
+            }
+            Command::Finish(some, reply) => {
+                finished.extend(some);
+                finish_replies.push(reply);
+            }
+            Command::Run(job, reply) => jobs.push((job, reply)),
+        }
+    }
+    if !accepts.is_empty() {
+        let outcome = in_savepoint(tx, |tx| inbox::write(tx, accepts).boxed()).await?;
+        match outcome {
+            Ok(answers) => {
+                for (reply, answer) in accept_replies.into_iter().zip(answers) {
+                    pending.push(answer_with(reply, answer));
+                }
+            }
+            Err(error) => fail_all(accept_replies, &error),
+        }
+    }
+    if !finished.is_empty() {
+        match in_savepoint(tx, |tx| deliveries::finish(tx, finished).boxed()).await? {
+            Ok(()) => pending.extend(finish_replies.into_iter().map(|reply| answer_with(reply, ()))),
+            Err(error) => fail_all(finish_replies, &error),
+        }
+    }
+    for (job, reply) in jobs {
+        match in_savepoint(tx, job).await? {
+            Ok(value) => pending.push(answer_with(reply, value)),
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a command between `SAVEPOINT` and `RELEASE`. The outer error means the transaction is lost, the inner
+/// one that the command failed and was undone.
+async fn in_savepoint<T>(
+    tx: &mut Tx,
+    command: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>>,
+) -> Result<Result<T>> {
+    execute(tx, "SAVEPOINT command", "SAVEPOINT command").await?;
+    let outcome = AssertUnwindSafe(command(tx)).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
+    match outcome {
+        Ok(value) => execute(tx, "RELEASE SAVEPOINT command", "RELEASE command").await.map(|()| Ok(value)),
+        Err(error) if is_fatal(&error) => Err(error),
+        Err(error) => {
+            execute(tx, "ROLLBACK TO SAVEPOINT command", "ROLLBACK TO command").await?;
+            Ok(Err(error))
+        }
+    }
+}
+
+fn answer_with<T: Send + 'static>(reply: Reply<T>, value: T) -> Pending {
+    Box::new(move |failure| {
+        let _ = reply.send(match failure {
+            None => Ok(value),
+            Some(error) => Err(retell(error)),
+        });
+    })
+}
+
+fn fail_all<T>(replies: Vec<Reply<T>>, error: &Error) {
+    for reply in replies {
+        let _ = reply.send(Err(retell(error)));
+    }
+}
+
+/// Answers every command still in the batch with the failure of the whole batch.
+fn refuse(batch: &mut Vec<Command>, error: &Error) {
+    for command in batch.drain(..) {
+        match command {
+            Command::Accept(_, reply) => drop(reply.send(Err(retell(error)))),
+            Command::Finish(_, reply) => drop(reply.send(Err(retell(error)))),
+            Command::Run(_, reply) => drop(reply.send(Err(retell(error)))),
+        }
+    }
+}
+
+/// The same failure for another caller; the cause was logged once, by the committer.
+fn retell(error: &Error) -> Error {
+    let told = Error::new(error.code(), error.message().to_owned());
+    match error.retry_after() {
+        Some(after) => told.with_retry_after(after),
+        None => told,
+    }
+}
+
+async fn execute(tx: &mut Tx, postgres: &'static str, sqlite: &'static str) -> Result<()> {
+    let statement = match &tx.0 {
+        Owned::Sqlite(_) => sqlite,
+        Owned::Postgres(_) => postgres,
+    };
+    let mut conn: Conn<'_> = tx.conn();
+    on!(conn, |conn| sqlx::Executor::execute(conn, statement).await.map(|_| ()))
+}
+
+async fn close(tx: Tx) {
+    let closed = match tx.0 {
+        Owned::Sqlite(connection) => sqlx::Connection::close(connection).await,
+        Owned::Postgres(connection) => sqlx::Connection::close(connection).await,
+    };
+    if let Err(error) = closed {
+        tracing::warn!(%error, "closing the writer's connection failed");
+    }
+}
+
+/// The error with its causes, for the log.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
