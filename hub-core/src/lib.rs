@@ -19,6 +19,7 @@ pub mod random;
 pub mod secret;
 pub mod store;
 pub mod tasks;
+pub mod text;
 pub mod time;
 
 pub use error::{Error, ErrorCode, Result};
