@@ -11,6 +11,7 @@ pub mod egress;
 pub mod error;
 pub mod hub;
 pub mod id;
+pub mod idempotency;
 pub mod local_http;
 pub mod network;
 pub mod page;
