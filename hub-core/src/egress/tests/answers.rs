@@ -104,8 +104,10 @@ async fn broken_answers_are_told_apart_from_missing_connections() {
     let (tls, written, _) = fault(&open(), call(&url)).await;
     assert_eq!((tls, written), (EgressFault::Tls, false));
 
-    let (dns, written, _) = fault(&open(), call("http://no-such-name.invalid/")).await;
-    assert_eq!((dns, written), (EgressFault::Dns, false));
+    for egress in [open(), open().trusted().unwrap()] {
+        let (dns, written, _) = fault(&egress, call("http://no-such-name.invalid/")).await;
+        assert_eq!((dns, written), (EgressFault::Dns, false));
+    }
 }
 
 #[tokio::test]
@@ -155,4 +157,31 @@ async fn a_kept_connection_that_died_is_replaced() {
         assert_eq!(egress.send(call(&canary.url("127.0.0.1"))).await.unwrap().status, StatusCode::OK);
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_certificate_nobody_vouches_for_is_refused() {
+    let egress = open().trusted().unwrap();
+    let certificate = include_bytes!("self_signed.cert.der").as_slice().into();
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(include_bytes!("self_signed.key.der").as_slice());
+    let config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key.into())
+        .unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut session = rustls::ServerConnection::new(config.into()).unwrap();
+        while session.is_handshaking() {
+            if session.complete_io(&mut stream).is_err() {
+                return false;
+            }
+        }
+        true
+    });
+    let (tls, written, message) = fault(&egress, call(&format!("https://{at}/"))).await;
+    assert_eq!((tls, written), (EgressFault::Tls, false), "{message}");
+    assert!(message.contains("certificate"), "{message}");
+    assert!(!server.join().unwrap(), "the handshake was completed");
 }
