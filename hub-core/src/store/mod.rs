@@ -46,6 +46,12 @@ pub use backend::StoreConfig;
 pub use conn::{Read, Tx};
 pub use writer::WriterStats;
 
+/// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
+/// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
+pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
+    serde_json::to_string(rows).expect("rows have string keys and no failing parts")
+}
+
 /// The database of a hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -155,6 +161,14 @@ impl Store {
     /// Fires when the storage failed for good: the process must stop acknowledging and end.
     pub fn failed(&self) -> &CancellationToken {
         &self.fatal
+    }
+
+    /// Asks the database for a sign of life.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when it does not answer.
+    pub async fn ping(&self) -> Result<()> {
+        self.read().await?.leases().ping().await
     }
 
     /// Commits and commands so far.
