@@ -39,6 +39,7 @@ pub mod inbox;
 pub mod leases;
 pub mod messages;
 pub mod outbox;
+pub mod sending;
 pub mod traces;
 mod writer;
 
@@ -141,11 +142,11 @@ impl Store {
         self.writer.accept(batch).await
     }
 
-    /// Stores the outcome of attempts: state, trace, replies and next due time in one transaction.
+    /// Stores the outcome of an attempt: state, trace, replies and next due time in one transaction.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
-    pub async fn finish(&self, finished: Vec<deliveries::Finished>) -> Result<()> {
+    pub async fn finish(&self, finished: Arc<deliveries::Finished>) -> Result<()> {
         self.writer.finish(finished).await
     }
 

@@ -33,7 +33,7 @@ type Reply<T> = oneshot::Sender<Result<T>>;
 
 enum Command {
     Accept(Accept, Reply<Accepted>),
-    Finish(Vec<Finished>, Reply<()>),
+    Finish(Arc<Finished>, Reply<()>),
     Run(Job, Reply<Box<dyn Any + Send>>),
 }
 
@@ -60,7 +60,7 @@ impl Writer {
         self.ask(|reply| Command::Accept(accept, reply)).await
     }
 
-    pub(super) async fn finish(&self, finished: Vec<Finished>) -> Result<()> {
+    pub(super) async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
         self.ask(|reply| Command::Finish(finished, reply)).await
     }
 
@@ -168,8 +168,8 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
                 accepts.push(accept);
                 accept_replies.push(reply);
             }
-            Command::Finish(some, reply) => {
-                finished.extend(some);
+            Command::Finish(one, reply) => {
+                finished.push(one);
                 finish_replies.push(reply);
             }
             Command::Run(job, reply) => jobs.push((job, reply)),
@@ -187,7 +187,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
         }
     }
     if !finished.is_empty() {
-        match in_savepoint(tx, |tx| deliveries::finish(tx, finished).boxed()).await? {
+        match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &finished).await }.boxed()).await? {
             Ok(()) => pending.extend(finish_replies.into_iter().map(|reply| answer_with(reply, ()))),
             Err(error) => fail_all(finish_replies, &error),
         }
