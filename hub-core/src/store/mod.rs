@@ -164,6 +164,14 @@ impl Store {
         &self.fatal
     }
 
+    /// Asks the database for a sign of life.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when it does not answer.
+    pub async fn ping(&self) -> Result<()> {
+        self.read().await?.leases().ping().await
+    }
+
     /// Commits and commands so far.
     pub fn stats(&self) -> &WriterStats {
         &self.stats
