@@ -241,17 +241,18 @@ struct UploadRequest {
 }
 
 impl UploadRequest {
-    /// `None` when a field has the wrong type or form, or one that is always needed is missing.
+    /// `None` when a field has the wrong type or form, or one that is always needed is missing. Null is absent:
+    /// published clients write it for what they leave out.
     fn read(json: &Map<String, Value>) -> Option<Self> {
         let number = |name| json.get(name).and_then(Value::as_u64);
         let hex = |name| is_hex32(text_of(json, name).as_bytes());
         let filekey = match json.get("filekey") {
-            None => None,
+            None | Some(Value::Null) => None,
             Some(Value::String(key)) if !key.is_empty() => Some(key.clone()),
             Some(_) => return None,
         };
         let no_need_thumb = match json.get("no_need_thumb") {
-            None => None,
+            None | Some(Value::Null) => None,
             Some(Value::Bool(no)) => Some(*no),
             Some(_) => return None,
         };

@@ -119,6 +119,11 @@ async fn an_upload_url_is_refused_or_left_out_by_the_fields() {
     for name in ["filekey", "no_need_thumb"] {
         assert_eq!(ask(name, Value::Null).await, json!({"ret": 0}), "{name}");
     }
+    let mut null = upload_request(bot.owner(), 1);
+    null["thumb_rawsize"] = Value::Null;
+    assert!(rig.call("getuploadurl", &bot, null.clone()).await["upload_param"].is_string());
+    null["filekey"] = Value::Null;
+    assert_eq!(rig.call("getuploadurl", &bot, null).await, json!({"ret": 0}));
     let mut thumb = upload_request(bot.owner(), 1);
     thumb["no_need_thumb"] = json!(false);
     thumb["thumb_rawsize"] = json!(5);
