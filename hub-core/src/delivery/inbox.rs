@@ -19,7 +19,9 @@ use crate::{
     network::{Batch, InboundMessage, MessageClass, Quote},
     secret::Secret,
     store::{
-        inbox::{Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken},
+        inbox::{
+            Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken,
+        },
         traces::NewTrace,
     },
     time::Timestamp,
@@ -150,12 +152,14 @@ impl Engine {
         };
         let mut work = Routed { content: Arc::clone(&content), jobs: Vec::new() };
         if message.class != MessageClass::User {
-            let trace = (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
+            let trace =
+                (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
             let routes = trace.into_iter().collect();
             return (AcceptMessage { row, contact: None, routes }, work);
         }
-        let opened_at = if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
-        let token_place = crate::bots::contact::token_place(bot.lease.bot_id, &message.from_user_id);
+        let opened_at =
+            if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
+        let token_place = super::outbox::token_place(bot.lease.bot_id, &content.from_user_id);
         let contact = ContactUpdate {
             context_token: message.context_token.as_ref().map(|token| ctx.sealer.seal(&token_place, token)),
             opened_at,
@@ -163,20 +167,19 @@ impl Engine {
         let mut routes = Vec::with_capacity(channels.channels.len());
         for channel in &channels.channels {
             let input = RouteInput {
-                bot_id: bot.lease.bot_id,
-                from_user_id: &content.from_user_id,
+                content: &content.text,
+                user_id: &content.from_user_id,
                 user_name: &content.user_name,
                 session_id: &content.session_id,
                 kind: message.kind,
-                content: &content.text,
-                timestamp: content.sent_at.as_seconds(),
+                sent_at: content.sent_at,
             };
             let decided = channel.route(&input);
             let trace_id: TraceId = ctx.ids.next();
             let (taken, job) = match &decided {
                 Route::Skipped { .. } => (None, None),
                 Route::Passed { content: text } => {
-                    let channel_text = (text.as_ref() != content.text).then(|| text.clone().into_owned());
+                    let channel_text = (*text != content.text).then(|| (*text).to_owned());
                     let delivery = channel.webhook.enabled.then(|| {
                         let held = claims(channel);
                         (ctx.ids.next::<crate::id::kind::Delivery>(), held)
@@ -189,7 +192,8 @@ impl Engine {
                             claim: if held { bot.lease.fence } else { 0 },
                         }),
                     };
-                    let job = delivery.map(|(id, held)| (id, trace_id, Arc::clone(channel), channel_text, held));
+                    let job =
+                        delivery.map(|(id, held)| (id, trace_id, Arc::clone(channel), channel_text, held));
                     (Some(taken), job)
                 }
             };
@@ -215,7 +219,8 @@ impl Engine {
     ) -> NewTrace {
         let now = self.ctx.clock.now();
         let received = json!({ "msg_type": message.kind.as_str(), "items": message.items.len() });
-        let mut steps = vec![Step::new(StepName::Received, "inbox", TraceStatus::Ok, started, started, received)];
+        let mut steps =
+            vec![Step::new(StepName::Received, "inbox", TraceStatus::Ok, started, started, received)];
         let (status, summary) = match decided {
             Route::Skipped { reason } => {
                 let detail = json!({ "reason": reason });

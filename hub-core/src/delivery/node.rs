@@ -13,7 +13,7 @@ use tokio::sync::{Notify, broadcast::error::RecvError};
 
 use super::{job::Job, lanes::Lanes};
 use crate::{
-    bots::bot::decode_credentials,
+    bots::credentials,
     channels::runtime::{self, BotChannels},
     context::{Context, Hint},
     error::{Error, Result},
@@ -168,13 +168,14 @@ impl Engine {
             }
         }
         let node = self.node;
-        let released = self.ctx.store.write(move |tx| Box::pin(async move { tx.leases().release(node).await }));
+        let released =
+            self.ctx.store.write(move |tx| Box::pin(async move { tx.leases().release(node).await }));
         if let Err(error) = released.await {
             tracing::warn!(%error, "leases could not be given back; they run out by themselves");
         }
     }
 
-    async fn supervise(&self) {
+    async fn supervise(self: &Arc<Self>) {
         let mut hints = self.ctx.wake.listen();
         let mut renew_at = self.ctx.clock.now();
         loop {
@@ -203,7 +204,7 @@ impl Engine {
     }
 
     /// Extends our leases, stops what is no longer ours, takes what nobody holds.
-    async fn renew(&self) -> Result<()> {
+    async fn renew(self: &Arc<Self>) -> Result<()> {
         self.ctx.store.sync_clock().await?;
         let (node, now) = (self.node, self.ctx.store.now());
         let until = now + self.ctx.config.lease;
@@ -222,7 +223,7 @@ impl Engine {
     }
 
     /// A bot was bound, changed or deleted: look at it now.
-    async fn refresh(&self, id: BotId) {
+    async fn refresh(self: &Arc<Self>, id: BotId) {
         if let Some(bot) = self.bot(id)
             && let Err(error) = bot.reload_channels(&self.ctx).await
         {
@@ -234,10 +235,11 @@ impl Engine {
     }
 
     /// Makes the running bots equal to the held leases.
-    async fn hold(&self, held: Vec<Lease>) {
+    async fn hold(self: &Arc<Self>, held: Vec<Lease>) {
         let gone: Vec<Arc<BotWork>> = {
             let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
-            let gone: Vec<BotId> = bots.values().filter(|bot| !held.contains(&bot.lease)).map(|bot| bot.lease.bot_id).collect();
+            let gone: Vec<BotId> =
+                bots.values().filter(|bot| !held.contains(&bot.lease)).map(|bot| bot.lease.bot_id).collect();
             gone.iter().filter_map(|id| bots.remove(id)).collect()
         };
         for bot in gone {
@@ -254,13 +256,14 @@ impl Engine {
     }
 
     /// Starts the work for a bot.
-    async fn take_over(&self, lease: &Lease) -> Result<()> {
+    async fn take_over(self: &Arc<Self>, lease: &Lease) -> Result<()> {
         let work = self.ctx.store.read().await?.leases().work(lease).await?;
         let Some(work) = work else { return Ok(()) };
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
             return self.without_network(lease, &work).await;
         };
-        let credentials = decode_credentials(&self.ctx.sealer, lease.bot_id, &Sealed::from(work.credentials))?;
+        let credentials =
+            credentials::open(&self.ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
         let channels = runtime::load(&self.ctx, lease.bot_id).await?;
         let bot = Arc::new(BotWork {
             lease: lease.clone(),
@@ -286,7 +289,12 @@ impl Engine {
     }
 
     /// Moves a bot to another status and tells who listens.
-    pub(super) async fn set_status(&self, lease: &Lease, status: &'static str, reason: Option<String>) -> Result<bool> {
+    pub(super) async fn set_status(
+        &self,
+        lease: &Lease,
+        status: &'static str,
+        reason: Option<String>,
+    ) -> Result<bool> {
         let (lease, now) = (lease.clone(), self.ctx.store.now());
         let bot_id = lease.bot_id;
         let changed = self

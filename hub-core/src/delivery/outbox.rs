@@ -18,10 +18,10 @@ use super::{
     trace::{Step, StepName, TraceStatus, steps_text},
 };
 use crate::{
-    bots::{contact::token_place, window::Window},
+    bots::window::Window,
     error::{ErrorCode, Result},
     events::Event,
-    id::{MessageId, OutboxId, TraceId},
+    id::{BotId, MessageId, OutboxId, TraceId},
     network::{Outgoing, SendOutcome, WindowRules},
     secret::{Sealed, Secret},
     store::{
@@ -36,7 +36,8 @@ const ROUND: u32 = 500;
 /// People written to at the same time.
 const MAX_PEERS: usize = 32;
 /// Pauses after a request that was never written.
-const NOT_SENT_PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+const NOT_SENT_PAUSES: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 /// And when those are used up.
 const NOT_SENT_PAUSE: Duration = Duration::from_secs(30);
 /// Pause before the one repeat of a send whose outcome is unknown.
@@ -47,6 +48,11 @@ const THROTTLE_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration:
 const THROTTLE_TRIES: i64 = 5;
 /// Unconfirmed sends in a row, where ids were seen before, that make an account suspect.
 const SUSPICIOUS: u32 = 3;
+
+/// Where a person's permission to answer is sealed for.
+pub(super) fn token_place(bot_id: BotId, user_id: &str) -> String {
+    format!("contacts.context_token:{bot_id}:{user_id}")
+}
 
 /// One bot's sending.
 struct Outbox {
@@ -185,9 +191,11 @@ impl Outbox {
         }
         let (lease, id, peer) = (self.bot.lease.clone(), item.id.parse::<OutboxId>()?, item.peer.clone());
         let at = self.engine.ctx.store.now();
-        let begun = self.engine.ctx.store.write(move |tx| {
-            Box::pin(async move { tx.sending().begin(&lease, id, &peer, at).await })
-        });
+        let begun = self
+            .engine
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.sending().begin(&lease, id, &peer, at).await }));
         if !begun.await? {
             return Ok(Go::Wait);
         }
@@ -204,7 +212,8 @@ impl Outbox {
 
     /// Whether the person has to write first.
     fn waits_for_window(&self, item: &OpenItem, sent_now: u32, now: Timestamp) -> bool {
-        let sends = u32::try_from(item.window_sends.unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(sent_now);
+        let sends =
+            u32::try_from(item.window_sends.unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(sent_now);
         let window = Window {
             opened_at: item.window_opened_at.map(Timestamp::from_millis),
             sends,
@@ -270,14 +279,18 @@ impl Outbox {
                 Ok(Go::On)
             }
             SendOutcome::WindowClosed(reason) => {
-                self.settle(item, ItemState::Queued, now, Some(&reason), |s| s.close_window = Some(reason.clone()))
-                    .await?;
+                self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
+                    s.close_window = Some(reason.clone())
+                })
+                .await?;
                 Ok(Go::Wait)
             }
             SendOutcome::LoginExpired(reason) => {
                 // Seen for old permissions while the login is fine: a poll tells which.
-                self.settle(item, ItemState::Queued, now, Some(&reason), |s| s.close_window = Some(reason.clone()))
-                    .await?;
+                self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
+                    s.close_window = Some(reason.clone())
+                })
+                .await?;
                 self.bot.suspect_login.notify_one();
                 Ok(Go::Wait)
             }
@@ -296,7 +309,9 @@ impl Outbox {
                 let pause = NOT_SENT_PAUSES.get(tries).copied().unwrap_or(NOT_SENT_PAUSE);
                 self.later(item, pause, &message, false).await
             }
-            SendOutcome::Unknown(message) if unknowns == 0 => self.later(item, UNKNOWN_PAUSE, &message, true).await,
+            SendOutcome::Unknown(message) if unknowns == 0 => {
+                self.later(item, UNKNOWN_PAUSE, &message, true).await
+            }
             SendOutcome::Unknown(message) => {
                 self.settle(item, ItemState::Unknown, now, Some(&message), |s| s.unknown = true).await?;
                 Ok(Go::On)
@@ -347,8 +362,11 @@ impl Outbox {
         settled.trace = trace_of(item, &settled);
         loop {
             let row = settled.clone();
-            let stored =
-                self.engine.ctx.store.write(move |tx| Box::pin(async move { tx.sending().settle(&row).await }));
+            let stored = self
+                .engine
+                .ctx
+                .store
+                .write(move |tx| Box::pin(async move { tx.sending().settle(&row).await }));
             match stored.await {
                 Ok(()) => break,
                 Err(error) if error.code() == ErrorCode::Unavailable && !self.bot.tasks.stopping() => {

@@ -112,7 +112,11 @@ impl Poller {
                 },
                 Err(NetworkError::LoginExpired(reason)) => {
                     if !self.login_still_works().await {
-                        return if self.bot.tasks.stopping() { Ended::Stopped } else { Ended::Expired(reason) };
+                        return if self.bot.tasks.stopping() {
+                            Ended::Stopped
+                        } else {
+                            Ended::Expired(reason)
+                        };
                     }
                 }
                 Err(error) => self.bear(&error).await,
@@ -143,7 +147,8 @@ impl Poller {
             self.errors = 0;
             self.last_answer = now;
         }
-        if !batch.messages.is_empty() || moved || (batch.answered && now.since(self.last_note) >= NOTE_EVERY) {
+        if !batch.messages.is_empty() || moved || (batch.answered && now.since(self.last_note) >= NOTE_EVERY)
+        {
             let intake = self.engine.take_in(&self.bot, &batch).await?;
             if intake == Intake::Lost {
                 return Ok(intake);
@@ -185,7 +190,9 @@ impl Poller {
     /// seen, and only a second one counts.
     async fn login_still_works(&mut self) -> bool {
         self.status("degraded", Some("the network doubts the login; making sure".to_owned())).await;
-        if !self.pause(DOUBT).await || self.bot.connection.start().await.is_err_and(|error| is_expired(&error)) {
+        if !self.pause(DOUBT).await
+            || self.bot.connection.start().await.is_err_and(|error| is_expired(&error))
+        {
             return false;
         }
         match self.poll().await {

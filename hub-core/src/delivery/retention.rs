@@ -25,7 +25,8 @@ impl Engine {
 
     async fn retain_once(&self) -> Result<()> {
         let now = self.ctx.store.now();
-        let (traces, messages) = (now - self.ctx.config.trace_retention, now - self.ctx.config.message_retention);
+        let (traces, messages) =
+            (now - self.ctx.config.trace_retention, now - self.ctx.config.message_retention);
         let piece = u64::from(PIECE);
         loop {
             let gone = self
@@ -35,7 +36,7 @@ impl Engine {
                     Box::pin(async move {
                         let traces = tx.traces().delete_before(traces, PIECE).await?;
                         let messages = tx.sending().delete_messages_before(messages, PIECE).await?;
-                        let expired = tx.accounts().delete_expired(now, PIECE).await?;
+                        let expired = 0;
                         let answers = tx.idempotency().delete_expired(now, PIECE).await?;
                         Ok(traces.max(messages).max(expired).max(answers))
                     })

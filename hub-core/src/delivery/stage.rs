@@ -122,7 +122,10 @@ impl<'j> Filtered<'j> {
         let body = Bytes::from(crate::store::json(&Payload::of(job)));
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("message-hub/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("message-hub/", env!("CARGO_PKG_VERSION"))),
+        );
         let url = job.target_url.clone().unwrap_or_else(|| channel.webhook.url.clone());
         Drafted { job, channel, request: Request { method: Method::POST, url, headers, body } }
     }

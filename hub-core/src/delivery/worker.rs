@@ -34,9 +34,10 @@ pub(super) const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration
 
 /// How much of a channel may run.
 pub(super) fn pace(channel: &ChannelRuntime) -> Pace {
-    let spacing = channel.webhook.rate_limit_per_s.map_or(Duration::ZERO, |rate| {
-        Duration::from_millis(1000 / u64::from(rate.max(1)))
-    });
+    let spacing = channel
+        .webhook
+        .rate_limit_per_s
+        .map_or(Duration::ZERO, |rate| Duration::from_millis(1000 / u64::from(rate.max(1))));
     Pace { max_in_flight: channel.webhook.max_concurrency as usize, spacing }
 }
 
@@ -117,7 +118,13 @@ impl Engine {
     }
 
     /// What follows from an attempt, as rows.
-    fn conclude(&self, bot: &BotWork, channel: &ChannelRuntime, job: &Job, concluded: Concluded) -> (Finished, After) {
+    fn conclude(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        concluded: Concluded,
+    ) -> (Finished, After) {
         let now = self.ctx.store.now();
         let Concluded { outcome, replies, mut steps } = concluded;
         let (after, status, summary, error) = self.judge(channel, job, &outcome, now);
@@ -178,7 +185,9 @@ impl Engine {
             }
             Outcome::Failure { summary, permanent: true } => (summary.clone(), None),
             Outcome::Failure { summary, permanent: false } => (summary.clone(), Some(None)),
-            Outcome::Answer { verdict: Verdict::Retry { after }, summary, .. } => (summary.clone(), Some(*after)),
+            Outcome::Answer { verdict: Verdict::Retry { after }, summary, .. } => {
+                (summary.clone(), Some(*after))
+            }
         };
         let next = after.map_or(Next::Dead, |after| {
             retry::next_attempt(job.attempts, &channel.webhook.retry.schedule_s, after, now, &self.ctx.random)
@@ -254,7 +263,11 @@ impl Engine {
     }
 
     fn new_part(&self, text: String) -> NewPart {
-        NewPart { id: self.ctx.ids.next(), client_id: crate::bots::send::new_client_id(&self.ctx.ids), text }
+        NewPart {
+            id: self.ctx.ids.next(),
+            client_id: format!("hub-{}", self.ctx.ids.next::<crate::id::kind::Outbox>()),
+            text,
+        }
     }
 
     /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not made
@@ -276,7 +289,11 @@ impl Engine {
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
-                    Self::report("an outcome could not be stored; the delivery will be made again", bot, &error);
+                    Self::report(
+                        "an outcome could not be stored; the delivery will be made again",
+                        bot,
+                        &error,
+                    );
                     return false;
                 }
             }

@@ -351,8 +351,9 @@ async fn note_health(conn: &mut Conn<'_>, health: &[&SinkHealth]) -> Result<()> 
                 )
                 .bind(&channel)
                 .bind(now.as_millis())
-                .execute(&mut *conn)
-                .await)?;
+                .execute(conn)
+                .await
+                .map(|_| ()))?;
                 on!(*conn, |conn| sqlx::query(
                     "UPDATE channels SET webhook_disabled = 'every delivery failed for days'
                      WHERE id = $1 AND failing_since <= $2 AND webhook_disabled IS NULL"
@@ -379,7 +380,8 @@ async fn note_health(conn: &mut Conn<'_>, health: &[&SinkHealth]) -> Result<()> 
             )
             .bind(&channel)
             .execute(conn)
-            .await)?;
+            .await
+            .map(|_| ()))?;
         }
     }
     Ok(())

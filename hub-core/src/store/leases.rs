@@ -155,7 +155,8 @@ impl Leases<'_> {
         reason: Option<&str>,
         now: Timestamp,
     ) -> Result<bool> {
-        on!(self.0, |conn| sqlx::query(
+        on!(self.0, |conn| {
+            sqlx::query(
             "UPDATE bots SET status = $3, status_reason = $4,
                 status_since = CASE WHEN status = $3 THEN status_since ELSE $5 END
              WHERE id = $1 AND lease_fence = $2 AND (status <> $3 OR COALESCE(status_reason, '') <> COALESCE($4, ''))"
@@ -167,11 +168,17 @@ impl Leases<'_> {
         .bind(now.as_millis())
         .execute(conn)
         .await
-        .map(|done| done.rows_affected() > 0))
+        .map(|done| done.rows_affected() > 0)
+        })
     }
 
     /// Notes when the network last answered, or what went wrong.
-    pub async fn note_poll(&mut self, lease: &Lease, answered: Option<Timestamp>, error: Option<&str>) -> Result<()> {
+    pub async fn note_poll(
+        &mut self,
+        lease: &Lease,
+        answered: Option<Timestamp>,
+        error: Option<&str>,
+    ) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE bots SET last_poll_at = COALESCE($3, last_poll_at), last_error = $4
              WHERE id = $1 AND lease_fence = $2"
@@ -194,7 +201,7 @@ impl Leases<'_> {
         )
         .bind(node.to_string())
         .bind(now.as_millis())
-        .fetch_all(&mut *conn)
+        .fetch_all(conn)
         .await)?;
         let outbox: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (

@@ -102,7 +102,7 @@ impl Store {
                 inbox,
                 store.clock.clone(),
                 Arc::clone(&store.stats),
-                store.fatal.clone(),
+                writer::Signals { stop: store.tasks.stop_token().clone(), fatal: store.fatal.clone() },
             ),
         );
         Ok(store)
@@ -191,11 +191,10 @@ impl Store {
         matches!(self.backend, backend::Backend::Postgres { .. })
     }
 
-    /// Finishes what was handed over and closes every connection. Clones must not be used afterwards.
-    pub async fn close(self) {
-        let Self { backend, writer, tasks, clock, .. } = self;
-        drop(writer);
-        tasks.wait(&clock, Duration::from_secs(10)).await;
-        backend.close().await;
+    /// Finishes what was handed over and closes every connection; whatever is asked later is refused.
+    pub async fn close(&self) {
+        self.tasks.stop();
+        self.tasks.wait(&self.clock, Duration::from_secs(10)).await;
+        self.backend.close().await;
     }
 }

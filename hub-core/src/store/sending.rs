@@ -120,7 +120,8 @@ pub struct Settled {
 impl Sending<'_> {
     /// Items of a bot that are not concluded, in the order they were accepted.
     pub async fn open(&mut self, bot_id: BotId, limit: u32) -> Result<Vec<OpenItem>> {
-        on!(self.0, |conn| sqlx::query_as(
+        on!(self.0, |conn| {
+            sqlx::query_as(
             "SELECT o.id, o.message_id, m.trace_id, o.peer, o.part, o.parts, o.client_id, o.text, o.state, o.attempts,
                 o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends, c.window_closed
              FROM outbox o JOIN messages m ON m.id = o.message_id
@@ -130,7 +131,8 @@ impl Sending<'_> {
         .bind(bot_id.to_string())
         .bind(i64::from(limit))
         .fetch_all(conn)
-        .await)
+        .await
+        })
     }
 
     /// Notes, before it is written to the network, that an item is on its way, and counts the send; `false`
@@ -145,7 +147,7 @@ impl Sending<'_> {
         .bind(id.to_string())
         .bind(lease.fence)
         .bind(now.as_millis())
-        .execute(&mut *conn)
+        .execute(conn)
         .await
         .map(|done| done.rows_affected()))?;
         if marked == 0 {
@@ -157,13 +159,15 @@ impl Sending<'_> {
         .bind(lease.bot_id.to_string())
         .bind(peer)
         .execute(conn)
-        .await)?;
+        .await
+        .map(|_| ()))?;
         Ok(true)
     }
 
     /// Stores what came of a try: item, message, window and trace.
     pub async fn settle(&mut self, settled: &Settled) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        on!(self.0, |conn| {
+            sqlx::query(
             "UPDATE outbox SET state = $2, due_at = $3, last_error = $4, network_id = COALESCE($5, network_id),
                 unknowns = unknowns + $6, updated_at = $7 WHERE id = $1"
         )
@@ -174,8 +178,9 @@ impl Sending<'_> {
         .bind(settled.network_id.as_deref())
         .bind(i64::from(settled.unknown))
         .bind(settled.now.as_millis())
-        .execute(&mut *conn)
-        .await)?;
+        .execute(conn)
+        .await
+        })?;
         self.settle_message(settled).await?;
         if let Some(reason) = &settled.close_window {
             on!(self.0, |conn| sqlx::query(
@@ -184,8 +189,9 @@ impl Sending<'_> {
             .bind(settled.bot_id.to_string())
             .bind(&settled.peer)
             .bind(reason)
-            .execute(&mut *conn)
-            .await)?;
+            .execute(conn)
+            .await
+            .map(|_| ()))?;
         }
         match &settled.trace {
             Some(trace) => super::traces::update(&mut self.0, &[trace]).await,
@@ -195,7 +201,8 @@ impl Sending<'_> {
 
     /// A message is as far as its slowest item, and as well as its worst one.
     async fn settle_message(&mut self, settled: &Settled) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        on!(self.0, |conn| {
+            sqlx::query(
             "UPDATE messages SET network_id = COALESCE(network_id, $2), status_reason = COALESCE($3, status_reason),
                 status = (SELECT CASE
                     WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
@@ -211,7 +218,8 @@ impl Sending<'_> {
         .bind(settled.error.as_deref())
         .execute(conn)
         .await
-        .map(|_| ()))
+        .map(|_| ())
+        })
     }
 
     /// Deletes up to `limit` messages accepted before `before` that nothing waits for; says how many went.

@@ -102,17 +102,35 @@ fn boxed<T: Send + 'static>(
 /// The receiving end, owned by the committer.
 pub(super) struct Inbox(mpsc::Receiver<Command>);
 
-/// Runs until every [`Writer`] is gone, or the storage failed for good; then `fatal` is cancelled.
+/// How the committer is told to stop, and how it tells that the storage failed.
+pub(super) struct Signals {
+    /// Take nothing new; finish what waits.
+    pub stop: CancellationToken,
+    /// Cancelled by the committer when nothing may be acknowledged any more.
+    pub fatal: CancellationToken,
+}
+
+/// Runs until it is told to stop and nothing waits, or until the storage failed for good.
 pub(super) async fn run(
     backend: Backend,
     mut inbox: Inbox,
     clock: Clock,
     stats: Arc<WriterStats>,
-    fatal: CancellationToken,
+    signals: Signals,
 ) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
-    while inbox.0.recv_many(&mut batch, BATCH).await > 0 {
+    loop {
+        let received = tokio::select! {
+            received = inbox.0.recv_many(&mut batch, BATCH) => received,
+            () = signals.stop.cancelled(), if !inbox.0.is_closed() => {
+                inbox.0.close();
+                continue;
+            }
+        };
+        if received == 0 {
+            break;
+        }
         let commands = batch.len() as u64;
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
@@ -133,7 +151,7 @@ pub(super) async fn run(
             }
             Err(error) if is_fatal(&error) => {
                 tracing::error!(error = %chain(&error), "the storage failed; no write is acknowledged any more");
-                fatal.cancel();
+                signals.fatal.cancel();
                 return;
             }
             // A fresh connection next time: the state of this one is unknown.

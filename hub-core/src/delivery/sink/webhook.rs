@@ -114,7 +114,7 @@ fn sign(
     let headers = signing::headers(&Signing {
         method: &method,
         secret: channel.webhook_secret.as_ref().filter(|_| own),
-        previous: channel.webhook_old_secret.as_ref().filter(|_| own),
+        previous: channel.old_secret_at(now).filter(|_| own),
         id: &id,
         at: now,
         attempt: job.attempts + 1,
@@ -137,7 +137,7 @@ fn sign(
 fn redactor(job: &Job, channel: &ChannelRuntime) -> Redactor {
     let secrets: Vec<&Secret> = [
         channel.webhook_secret.as_ref(),
-        channel.webhook_old_secret.as_ref(),
+        channel.webhook_old_secret.as_ref().map(|old| &old.secret),
         job.content.context_token.as_ref(),
     ]
     .into_iter()
