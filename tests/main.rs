@@ -1,1 +1,3 @@
+//! Promises of the specification, tested from outside.
 
+mod ilink;

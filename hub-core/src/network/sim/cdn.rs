@@ -87,7 +87,8 @@ impl Cdn {
 impl World {
     pub(super) fn get_upload_url(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
         let wx_id = self.authenticate(env, call)?;
-        let request = UploadRequest::read(&call.json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
+        let request =
+            UploadRequest::read(&call.json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
         if !self.accounts.get(&wx_id).is_some_and(|account| account.knows(&request.to_user_id)) {
             return Err(Reply::refuse(-1, "unknown user"));
         }
@@ -108,8 +109,7 @@ impl World {
         if env.config.upload_urls != UploadUrls::Param {
             let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
             let (param, filekey) = (encode(&param), encode(&filekey));
-            let url =
-                format!("{}/c2c/upload?encrypted_query_param={param}&filekey={filekey}", call.base);
+            let url = format!("{}/c2c/upload?encrypted_query_param={param}&filekey={filekey}", call.base);
             answer.insert("upload_full_url".to_owned(), json!(url));
         }
         if env.config.upload_urls != UploadUrls::Full {

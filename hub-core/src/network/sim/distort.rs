@@ -116,7 +116,8 @@ fn add_unknown(message: &mut Value) {
 }
 
 fn html(status: StatusCode) -> Reply {
-    let body = "<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Try later</h1></body></html>\n";
+    let body =
+        "<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Try later</h1></body></html>\n";
     let mut reply = Reply::text(status, body);
     reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     reply

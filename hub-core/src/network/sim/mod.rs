@@ -161,9 +161,8 @@ impl Simulator {
     ) -> Vec<Outbound> {
         let until = self.clock().now() + wait;
         loop {
-            let (items, mut bell) = self.act(|world, _| {
-                (world.outbox.list(wx_id, after, limit), world.outbox.bell.listen())
-            });
+            let (items, mut bell) =
+                self.act(|world, _| (world.outbox.list(wx_id, after, limit), world.outbox.bell.listen()));
             if !items.is_empty() || self.clock().now() >= until {
                 return items;
             }

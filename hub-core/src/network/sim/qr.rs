@@ -277,9 +277,9 @@ impl World {
         }
         let local_tokens = code.local_tokens.clone();
         let user_id = user_id.map_or_else(|| new_user_id(env.random), str::to_owned);
-        let held = self.account_of_owner(&user_id).filter(|account| {
-            !account.is_expired(env.now) && local_tokens.contains(&account.token)
-        });
+        let held = self
+            .account_of_owner(&user_id)
+            .filter(|account| !account.is_expired(env.now) && local_tokens.contains(&account.token));
         let (account, status) = match held {
             Some(account) => (account.public(), Status::BindedRedirect),
             None => (self.bind(env, user_id)?.public(), Status::Confirmed),

@@ -66,9 +66,9 @@ impl Violations {
 /// Whether `X-WECHAT-UIN` is base64 of the decimal digits of a uint32, in the one form a number has.
 pub(super) fn uin_is_valid(call: &Call) -> bool {
     let digits = call.header("x-wechat-uin").and_then(|uin| BASE64.decode(uin.as_bytes()).ok());
-    digits.and_then(|digits| String::from_utf8(digits).ok()).is_some_and(|digits| {
-        digits.parse::<u32>().is_ok_and(|number| number.to_string() == digits)
-    })
+    digits
+        .and_then(|digits| String::from_utf8(digits).ok())
+        .is_some_and(|digits| digits.parse::<u32>().is_ok_and(|number| number.to_string() == digits))
 }
 
 /// Whether both `iLink-App-*` headers are there.
