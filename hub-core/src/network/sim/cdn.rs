@@ -277,3 +277,6 @@ fn new_param(env: &Env<'_>) -> String {
         BASE64URL_NOPAD.encode(&bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

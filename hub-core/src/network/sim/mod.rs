@@ -279,6 +279,7 @@ impl Simulator {
             }
         }
         let reply = self.dispatch(&call, shadow).await;
+        // Answers are read again only when there is a reason to.
         if !self.act(|world, _| world.faults.any_late()) {
             return Ok(reply);
         }

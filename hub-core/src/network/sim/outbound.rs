@@ -266,3 +266,6 @@ impl World {
 fn accepted(message_id: u64) -> Reply {
     Reply::json(&json!({"ret": 0, "message_id": message_id.to_string()}))
 }
+
+#[cfg(test)]
+mod tests;

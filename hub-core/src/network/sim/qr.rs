@@ -128,6 +128,9 @@ impl QrCode {
     /// Checks a pairing code that came with a poll.
     fn verify(&mut self, given: &str) {
         let Some((right, tries)) = &mut self.verify else { return };
+        if self.status != Status::NeedVerifyCode {
+            return;
+        }
         if given == right {
             self.verify = None;
             self.set(Status::Scaned);
@@ -342,3 +345,6 @@ fn status_reply(status: Status) -> Reply {
 fn wrong_state(status: Status) -> Error {
     Error::conflict(format!("the QR code is in state {}", status.as_str()))
 }
+
+#[cfg(test)]
+mod tests;
