@@ -1,6 +1,8 @@
 //! Message Hub as a library.
 #![warn(missing_docs)]
 
+pub mod channels;
+pub mod delivery;
 pub mod egress;
 pub mod error;
 pub mod id;
