@@ -1,6 +1,6 @@
 //! Receiving cases.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use hub_core::{
     network::{
@@ -12,7 +12,7 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{Stage, within};
+use super::stage::{Stage, connector, counting_port, within};
 
 fn patch(set: &Value, remove: &[&str]) -> Fault {
     let set = set.as_object().unwrap().clone();
@@ -81,21 +81,25 @@ async fn r4_an_answer_without_a_cursor_keeps_the_old_one() {
     assert_eq!(keys[0], keys[1], "the repeat is recognised");
 }
 
-/// A server that holds longer than this connector waits, unless an answer tells it to wait longer.
-async fn impatient(hold: Duration) -> Stage {
+/// A connector that gives up a poll quickly, unless an answer tells it to wait longer.
+fn impatient() -> IlinkConfig {
     let timeouts = Timeouts {
         hold: Duration::from_millis(500),
         hold_margin: Duration::from_millis(200),
         short_poll: Duration::from_millis(200),
         ..Timeouts::default()
     };
-    let config = IlinkConfig { timeouts, ..IlinkConfig::default() };
-    Stage::start(SimConfig { hold, ..SimConfig::quick() }, config, Clock::system()).await
+    IlinkConfig { timeouts, ..IlinkConfig::default() }
+}
+
+/// A server that holds polls for so long.
+fn holding(hold: Duration) -> SimConfig {
+    SimConfig { hold, ..SimConfig::quick() }
 }
 
 #[tokio::test]
 async fn r8_the_servers_hold_time_is_followed_or_the_old_one_kept() {
-    let stage = impatient(Duration::from_secs(2)).await;
+    let stage = Stage::start(holding(Duration::from_secs(2)), impatient(), Clock::system()).await;
     let bot = stage.bind().await;
     for (fault, follows) in [
         (patch(&json!({}), &["longpolling_timeout_ms"]), false),
@@ -139,7 +143,7 @@ async fn r10_broken_answers_are_errors_and_move_nothing() {
 #[tokio::test]
 async fn r11_a_gateway_that_cuts_polls_makes_them_short() {
     let stage = Stage::start(
-        SimConfig { hold: Duration::from_secs(600), ..SimConfig::quick() },
+        holding(Duration::from_secs(600)),
         IlinkConfig {
             timeouts: Timeouts { short_poll: Duration::from_millis(50), ..Timeouts::default() },
             ..IlinkConfig::default()
@@ -160,8 +164,15 @@ async fn r11_a_gateway_that_cuts_polls_makes_them_short() {
 
 #[tokio::test]
 async fn r12_a_silent_connection_is_replaced_and_heals() {
-    let stage = impatient(Duration::from_secs(2)).await;
-    let bot = stage.bind().await;
+    let stage = Stage::quick().await;
+    let (port, connections) = counting_port(stage.address).await;
+    let bot = stage.bind_through(&connector(port, impatient(), Clock::system())).await;
+    // Several calls at a time leave several idle connections behind.
+    stage
+        .sim
+        .add_fault(Fault::on(Endpoint::NotifyStart, Action::Pass).after(Duration::from_millis(200)).times(6))
+        .unwrap();
+    within(futures_util::future::join_all((0..6).map(|_| bot.connection.start()))).await;
     stage.sim.say(&bot.account.wx_id, None, "hello").unwrap();
     let hole = Fault::on(Endpoint::GetUpdates, Action::Pass).after(Duration::from_secs(3600)).times(3);
     stage.sim.add_fault(hole).unwrap();
@@ -169,7 +180,9 @@ async fn r12_a_silent_connection_is_replaced_and_heals() {
         let silent = bot.receive("").await;
         assert!(!silent.answered && silent.messages.is_empty() && silent.cursor.is_none());
     }
+    let before = connections.load(Ordering::Relaxed);
     assert_eq!(bot.receive("").await.messages.len(), 1);
+    assert_eq!(connections.load(Ordering::Relaxed), before + 1, "no idle connection is trusted");
 }
 
 #[tokio::test]
@@ -254,12 +267,8 @@ async fn r17_a_stop_is_announced() {
 
 #[tokio::test]
 async fn e2_an_expired_token_ends_a_held_poll() {
-    let stage = Stage::start(
-        SimConfig { hold: Duration::from_secs(600), ..SimConfig::quick() },
-        IlinkConfig::default(),
-        Clock::system(),
-    )
-    .await;
+    let stage =
+        Stage::start(holding(Duration::from_secs(600)), IlinkConfig::default(), Clock::system()).await;
     let bot = stage.bind().await;
     stage.sim.add_fault(Fault::new(Action::Expire { after_ms: 50 })).unwrap();
     let result = within(bot.connection.receive("")).await;

@@ -2,7 +2,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,7 +26,10 @@ use hub_core::{
     time::Clock,
 };
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
 
 /// Longer than anything in these tests should take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -110,14 +116,7 @@ impl Stage {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = serve(listener, &tap);
-        let config = IlinkConfig {
-            login_base_url: format!("http://{address}").parse().unwrap(),
-            // Another name for the same listener: an allowed host for redirects.
-            cdn_base_url: format!("http://localhost:{}/c2c", address.port()).parse().unwrap(),
-            ..config
-        };
-        let egress = Egress::new(EgressConfig::default()).unwrap();
-        let network = IlinkNetwork::new("sim", config, &egress, clock.clone(), Random::seeded(2)).unwrap();
+        let network = connector(address, config, clock.clone());
         Self { sim, tap, network, address, clock, server }
     }
 
@@ -142,13 +141,16 @@ impl Stage {
 
     /// Binds a new person.
     pub async fn bind(&self) -> Bot {
-        let prompt = self.network.begin_login(&[]).await.unwrap();
+        self.bind_through(&self.network).await
+    }
+
+    /// Binds a new person through another connector.
+    pub async fn bind_through(&self, network: &IlinkNetwork) -> Bot {
+        let prompt = network.begin_login(&[]).await.unwrap();
         let account = self.sim.confirm(prompt.qr_text.expose(), None).unwrap();
-        let mut state = prompt.state;
-        let LoginStep::Confirmed(credentials) = within(self.step(&mut state, None)).await else {
-            panic!("the login was confirmed");
-        };
-        let connection = self.network.connect(&credentials);
+        let step = within(network.login_step(&prompt.state, None, PATIENCE)).await.unwrap().step;
+        let LoginStep::Confirmed(credentials) = step else { panic!("the login was confirmed") };
+        let connection = network.connect(&credentials);
         Bot { account, credentials, connection }
     }
 
@@ -176,6 +178,35 @@ pub fn reply_to(message: &InboundMessage, client_id: &str, text: &str) -> Outgoi
         client_id: client_id.to_owned(),
         text: text.to_owned(),
     }
+}
+
+/// A connector for a listener.
+pub fn connector(address: SocketAddr, config: IlinkConfig, clock: Clock) -> IlinkNetwork {
+    let config = IlinkConfig {
+        login_base_url: format!("http://{address}").parse().unwrap(),
+        // Another name for the same listener: an allowed host for redirects.
+        cdn_base_url: format!("http://localhost:{}/c2c", address.port()).parse().unwrap(),
+        ..config
+    };
+    let egress = Egress::new(EgressConfig::default()).unwrap();
+    IlinkNetwork::new("sim", config, &egress, clock, Random::seeded(2)).unwrap()
+}
+
+/// A port that passes connections on to `target`, and how many it has passed on.
+pub async fn counting_port(target: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let (tasks, passed) = (Tasks::new(), count.clone());
+    tasks.clone().spawn("counting port", async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            passed.fetch_add(1, Ordering::Relaxed);
+            tasks.spawn("passed connection", async move {
+                let mut far = TcpStream::connect(target).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    (address, count)
 }
 
 fn serve(listener: TcpListener, tap: &Arc<Tap>) -> Tasks {
