@@ -144,7 +144,7 @@ impl Engine {
             items: content.items.clone(),
             quoted: content.quote.as_ref().map(crate::store::json),
             network_id: message.network_id.as_deref().map(clean),
-            dedupe_key: dedupe_key(message),
+            dedupe_key: clean(&message.dedupe_key),
             private: private.as_str().to_owned(),
             status: status_of(message.class),
             sent_at: message.sent_at.as_millis(),
@@ -340,21 +340,14 @@ fn content_of(id: MessageId, message: &InboundMessage, quoted: &HashMap<String, 
 
 /// The quote with its text, as far as it is known, cut to the part that was meant (`protocols/ilink.md` §8.3).
 fn resolve(quote: &Quote, quoted: &HashMap<String, String>) -> Quote {
-    let known = quote.network_id.as_ref().and_then(|id| quoted.get(id));
-    let text = quote.text.as_ref().or(known).map(|text| clean(text));
-    let text = match (&quote.selection, text) {
-        (Some(selection), Some(text)) => Some(selection.apply(&text).to_owned()),
-        (_, text) => text,
-    };
-    Quote { network_id: quote.network_id.as_deref().map(clean), text, selection: None }
-}
-
-/// A message that is not finished is another row than the finished one with the same id.
-fn dedupe_key(message: &InboundMessage) -> String {
-    match message.class {
-        MessageClass::Unfinished => format!("{}:unfinished", clean(&message.dedupe_key)),
-        MessageClass::Recalled => format!("{}:recalled", clean(&message.dedupe_key)),
-        _ => clean(&message.dedupe_key),
+    let mut quote = quote.clone();
+    if let Some(whole) = quote.network_id.as_ref().and_then(|id| quoted.get(id)) {
+        quote.resolve(whole);
+    }
+    Quote {
+        network_id: quote.network_id.as_deref().map(clean),
+        text: quote.text.as_deref().map(clean),
+        selection: None,
     }
 }
 

@@ -26,6 +26,10 @@ const DOUBT: Duration = Duration::from_secs(5);
 const HOURLY: Duration = Duration::from_secs(60 * 60);
 /// An idle bot's row is touched at most this often.
 const NOTE_EVERY: Duration = Duration::from_secs(10);
+/// Empty answers that come at once, in a row, before the next poll waits: the network's hold does not work.
+const RUSHED: u32 = 5;
+/// An answer this fast was not held.
+const AT_ONCE: Duration = Duration::from_millis(100);
 /// Failed announcements are repeated with growing pauses.
 const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
@@ -42,6 +46,7 @@ struct Poller {
     bot: Arc<BotWork>,
     cursor: String,
     errors: u32,
+    rushed: u32,
     last_answer: Timestamp,
     last_note: Timestamp,
     /// When the announcement is due again, and the pause after its next failure.
@@ -58,6 +63,7 @@ impl Engine {
             bot: Arc::clone(bot),
             cursor,
             errors: 0,
+            rushed: 0,
             last_answer: now,
             last_note: Timestamp::MIN,
             announce_at: Some(now),
@@ -100,7 +106,9 @@ impl Poller {
             {
                 return Ended::Expired(reason);
             }
+            let asked = self.engine.ctx.clock.now();
             let Some(answer) = self.poll().await else { return Ended::Stopped };
+            self.slow_down(asked, &answer).await;
             match answer {
                 Ok(batch) => match self.take_in(batch).await {
                     Ok(Intake::Done) => {}
@@ -164,6 +172,19 @@ impl Poller {
             self.degrade_when_silent("the network does not answer polls").await;
         }
         Ok(Intake::Done)
+    }
+
+    /// Keeps a network that answers empty at once from being polled in a tight loop.
+    async fn slow_down(&mut self, asked: Timestamp, answer: &Result<Batch, NetworkError>) {
+        let empty = answer.as_ref().is_ok_and(|batch| batch.messages.is_empty());
+        if !empty || self.engine.ctx.clock.now().since(asked) >= AT_ONCE {
+            self.rushed = 0;
+            return;
+        }
+        self.rushed += 1;
+        if self.rushed >= RUSHED {
+            self.pause(SHORT_PAUSE).await;
+        }
     }
 
     /// Pauses after an error, as the network's own client does.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::node::Engine;
-use crate::error::Result;
+use crate::{accounts::Accounts, error::Result};
 
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_secs(10 * 60);
@@ -36,12 +36,11 @@ impl Engine {
                     Box::pin(async move {
                         let traces = tx.traces().delete_before(traces, PIECE).await?;
                         let messages = tx.sending().delete_messages_before(messages, PIECE).await?;
-                        let expired = 0;
-                        let answers = tx.idempotency().delete_expired(now, PIECE).await?;
-                        Ok(traces.max(messages).max(expired).max(answers))
+                        Ok(traces.max(messages))
                     })
                 })
                 .await?;
+            let gone = gone.max(Accounts::new(&self.ctx).delete_expired(PIECE).await?);
             if gone < piece || self.tasks.stopping() {
                 return Ok(());
             }

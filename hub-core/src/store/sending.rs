@@ -169,7 +169,8 @@ impl Sending<'_> {
         on!(self.0, |conn| {
             sqlx::query(
             "UPDATE outbox SET state = $2, due_at = $3, last_error = $4, network_id = COALESCE($5, network_id),
-                unknowns = unknowns + $6, updated_at = $7 WHERE id = $1"
+                unknowns = unknowns + $6, updated_at = $7
+             WHERE id = $1"
         )
         .bind(settled.id.to_string())
         .bind(settled.state.as_str())
@@ -180,6 +181,7 @@ impl Sending<'_> {
         .bind(settled.now.as_millis())
         .execute(conn)
         .await
+        .map(|_| ())
         })?;
         self.settle_message(settled).await?;
         if let Some(reason) = &settled.close_window {
