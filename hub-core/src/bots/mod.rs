@@ -2,6 +2,9 @@
 
 use crate::context::Context;
 
+pub mod credentials;
+pub mod window;
+
 /// Bots, the bind flow, contacts and messages: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
 pub struct Bots<'h> {

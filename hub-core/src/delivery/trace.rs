@@ -230,7 +230,9 @@ impl<'h> Traces<'h> {
         let mut read = self.ctx.store.read().await?;
         let rows = read.traces().list(scope, bot_id, &filter, &page).await?;
         if rows.is_empty() {
-            read.bots().find(scope, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+            if !read.channels().sees_bot(scope, bot_id).await? {
+                return Err(Error::not_found("bot"));
+            }
         }
         let page = Page::from_rows(&list, &page, rows, |row| row.id.clone());
         let items = page.items.into_iter().map(Trace::try_from).collect::<Result<_>>()?;
@@ -257,17 +259,26 @@ impl<'h> Traces<'h> {
     /// # Errors
     /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its webhook
     /// has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
-    pub async fn replay(&self, actor: &Actor, bot_id: BotId, id: TraceId, to: Option<&str>) -> Result<TraceId> {
+    pub async fn replay(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: TraceId,
+        to: Option<&str>,
+    ) -> Result<TraceId> {
         let trace = self.get(actor, bot_id, id).await?;
         let Some(channel_id) = trace.channel_id else {
-            return Err(Error::conflict("this trace belongs to no channel, so there is nowhere to deliver it to"));
+            return Err(Error::conflict(
+                "this trace belongs to no channel, so there is nowhere to deliver it to",
+            ));
         };
         if let Some(to) = to {
             self.ctx.egress.check_url(to)?;
         }
-        let channel = self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
+        let channel =
+            self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
         let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
-        if to.is_none() && !channel.has_webhook() {
+        if to.is_none() && !channel.webhook()?.enabled {
             return Err(Error::conflict("the channel's webhook is off; switch it on or name a URL"));
         }
         let now = self.ctx.store.now();
