@@ -101,6 +101,8 @@ CREATE TABLE outbox (
     text       TEXT NOT NULL,
     state      TEXT NOT NULL,
     attempts   BIGINT NOT NULL,
+    -- Tries whose outcome nobody knows: written, and no usable answer came.
+    unknowns   BIGINT NOT NULL,
     due_at     BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     last_error TEXT,

@@ -101,6 +101,8 @@ CREATE TABLE outbox (
     text       TEXT NOT NULL,
     state      TEXT NOT NULL,
     attempts   INTEGER NOT NULL,
+    -- Tries whose outcome nobody knows: written, and no usable answer came.
+    unknowns   INTEGER NOT NULL,
     due_at     INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     last_error TEXT,
