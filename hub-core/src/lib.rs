@@ -7,6 +7,7 @@ pub mod bots;
 pub mod channels;
 pub mod config;
 pub mod context;
+pub mod delivery;
 pub mod egress;
 pub mod error;
 pub mod hub;

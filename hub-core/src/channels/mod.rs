@@ -2,6 +2,10 @@
 
 use crate::context::Context;
 
+pub mod filter;
+pub mod handle;
+pub mod sinks;
+
 /// Channels and their settings: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
 pub struct Channels<'h> {

@@ -1,17 +1,345 @@
-//! Statements about deliveries.
+//! Statements about deliveries: the work of the sinks.
+//!
+//! A delivery is claimed by writing the fence of its bot's lease into it: then that node holds it in memory.
+//! Any other value means that nobody does, whether it was never loaded, its node died, or the bot changed
+//! hands; the backlog scan finds all of them the same way.
 
-use super::conn::{Conn, Tx};
-use crate::error::Result;
+use serde::Serialize;
 
-/// The outcome of one attempt.
-#[derive(Debug)]
-pub struct Finished;
+use super::{
+    conn::{Conn, Tx, on, on_each},
+    json,
+    outbox::NewOutbound,
+    traces::{NewTrace, TraceUpdate},
+};
+use crate::{
+    error::Result,
+    id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
+    time::Timestamp,
+};
 
 /// Statements about deliveries, on a lent connection.
 #[derive(Debug)]
 pub struct Deliveries<'c>(pub(super) Conn<'c>);
 
-pub(super) async fn finish(_tx: &mut Tx, _finished: Vec<Finished>) -> Result<()> {
-    std::future::ready(()).await;
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// In its lane, waiting or in flight.
+    Pending,
+    /// Out of its lane, waiting for its time.
+    Parked,
+    /// The sink has it.
+    Done,
+    /// A plugin said that the sink need not have it.
+    Skipped,
+    /// Given up; may be replayed.
+    Dead,
+}
+
+/// The outcome of one attempt, to be stored together with everything that follows from it.
+#[derive(Debug)]
+pub struct Finished {
+    /// The delivery.
+    pub id: DeliveryId,
+    /// The lease under which it was attempted; nothing is stored when the bot has changed hands.
+    pub fence: i64,
+    /// Where it stands now.
+    pub state: DeliveryState,
+    /// Attempts made.
+    pub attempts: i64,
+    /// When it is due again.
+    pub due_at: Timestamp,
+    /// When it was first attempted.
+    pub first_attempt_at: Timestamp,
+    /// Whether this node keeps it in memory.
+    pub keep: bool,
+    /// What went wrong.
+    pub last_error: Option<String>,
+    /// When this was.
+    pub now: Timestamp,
+    /// What the trace gains.
+    pub trace: TraceUpdate,
+    /// Replies to people.
+    pub replies: Vec<NewOutbound>,
+    /// What the channel learns about its sink.
+    pub health: Option<SinkHealth>,
+}
+
+/// A change in the state of a channel's webhook.
+#[derive(Debug, Clone, Serialize)]
+pub struct SinkHealth {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Since when everything failed, in Unix milliseconds; `None` after a success.
+    pub failing_since: Option<i64>,
+    /// Why the webhook is switched off from now on.
+    pub disable: Option<String>,
+}
+
+/// A delivery and its message, as the backlog scan loads them.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct JobRow {
+    /// Delivery.
+    pub id: String,
+    /// Its trace.
+    pub trace_id: String,
+    /// Its channel.
+    pub channel_id: String,
+    /// What must stay in order.
+    pub lane: String,
+    /// Place in the channel's log; 0 for a replay.
+    pub seq: i64,
+    /// `pending` or `parked`.
+    pub state: String,
+    /// Attempts made.
+    pub attempts: i64,
+    /// When it is due, in Unix milliseconds.
+    pub due_at: i64,
+    /// When it was first attempted.
+    pub first_attempt_at: Option<i64>,
+    /// Where a replay goes instead of the configured URL.
+    pub target_url: Option<String>,
+    /// The text as the channel sees it.
+    pub channel_content: Option<String>,
+    /// The message.
+    #[sqlx(flatten)]
+    pub message: JobMessage,
+}
+
+/// What a sink needs of a message.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct JobMessage {
+    /// Id.
+    pub message_id: String,
+    /// Sender.
+    pub from_user_id: String,
+    /// Sender's display name.
+    pub user_name: String,
+    /// The person or group on the other side.
+    pub peer: String,
+    /// Conversation.
+    pub session_id: String,
+    /// Group, or empty.
+    pub group_id: String,
+    /// Kind, by its name.
+    pub kind: String,
+    /// Text.
+    pub content: String,
+    /// Parts, as JSON.
+    pub items: String,
+    /// Quote, as JSON.
+    pub quoted: Option<String>,
+    /// Sealed JSON.
+    pub private: Option<String>,
+    /// Unix milliseconds.
+    pub sent_at: i64,
+}
+
+/// A delivery made anew from a message that was delivered before.
+#[derive(Debug)]
+pub struct Replay {
+    /// The new delivery.
+    pub id: DeliveryId,
+    /// The message.
+    pub message_id: MessageId,
+    /// The bot.
+    pub bot_id: BotId,
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// Another target than the channel's URL.
+    pub target_url: Option<String>,
+    /// When.
+    pub now: Timestamp,
+    /// Its trace.
+    pub trace: NewTrace,
+}
+
+impl Deliveries<'_> {
+    /// Open deliveries of a bot that nobody holds under this fence, oldest first, with their messages.
+    /// Channels in `full` are left out: their memory is used up.
+    pub async fn backlog(
+        &mut self,
+        bot_id: BotId,
+        fence: i64,
+        full: &[ChannelId],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<JobRow>> {
+        on_each!(
+            self.0,
+            "SELECT d.id, d.trace_id, d.channel_id, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
+                d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
+                m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
+             FROM deliveries d JOIN messages m ON m.id = d.message_id
+             LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
+             WHERE d.bot_id = $1 AND d.claim <> $2
+               AND (d.state = 'pending' OR (d.state = 'parked' AND d.due_at <= $3))
+               AND d.channel_id NOT IN (SELECT value FROM json_each($4))
+             ORDER BY d.id LIMIT $5",
+            "SELECT d.id, d.trace_id, d.channel_id, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
+                d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
+                m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
+             FROM deliveries d JOIN messages m ON m.id = d.message_id
+             LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
+             WHERE d.bot_id = $1 AND d.claim <> $2
+               AND (d.state = 'pending' OR (d.state = 'parked' AND d.due_at <= $3))
+               AND d.channel_id NOT IN (SELECT json_array_elements_text($4::json))
+             ORDER BY d.id LIMIT $5",
+            |conn, sql| sqlx::query_as(sql)
+                .bind(bot_id.to_string())
+                .bind(fence)
+                .bind(now.as_millis())
+                .bind(json(full))
+                .bind(i64::from(limit))
+                .fetch_all(conn)
+                .await
+        )
+    }
+
+    /// Notes that the node with this fence holds the deliveries in memory.
+    pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<()> {
+        on_each!(
+            self.0,
+            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT value FROM json_each($1))",
+            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT json_array_elements_text($1::json))",
+            |conn, sql| sqlx::query(sql).bind(json(ids)).bind(fence).execute(conn).await.map(|_| ())
+        )
+    }
+
+    /// Stores a replay: a delivery in a lane of its own, and its trace.
+    pub async fn insert_replay(&mut self, replay: &Replay) -> Result<()> {
+        on!(self.0, |conn| {
+            sqlx::query(
+            "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, lane, seq, state, attempts, due_at,
+                claim, target_url, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, 0, 'pending', 0, $7, 0, $8, $7)"
+        )
+        .bind(replay.id.to_string())
+        .bind(replay.message_id.to_string())
+        .bind(replay.bot_id.to_string())
+        .bind(replay.channel_id.to_string())
+        .bind(replay.trace.id.to_string())
+        .bind(replay.id.to_string())
+        .bind(replay.now.as_millis())
+        .bind(replay.target_url.as_deref())
+        .execute(conn)
+        .await
+        .map(|_| ())
+        })?;
+        super::traces::insert(&mut self.0, &[&replay.trace]).await
+    }
+
+    /// State, attempts and last error of the delivery behind a trace.
+    pub async fn find_by_trace(
+        &mut self,
+        trace_id: TraceId,
+    ) -> Result<Option<(String, i64, Option<String>)>> {
+        on!(self.0, |conn| sqlx::query_as(
+            "SELECT state, attempts, last_error FROM deliveries WHERE trace_id = $1"
+        )
+        .bind(trace_id.to_string())
+        .fetch_optional(conn)
+        .await)
+    }
+}
+
+#[derive(Serialize)]
+struct FinishRow<'a> {
+    delivery: DeliveryId,
+    fence: i64,
+    state: DeliveryState,
+    attempts: i64,
+    due_at: i64,
+    first_attempt_at: i64,
+    claim: i64,
+    last_error: Option<&'a str>,
+    finished_at: Option<i64>,
+}
+
+/// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again.
+pub(super) async fn finish(tx: &mut Tx, finished: Vec<Finished>) -> Result<()> {
+    let mut conn = tx.conn();
+    let rows: Vec<FinishRow<'_>> = finished
+        .iter()
+        .map(|one| FinishRow {
+            delivery: one.id,
+            fence: one.fence,
+            state: one.state,
+            attempts: one.attempts,
+            due_at: one.due_at.as_millis(),
+            first_attempt_at: one.first_attempt_at.as_millis(),
+            claim: if one.keep { one.fence } else { 0 },
+            last_error: one.last_error.as_deref(),
+            finished_at: match one.state {
+                DeliveryState::Pending | DeliveryState::Parked => None,
+                _ => Some(one.now.as_millis()),
+            },
+        })
+        .collect();
+    let rows = json(&rows);
+    let stored: Vec<String> = on_each!(
+        conn,
+        "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
+            first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
+            finished_at = x.finished_at
+         FROM (SELECT value->>'delivery' AS delivery, value->>'fence' AS fence, value->>'state' AS state,
+            value->>'attempts' AS attempts, value->>'due_at' AS due_at,
+            value->>'first_attempt_at' AS first_attempt_at, value->>'claim' AS claim,
+            value->>'last_error' AS last_error, value->>'finished_at' AS finished_at FROM json_each($1)) AS x
+         WHERE deliveries.id = x.delivery
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
+         RETURNING id",
+        "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
+            first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
+            finished_at = x.finished_at
+         FROM json_to_recordset($1::json) AS x (delivery text, fence bigint, state text, attempts bigint,
+            due_at bigint, first_attempt_at bigint, claim bigint, last_error text, finished_at bigint)
+         WHERE deliveries.id = x.delivery
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
+         RETURNING id",
+        |conn, sql| sqlx::query_scalar(sql).bind(&rows).fetch_all(conn).await
+    )?;
+    let stored: std::collections::HashSet<DeliveryId> =
+        stored.iter().filter_map(|id| id.parse().ok()).collect();
+    let (mut traces, mut replies, mut health) = (Vec::new(), Vec::new(), Vec::new());
+    for one in finished.into_iter().filter(|one| stored.contains(&one.id)) {
+        traces.push(one.trace);
+        replies.extend(one.replies);
+        health.extend(one.health);
+    }
+    super::traces::update(&mut conn, &traces).await?;
+    if !replies.is_empty() {
+        tx.outbox().enqueue(&replies).await?;
+    }
+    note_health(&mut tx.conn(), &health).await
+}
+
+/// Writes the few changes of sinks' health; of several in one batch the last wins.
+async fn note_health(conn: &mut Conn<'_>, health: &[SinkHealth]) -> Result<()> {
+    for one in health {
+        on!(*conn, |conn| {
+            sqlx::query(
+            "UPDATE channels SET failing_since = $2, webhook_disabled = COALESCE($3, webhook_disabled) WHERE id = $1"
+        )
+        .bind(one.channel.to_string())
+        .bind(one.failing_since)
+        .bind(one.disable.as_deref())
+        .execute(conn)
+        .await
+        .map(|_| ())
+        })?;
+        if one.disable.is_some() {
+            on!(*conn, |conn| sqlx::query(
+                "UPDATE bots SET config_rev = config_rev + 1
+                 WHERE id = (SELECT bot_id FROM channels WHERE id = $1)"
+            )
+            .bind(one.channel.to_string())
+            .execute(conn)
+            .await
+            .map(|_| ()))?;
+        }
+    }
     Ok(())
 }

@@ -1,13 +1,100 @@
 //! Statements about leases: which node polls and delivers for which bot.
+//!
+//! A lease covers a bot's polling, deliveries and outbox at once, since a conversation never spans bots: the
+//! order within a lane then needs no lock between nodes. The fence grows with every change of hands, and every
+//! write on behalf of a bot checks it inside the commit, so that a node that slept through the loss of its
+//! lease writes nothing (reliability P16).
 
-use super::conn::{Conn, on};
-use crate::error::Result;
+use super::conn::{Conn, on, on_each};
+use crate::{
+    error::Result,
+    id::{BotId, NodeId},
+    time::Timestamp,
+};
 
 /// Statements about leases, on a lent connection.
 #[derive(Debug)]
 pub struct Leases<'c>(pub(super) Conn<'c>);
 
+/// A bot that this node works for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The bot.
+    pub bot_id: BotId,
+    /// The number that every write shows.
+    pub fence: i64,
+}
+
 impl Leases<'_> {
+    /// Takes up to `limit` bots that nobody holds.
+    pub async fn acquire(
+        &mut self,
+        node: NodeId,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Lease>> {
+        let rows: Vec<(String, i64)> = on_each!(
+            self.0,
+            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1
+             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 ORDER BY lease_until LIMIT $4)
+             RETURNING id, lease_fence",
+            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1
+             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 ORDER BY lease_until LIMIT $4
+                FOR UPDATE SKIP LOCKED)
+             RETURNING id, lease_fence",
+            |conn, sql| sqlx::query_as(sql)
+                .bind(node.to_string())
+                .bind(until.as_millis())
+                .bind(now.as_millis())
+                .bind(i64::from(limit))
+                .fetch_all(conn)
+                .await
+        )?;
+        Ok(leases(rows))
+    }
+
+    /// Extends every lease of a node and says which it still has.
+    pub async fn renew(&mut self, node: NodeId, until: Timestamp) -> Result<Vec<Lease>> {
+        let rows: Vec<(String, i64)> = on!(self.0, |conn| sqlx::query_as(
+            "UPDATE bots SET lease_until = $2 WHERE lease_owner = $1 RETURNING id, lease_fence"
+        )
+        .bind(node.to_string())
+        .bind(until.as_millis())
+        .fetch_all(conn)
+        .await)?;
+        Ok(leases(rows))
+    }
+
+    /// The leases a node has, without extending them.
+    pub async fn held(&mut self, node: NodeId) -> Result<Vec<Lease>> {
+        let rows: Vec<(String, i64)> =
+            on!(self.0, |conn| sqlx::query_as("SELECT id, lease_fence FROM bots WHERE lease_owner = $1")
+                .bind(node.to_string())
+                .fetch_all(conn)
+                .await)?;
+        Ok(leases(rows))
+    }
+
+    /// Gives every lease of a node back.
+    pub async fn release(&mut self, node: NodeId) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE lease_owner = $1"
+        )
+        .bind(node.to_string())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Voids every lease: for SQLite at the start, where no other process may work on the file.
+    pub async fn void_all(&mut self) -> Result<()> {
+        on!(self.0, |conn| sqlx::query("UPDATE bots SET lease_owner = NULL, lease_until = 0")
+            .execute(conn)
+            .await
+            .map(|_| ()))
+    }
+
     /// The database's own clock in Unix milliseconds; `None` on SQLite, which has none of its own.
     pub async fn database_now(&mut self) -> Result<Option<i64>> {
         if matches!(self.0, Conn::Sqlite(_)) {
@@ -20,4 +107,8 @@ impl Leases<'_> {
         .await)?;
         Ok(Some(now))
     }
+}
+
+fn leases(rows: Vec<(String, i64)>) -> Vec<Lease> {
+    rows.into_iter().filter_map(|(id, fence)| Some(Lease { bot_id: id.parse().ok()?, fence })).collect()
 }

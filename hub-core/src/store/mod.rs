@@ -46,6 +46,12 @@ pub use backend::StoreConfig;
 pub use conn::{Read, Tx};
 pub use writer::WriterStats;
 
+/// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
+/// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
+pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
+    serde_json::to_string(rows).expect("rows have string keys and no failing parts")
+}
+
 /// The database of a hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {

@@ -5,9 +5,19 @@ use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration}
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use url::Url;
 
 use crate::{error::Result, local_http::LocalService};
+
+mod address;
+mod client;
+mod fault;
+pub mod headers;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use headers::CheckedHeaders;
+pub use target::CheckedUrl;
 
 /// What the client may reach besides public addresses, and its caps.
 #[derive(Clone, Default)]
@@ -29,21 +39,10 @@ impl fmt::Debug for EgressConfig {
 /// A private target the operator allows: a range, or one host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowRule {
-    /// Every port of an address range.
+    /// An address range, at every port where web servers are found.
     Range(ipnet::IpNet),
-    /// One port of one host, by name or address.
+    /// One port of one host, by name or address; the only way to open a port that is not a web server's.
     HostPort(String, u16),
-}
-
-/// A URL whose scheme, host, port and user part were found acceptable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckedUrl(Url);
-
-impl CheckedUrl {
-    /// The URL.
-    pub fn as_url(&self) -> &Url {
-        &self.0
-    }
 }
 
 /// One request.
@@ -120,10 +119,13 @@ impl EgressFault {
     }
 }
 
-/// The client. Cheap to clone.
+/// The client. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Egress {
     config: Arc<EgressConfig>,
+    http: reqwest::Client,
+    /// Whether the address rule is skipped.
+    trusted: bool,
 }
 
 impl Egress {
@@ -132,38 +134,73 @@ impl Egress {
     /// # Errors
     /// `INTERNAL_ERROR` when the TLS roots of the machine cannot be read.
     pub fn new(config: EgressConfig) -> Result<Self> {
-        Ok(Self { config: Arc::new(config) })
+        Self::build(Arc::new(config), false)
     }
 
     /// A client for destinations that the operator configured: no address rule, own connections. The caller
     /// checks hosts.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
     pub fn trusted(&self) -> Result<Self> {
-        Ok(self.clone())
+        Self::build(Arc::clone(&self.config), true)
     }
 
     /// The same client with no pooled connections.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
     pub fn fresh(&self) -> Result<Self> {
-        Ok(self.clone())
+        Self::build(Arc::clone(&self.config), self.trusted)
     }
 
-    /// Checks a URL as far as that is possible without resolving its name.
+    fn build(config: Arc<EgressConfig>, trusted: bool) -> Result<Self> {
+        let http = client::build((!trusted).then(|| Arc::clone(&config)))?;
+        Ok(Self { config, http, trusted })
+    }
+
+    /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,
+    /// no user part, a port where web servers are found, no literal of a private address. A fragment is
+    /// dropped. What names resolve to is checked when they are dialled.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on the field `url`.
     pub fn check_url(&self, text: &str) -> Result<CheckedUrl> {
-        Url::parse(text).map(CheckedUrl).map_err(|_| crate::error::Error::invalid("url", "is not a URL"))
+        target::check(text, |target| self.in_process(target).is_some() || self.admits(target))
     }
 
-    /// Sends one request and reads its answer whole.
+    /// Sends one request and reads its answer whole. Redirects are not followed, encoded bodies stay encoded.
+    /// Headers that frame the message (`Host`, `Content-Length` and the like) are set here and nowhere else.
+    ///
+    /// # Errors
+    /// [`EgressError`], with what is known about whether the request went out.
     pub async fn send(&self, call: Call) -> Result<Answer, EgressError> {
-        let _ = (&self.config, call);
-        std::future::ready(()).await;
-        Err(EgressError { fault: EgressFault::Connect, written: false, message: "not connected".into() })
+        let target = call.url.target();
+        if let Some(service) = self.in_process(&target) {
+            return client::call_in_process(Arc::clone(service), call).await;
+        }
+        if !self.admits(&target) {
+            return Err(EgressError::blocked());
+        }
+        client::call(&self.http, call, &target).await
+    }
+
+    fn in_process(&self, target: &target::Target) -> Option<&Arc<dyn LocalService>> {
+        let services = &self.config.in_process;
+        services.get(&target.host).or_else(|| services.get(target.host.strip_suffix('.')?))
+    }
+
+    /// The part of the address rule that needs no resolver.
+    fn admits(&self, target: &target::Target) -> bool {
+        let target::Target { host, address, port, .. } = target;
+        self.trusted
+            || (self.config.admits_port(host, *address, *port)
+                && address.is_none_or(|address| self.config.admits_address(host, address, *port)))
     }
 }
 
 impl fmt::Debug for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Egress")
+        f.write_str(if self.trusted { "Egress(trusted)" } else { "Egress" })
     }
 }

@@ -1,0 +1,5 @@
+//! The way of a message to its sinks.
+
+pub mod redact;
+pub mod retry;
+pub mod signing;

@@ -1,0 +1,259 @@
+//! What of a request and its answer may stand in a trace (X4 of `reliability.md` §3.11; `contract.md` §6.7).
+
+use http::{HeaderMap, HeaderName};
+use url::Url;
+
+use crate::secret::Secret;
+
+/// What stands in place of a secret.
+pub const MASK: &str = "***";
+/// Most of a body that is kept, in bytes.
+pub const MAX_BODY: usize = 64 * 1024;
+/// Most of a header's value that is kept, in bytes.
+const MAX_HEADER: usize = 1024;
+/// Shorter texts are not looked for in bodies: they would be found everywhere and protect nothing.
+const MIN_SECRET: usize = 4;
+
+/// Headers whose values are shown. Those that start with `x-` are shown too unless their name speaks of a
+/// credential; of everything else only the name is kept.
+const SHOWN: [&str; 29] = [
+    "accept",
+    "accept-language",
+    "age",
+    "allow",
+    "cache-control",
+    "connection",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "host",
+    "keep-alive",
+    "last-modified",
+    "location",
+    "origin",
+    "pragma",
+    "referer",
+    "retry-after",
+    "server",
+    "transfer-encoding",
+    "user-agent",
+    "vary",
+    "via",
+    "webhook-id",
+    "webhook-timestamp",
+];
+
+/// Parts of names of headers and query parameters that carry credentials.
+const CREDENTIAL_WORDS: [&str; 12] =
+    ["auth", "token", "secret", "key", "sig", "cookie", "pass", "pwd", "session", "cred", "jwt", "code"];
+
+/// Takes the secrets of one delivery out of what is kept about it.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    /// Every spelling of every secret, longest first.
+    needles: Vec<Secret>,
+    custom_header: Option<HeaderName>,
+}
+
+impl Redactor {
+    /// A redactor that knows the secrets in play and the header that carries one of them.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>, custom_header: Option<HeaderName>) -> Self {
+        let mut needles: Vec<Secret> = secrets.into_iter().flat_map(spellings).collect();
+        // A secret may be part of another one.
+        needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
+        Self { needles, custom_header }
+    }
+
+    /// A text with every known secret masked.
+    pub fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for needle in &self.needles {
+            if text.contains(needle.expose()) {
+                text = text.replace(needle.expose(), MASK);
+            }
+        }
+        text
+    }
+
+    /// Names and values of headers, in order. Values that are not text are shown as far as they are.
+    pub fn headers(&self, headers: &HeaderMap) -> Vec<(String, String)> {
+        let shown = |name: &HeaderName| self.custom_header.as_ref() != Some(name) && is_shown(name.as_str());
+        let pairs = headers.iter().map(|(name, value)| {
+            let value = if !shown(name) || value.is_sensitive() {
+                MASK.to_owned()
+            } else {
+                let text = String::from_utf8_lossy(value.as_bytes());
+                let text = Url::parse(&text).map_or_else(|_| self.text(&text), |url| self.url(&url));
+                cut(text, MAX_HEADER)
+            };
+            (name.as_str().to_owned(), value)
+        });
+        pairs.collect()
+    }
+
+    /// A URL without its user part, and with the values of query parameters masked whose names speak of a
+    /// credential.
+    pub fn url(&self, url: &Url) -> String {
+        let mut url = url.clone();
+        // Both fail for URLs that have no host, and so no user part.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        if let Some(query) = url.query() {
+            let masked: Vec<_> = query.split('&').map(mask_parameter).collect();
+            let masked = masked.join("&");
+            url.set_query(Some(&masked));
+        }
+        self.text(url.as_str())
+    }
+
+    /// A body as text, at most [`MAX_BODY`] bytes of it, with every known secret masked. Bytes that are not
+    /// UTF-8 are replaced, and so is NUL, which not every database takes; all other control characters stay.
+    pub fn body(&self, body: &[u8]) -> String {
+        let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
+        cut(self.text(&text), MAX_BODY)
+    }
+}
+
+/// A secret as it is, and as it looks inside a JSON text and inside a URL.
+fn spellings(secret: &Secret) -> Vec<Secret> {
+    let text = secret.expose();
+    if text.len() < MIN_SECRET {
+        return Vec::new();
+    }
+    let mut spellings = vec![text.to_owned()];
+    if let Ok(quoted) = serde_json::to_string(text) {
+        spellings.push(quoted[1..quoted.len() - 1].to_owned());
+    }
+    spellings.push(url::form_urlencoded::byte_serialize(text.as_bytes()).collect());
+    spellings.dedup();
+    spellings.into_iter().map(Secret::new).collect()
+}
+
+fn is_shown(name: &str) -> bool {
+    SHOWN.contains(&name) || (name.starts_with("x-") && !names_credential(name))
+}
+
+fn names_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    CREDENTIAL_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn mask_parameter(parameter: &str) -> String {
+    match parameter.split_once('=') {
+        Some((name, _)) if names_credential(name) => format!("{name}={MASK}"),
+        _ => parameter.to_owned(),
+    }
+}
+
+/// The text, or its beginning and a note of how long it was.
+fn cut(mut text: String, limit: usize) -> String {
+    let whole = text.len();
+    if whole > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        text.push_str("… (cut, ");
+        text.push_str(&whole.to_string());
+        text.push_str(" bytes)");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, header};
+
+    use super::*;
+
+    fn redactor() -> Redactor {
+        let secrets = [Secret::from("s3cr\"t/ü"), Secret::from("s3cr\"t/ü-longer"), Secret::from("abc")];
+        Redactor::new(&secrets, Some(HeaderName::from_static("x-mine")))
+    }
+
+    #[test]
+    fn known_secrets_are_masked_in_every_spelling() {
+        let r = redactor();
+        for (text, masked) in [
+            ("a s3cr\"t/ü b", "a *** b"),
+            ("s3cr\"t/ü-longer", "***"),
+            (r#"{"k":"s3cr\"t/ü"}"#, r#"{"k":"***"}"#),
+            ("?q=s3cr%22t%2F%C3%BC&x", "?q=***&x"),
+            ("abc stays: too short to look for", "abc stays: too short to look for"),
+        ] {
+            assert_eq!(r.text(text), masked);
+            assert_eq!(r.body(text.as_bytes()), masked);
+        }
+        assert!(!format!("{r:?}").contains("s3cr"));
+    }
+
+    #[test]
+    fn headers_with_credentials_keep_their_names_only() {
+        let mut headers = HeaderMap::new();
+        let mut sensitive = HeaderValue::from_static("text/plain");
+        sensitive.set_sensitive(true);
+        for (name, value) in [
+            ("authorization", HeaderValue::from_static("Bearer x")),
+            ("cookie", HeaderValue::from_static("a=b")),
+            ("set-cookie", HeaderValue::from_static("a=b")),
+            ("x-mine", HeaderValue::from_static("v")),
+            ("x-signature", HeaderValue::from_static("sha256=1")),
+            ("webhook-signature", HeaderValue::from_static("v1,x")),
+            ("x-api-key", HeaderValue::from_static("v")),
+            ("unheard-of", HeaderValue::from_static("v")),
+            ("content-type", HeaderValue::from_static("text/html")),
+            ("content-type", sensitive),
+            ("x-request-id", HeaderValue::from_static("r 1")),
+            ("location", HeaderValue::from_static("https://u:p@a.example/?token=1&b=2")),
+            ("server", HeaderValue::from_bytes(b"\xffa").unwrap()),
+        ] {
+            headers.append(name, value);
+        }
+        headers.insert(header::DATE, HeaderValue::from_str(&"d".repeat(2000)).unwrap());
+        let shown = redactor().headers(&headers);
+        let values = |wanted: &str| -> Vec<&str> {
+            shown.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str()).collect()
+        };
+        for name in [
+            "authorization",
+            "cookie",
+            "set-cookie",
+            "x-mine",
+            "x-signature",
+            "webhook-signature",
+            "x-api-key",
+            "unheard-of",
+        ] {
+            assert_eq!(values(name), [MASK], "{name}");
+        }
+        assert_eq!(values("content-type"), ["text/html", MASK]);
+        assert_eq!(values("x-request-id"), ["r 1"]);
+        assert_eq!(values("location"), ["https://a.example/?token=***&b=2"]);
+        assert_eq!(values("server"), ["\u{fffd}a"]);
+        assert_eq!(values("date"), [format!("{}… (cut, 2000 bytes)", "d".repeat(1024))]);
+    }
+
+    #[test]
+    fn urls_lose_user_and_keys() {
+        let url = Url::parse(
+            "https://u:p@a.example/s3cr%22/p?api_key=1&KEY=2&q=key&access_token&x=s3cr%22t%2F%C3%BC",
+        );
+        let shown = redactor().url(&url.unwrap());
+        assert_eq!(shown, "https://a.example/s3cr%22/p?api_key=***&KEY=***&q=key&access_token&x=***");
+    }
+
+    #[test]
+    fn bodies_are_cut_between_characters() {
+        let r = redactor();
+        let long = format!("a{}", "ü".repeat(MAX_BODY));
+        let kept = r.body(long.as_bytes());
+        assert!(kept.starts_with("aü") && kept.ends_with("ü… (cut, 131073 bytes)"));
+        assert!(kept.len() <= MAX_BODY + 32);
+        // Masked before the cut, so that no half of a secret is left at the end.
+        let edge = format!("{}s3cr\"t/ü", "a".repeat(MAX_BODY - 4));
+        assert!(!r.body(edge.as_bytes()).contains("s3cr"));
+        assert_eq!(r.body(b"a\0b\x1b[2J\xff"), "a\u{fffd}b\u{1b}[2J\u{fffd}");
+    }
+}

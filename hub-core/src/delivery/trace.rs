@@ -1,0 +1,311 @@
+//! What happened to a message: its steps, each with its time, without secrets (`contract.md` §6.7).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    access::Actor,
+    context::{Context, Hint},
+    error::{Error, Result},
+    id::{BotId, ChannelId, MessageId, TraceId},
+    page::{Page, PageRequest},
+    store::{
+        deliveries::Replay,
+        traces::{NewTrace, TraceFilter, TraceRow},
+    },
+    time::Timestamp,
+};
+
+/// How a trace stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceStatus {
+    /// Work goes on.
+    Pending,
+    /// Everything that had to happen did.
+    Ok,
+    /// It was given up.
+    Error,
+    /// A filter or a plugin said that nothing has to happen.
+    Skipped,
+}
+
+impl TraceStatus {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    fn from_word(word: &str) -> Self {
+        match word {
+            "ok" => Self::Ok,
+            "error" => Self::Error,
+            "skipped" => Self::Skipped,
+            _ => Self::Pending,
+        }
+    }
+}
+
+/// The names of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepName {
+    /// The hub has the message.
+    #[serde(rename = "received")]
+    Received,
+    /// The channel's handle and filter looked at it.
+    #[serde(rename = "filter")]
+    Filter,
+    /// A plugin's request hook ran.
+    #[serde(rename = "plugin.on_request")]
+    PluginOnRequest,
+    /// A request went out.
+    #[serde(rename = "request")]
+    Request,
+    /// What came back.
+    #[serde(rename = "response")]
+    Response,
+    /// A plugin's response hook ran.
+    #[serde(rename = "plugin.on_response")]
+    PluginOnResponse,
+    /// A reply, accepted or sent.
+    #[serde(rename = "reply")]
+    Reply,
+    /// The AI sink worked.
+    #[serde(rename = "ai")]
+    Ai,
+    /// The WebSocket sink worked.
+    #[serde(rename = "websocket")]
+    Websocket,
+}
+
+impl StepName {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Filter => "filter",
+            Self::PluginOnRequest => "plugin.on_request",
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::PluginOnResponse => "plugin.on_response",
+            Self::Reply => "reply",
+            Self::Ai => "ai",
+            Self::Websocket => "websocket",
+        }
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What happened.
+    pub name: StepName,
+    /// Who did it: `inbox`, `filter`, `webhook`, `outbox`, `plugin`, …
+    pub kind: String,
+    /// How it ended.
+    pub status: TraceStatus,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// What there is to know, depending on the step; free of secrets.
+    pub detail: Value,
+}
+
+impl Step {
+    /// A step that began at `started_at` and ended at `ended_at`.
+    pub fn new(
+        name: StepName,
+        kind: &str,
+        status: TraceStatus,
+        started_at: Timestamp,
+        ended_at: Timestamp,
+        detail: Value,
+    ) -> Self {
+        let duration_ms = u64::try_from(ended_at.since(started_at).as_millis()).unwrap_or(u64::MAX);
+        Self { name, kind: kind.to_owned(), status, started_at, duration_ms, detail }
+    }
+}
+
+/// Steps as the text that is appended to a stored array.
+pub(crate) fn steps_text(steps: &[Step]) -> String {
+    let array = crate::store::json(steps);
+    array[1..array.len() - 1].to_owned()
+}
+
+/// A message's way through one channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// Id.
+    pub trace_id: TraceId,
+    /// The message.
+    pub message_id: MessageId,
+    /// Its bot.
+    pub bot_id: BotId,
+    /// The channel; `None` for a send that no channel caused.
+    pub channel_id: Option<ChannelId>,
+    /// The trace that this one repeats.
+    pub replay_of: Option<TraceId>,
+    /// How it stands.
+    pub status: TraceStatus,
+    /// One line.
+    pub summary: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Until the last step's end, in milliseconds.
+    pub duration_ms: u64,
+    /// Attempts at the sink.
+    pub attempts: u64,
+    /// The steps in order; empty in lists.
+    pub steps: Vec<Step>,
+}
+
+impl TryFrom<TraceRow> for Trace {
+    type Error = Error;
+
+    fn try_from(row: TraceRow) -> Result<Self> {
+        Ok(Self {
+            trace_id: row.id.parse()?,
+            message_id: row.message_id.parse()?,
+            bot_id: row.bot_id.parse()?,
+            channel_id: row.channel_id.map(|id| id.parse()).transpose()?,
+            replay_of: row.replay_of.map(|id| id.parse()).transpose()?,
+            status: TraceStatus::from_word(&row.status),
+            summary: row.summary,
+            started_at: Timestamp::from_millis(row.started_at),
+            duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
+            attempts: u64::try_from(row.attempts).unwrap_or(0),
+            steps: serde_json::from_str(&row.steps).map_err(Error::internal)?,
+        })
+    }
+}
+
+/// Which traces a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct TraceQuery {
+    /// Only of this channel.
+    pub channel_id: Option<ChannelId>,
+    /// Only in this state.
+    pub status: Option<TraceStatus>,
+    /// Only of this message.
+    pub message_id: Option<MessageId>,
+}
+
+/// Traces: every operation takes the actor who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Traces<'h> {
+    ctx: &'h Context,
+}
+
+impl<'h> Traces<'h> {
+    pub(crate) fn new(ctx: &'h Context) -> Self {
+        Self { ctx }
+    }
+
+    /// Traces of a bot, newest first, without their steps.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the bot is not the actor's, `INVALID_PARAMS` on a bad limit or cursor.
+    pub async fn list(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        query: &TraceQuery,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<Page<Trace>> {
+        let scope = actor.scope()?;
+        let list = format!("traces:{bot_id}:{query:?}");
+        let page = PageRequest::parse(&list, limit, cursor)?;
+        let filter = TraceFilter {
+            channel_id: query.channel_id,
+            status: query.status.map(TraceStatus::as_str),
+            message_id: query.message_id,
+        };
+        let mut read = self.ctx.store.read().await?;
+        let rows = read.traces().list(scope, bot_id, &filter, &page).await?;
+        if rows.is_empty() {
+            read.bots().find(scope, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+        }
+        let page = Page::from_rows(&list, &page, rows, |row| row.id.clone());
+        let items = page.items.into_iter().map(Trace::try_from).collect::<Result<_>>()?;
+        Ok(Page { items, next_cursor: page.next_cursor })
+    }
+
+    /// One trace with its steps.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none under this bot that the actor may see.
+    pub async fn get(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<Trace> {
+        self.find(actor, Some(bot_id), id).await?.ok_or_else(|| Error::not_found("trace"))
+    }
+
+    /// One trace with its steps, whatever its bot.
+    pub async fn find(&self, actor: &Actor, bot_id: Option<BotId>, id: TraceId) -> Result<Option<Trace>> {
+        let row = self.ctx.store.read().await?.traces().find(actor.scope()?, bot_id, id).await?;
+        row.map(Trace::try_from).transpose()
+    }
+
+    /// Delivers the message of a trace again through the same channel, as it is configured now, optionally to
+    /// another URL. The new delivery has a trace of its own and overtakes or delays nothing.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its webhook
+    /// has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
+    pub async fn replay(&self, actor: &Actor, bot_id: BotId, id: TraceId, to: Option<&str>) -> Result<TraceId> {
+        let trace = self.get(actor, bot_id, id).await?;
+        let Some(channel_id) = trace.channel_id else {
+            return Err(Error::conflict("this trace belongs to no channel, so there is nowhere to deliver it to"));
+        };
+        if let Some(to) = to {
+            self.ctx.egress.check_url(to)?;
+        }
+        let channel = self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
+        let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
+        if to.is_none() && !channel.has_webhook() {
+            return Err(Error::conflict("the channel's webhook is off; switch it on or name a URL"));
+        }
+        let now = self.ctx.store.now();
+        let received = Step::new(
+            StepName::Received,
+            "replay",
+            TraceStatus::Ok,
+            now,
+            now,
+            serde_json::json!({ "replay_of": id, "to": to }),
+        );
+        let new_trace = NewTrace {
+            id: self.ctx.ids.next(),
+            message_id: trace.message_id,
+            bot_id,
+            channel_id: Some(channel_id),
+            replay_of: Some(id),
+            status: TraceStatus::Pending.as_str(),
+            summary: "replay".to_owned(),
+            started_at: now.as_millis(),
+            duration_ms: 0,
+            steps: format!("[{}]", steps_text(&[received])),
+        };
+        let trace_id = new_trace.id;
+        let replay = Replay {
+            id: self.ctx.ids.next(),
+            message_id: trace.message_id,
+            bot_id,
+            channel_id,
+            target_url: to.map(str::to_owned),
+            now,
+            trace: new_trace,
+        };
+        self.ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.deliveries().insert_replay(&replay).await }))
+            .await?;
+        self.ctx.wake.hint(Hint::Delivery(bot_id));
+        Ok(trace_id)
+    }
+}

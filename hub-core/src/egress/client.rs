@@ -1,0 +1,224 @@
+//! The `reqwest` client: how it is built, and one request through it.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::{
+    Answer, Call, EgressConfig, EgressError, EgressFault,
+    fault::{Blocked, Unresolved},
+    target::Target,
+};
+use crate::{
+    error::{Error, Result},
+    local_http::{Cut, LocalService},
+};
+
+/// Limit for resolving, connecting and the TLS handshake together.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection waits for its next request: less than common servers wait, so that they seldom
+/// close it under a request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Connections kept per host.
+const MAX_IDLE_PER_HOST: usize = 8;
+/// Most headers of an answer, and their bytes together (E13).
+const MAX_ANSWER_HEADERS: usize = 100;
+const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
+/// Addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 16;
+
+tokio::task_local! {
+    /// The port that the request of this task dials. The library's resolver hears the name alone, and
+    /// rules and own listeners are about ports too.
+    static PORT: u16;
+}
+
+/// Builds a client; names are resolved under `rules`, or freely without.
+#[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
+pub(super) fn build(rules: Option<Arc<EgressConfig>>) -> Result<reqwest::Client> {
+    // An error says that a provider is set already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+        .tcp_nodelay(true)
+        .http1_max_headers(MAX_ANSWER_HEADERS)
+        .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES);
+    let builder = match rules {
+        Some(rules) => builder.dns_resolver(CheckedResolver(rules)),
+        None => builder,
+    };
+    builder.build().map_err(|error| {
+        Error::internal(error).with_hint("install the package with the machine's CA certificates")
+    })
+}
+
+/// Resolves a name and refuses it when any of its addresses may not be dialled (E2). What is returned is
+/// what is dialled: there is no second lookup to be answered differently (E3).
+struct CheckedResolver(Arc<EgressConfig>);
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let rules = Arc::clone(&self.0);
+        // Without a port nothing can be decided, so nothing is dialled.
+        let port = PORT.try_with(|port| *port).map_err(|_| Blocked);
+        Box::pin(async move {
+            let (host, port) = (name.as_str(), port?);
+            let found: Vec<_> =
+                tokio::net::lookup_host((host, port)).await.map_err(|_| Unresolved)?.collect();
+            if found.is_empty() {
+                return Err(Unresolved.into());
+            }
+            if !found.iter().all(|at| rules.admits_address(host, at.ip(), port)) {
+                return Err(Blocked.into());
+            }
+            Ok(Box::new(found.into_iter().take(MAX_ADDRESSES)) as Addrs)
+        })
+    }
+}
+
+/// A request body that notes when it is first read, which happens once a connection takes the request:
+/// before that, nothing was written.
+struct ObservedBody {
+    bytes: Full<Bytes>,
+    taken: Arc<AtomicBool>,
+}
+
+impl Body for ObservedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.taken.store(true, Ordering::Relaxed);
+        Pin::new(&mut self.bytes).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.bytes.size_hint()
+    }
+}
+
+/// Sends one request over the network.
+pub(super) async fn call(http: &reqwest::Client, call: Call, target: &Target) -> Result<Answer, EgressError> {
+    // An empty body is never read, so it tells nothing: assume the worse.
+    let taken = Arc::new(AtomicBool::new(call.body.is_empty()));
+    let deadline = call.deadline;
+    let exchange = PORT.scope(target.port, exchange(http, call, target.https, &taken));
+    let outcome = tokio::time::timeout(deadline, exchange).await;
+    outcome.unwrap_or_else(|_| Err(out_of_time(deadline, taken.load(Ordering::Relaxed))))
+}
+
+async fn exchange(
+    http: &reqwest::Client,
+    call: Call,
+    https: bool,
+    taken: &Arc<AtomicBool>,
+) -> Result<Answer, EgressError> {
+    let mut request = reqwest::Request::new(call.method, call.url.as_url().clone());
+    *request.headers_mut() = without_framing(call.headers);
+    if !call.body.is_empty() {
+        let body = ObservedBody { bytes: Full::new(call.body), taken: Arc::clone(taken) };
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+    }
+    let sent = http.execute(request).await;
+    let mut response =
+        sent.map_err(|error| EgressError::classify(&error, taken.load(Ordering::Relaxed), https))?;
+    if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
+        return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
+    }
+    let announced = response.content_length().unwrap_or(0);
+    if announced > call.max_answer as u64 {
+        return Err(EgressError::too_large(call.max_answer));
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) =
+        response.chunk().await.map_err(|error| EgressError::classify(&error, true, https))?
+    {
+        if body.len() + chunk.len() > call.max_answer {
+            return Err(EgressError::too_large(call.max_answer));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let headers = std::mem::take(response.headers_mut());
+    Ok(Answer { status: response.status(), headers, body: body.freeze() })
+}
+
+/// Calls a service inside the process under the same limits.
+pub(super) async fn call_in_process(
+    service: Arc<dyn LocalService>,
+    call: Call,
+) -> Result<Answer, EgressError> {
+    let (deadline, max_answer) = (call.deadline, call.max_answer);
+    let url = call.url.as_url();
+    let mut request = http::Request::new(call.body);
+    *request.method_mut() = call.method;
+    *request.uri_mut() = url
+        .as_str()
+        .parse()
+        .map_err(|_| EgressError::new(EgressFault::Broken, false, "the URL cannot be sent"))?;
+    *request.headers_mut() = without_framing(call.headers);
+    if let Ok(host) = url[url::Position::BeforeHost..url::Position::AfterPort].parse() {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    let answered = tokio::time::timeout(deadline, service.call(request)).await;
+    let (parts, body) = answered
+        .map_err(|_| out_of_time(deadline, true))?
+        .map_err(|Cut| EgressError::new(EgressFault::Broken, true, "the connection broke"))?
+        .into_parts();
+    if body.len() > max_answer {
+        return Err(EgressError::too_large(max_answer));
+    }
+    Ok(Answer { status: parts.status, headers: parts.headers, body })
+}
+
+fn out_of_time(deadline: Duration, written: bool) -> EgressError {
+    let message = format!("no complete answer within {} ms", deadline.as_millis());
+    EgressError::new(EgressFault::Timeout, written, message)
+}
+
+/// The library would believe a caller's framing headers and cut or smuggle bodies accordingly.
+fn without_framing(mut headers: HeaderMap) -> HeaderMap {
+    for name in [
+        header::HOST,
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+        header::CONNECTION,
+        header::UPGRADE,
+        header::TE,
+        header::TRAILER,
+        header::EXPECT,
+    ] {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// Names, values and the four bytes of `: ` and line end around them.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}

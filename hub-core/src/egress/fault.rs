@@ -1,0 +1,104 @@
+//! From an error of the HTTP library to what a trace shows.
+
+use std::{error::Error as StdError, io, iter};
+
+use super::{EgressError, EgressFault};
+
+/// The resolver found an address that may not be dialled. Names no address: where a name points inside a
+/// private network is nobody's business.
+#[derive(Debug, thiserror::Error)]
+#[error("the address is not public")]
+pub(super) struct Blocked;
+
+/// The resolver found nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("the name does not resolve")]
+pub(super) struct Unresolved;
+
+impl EgressError {
+    pub(super) fn new(fault: EgressFault, written: bool, message: impl Into<String>) -> Self {
+        Self { fault, written, message: message.into() }
+    }
+
+    pub(super) fn blocked() -> Self {
+        Self::new(EgressFault::BlockedAddress, false, "the target is not a public address")
+    }
+
+    pub(super) fn too_large(limit: usize) -> Self {
+        Self::new(EgressFault::TooLarge, true, format!("the answer is larger than {limit} bytes"))
+    }
+
+    /// Classifies an error; `written` is what was seen of the request's body by then.
+    pub(super) fn classify(error: &reqwest::Error, written: bool, https: bool) -> Self {
+        if find::<Blocked>(error).is_some() {
+            return Self::blocked();
+        }
+        if find::<Unresolved>(error).is_some() {
+            return Self::new(EgressFault::Dns, false, "the name does not resolve");
+        }
+        if error.is_connect() {
+            return connecting(error, https);
+        }
+        if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
+            return Self::new(EgressFault::TooLarge, true, "the headers of the answer are too large");
+        }
+        if error.is_timeout() {
+            return Self::new(EgressFault::Timeout, written, "the other side stopped answering");
+        }
+        Self::new(EgressFault::Broken, written, broken(error))
+    }
+}
+
+/// No connection came about, so nothing can have been written.
+fn connecting(error: &reqwest::Error, https: bool) -> EgressError {
+    if error.is_timeout() {
+        return EgressError::new(EgressFault::Timeout, false, "no connection within the time limit");
+    }
+    if let Some(tls) = find::<rustls::Error>(error) {
+        return EgressError::new(EgressFault::Tls, false, format!("the TLS handshake failed: {tls}"));
+    }
+    match io_kind(error) {
+        Some(io::ErrorKind::ConnectionRefused) => {
+            EgressError::new(EgressFault::Connect, false, "the connection was refused")
+        }
+        Some(
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidData
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe,
+        ) if https => EgressError::new(EgressFault::Tls, false, "the TLS handshake was cut off"),
+        _ => EgressError::new(EgressFault::Connect, false, "no connection could be made"),
+    }
+}
+
+fn broken(error: &reqwest::Error) -> &'static str {
+    match find::<hyper::Error>(error) {
+        Some(error) if error.is_parse() => "what came was not HTTP",
+        Some(error) if error.is_incomplete_message() => "the connection ended before the answer was whole",
+        _ if io_kind(error) == Some(io::ErrorKind::ConnectionReset) => "the connection was reset",
+        _ => "the connection broke",
+    }
+}
+
+/// The first cause of type `T`.
+fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    causes(error).find_map(|cause| cause.downcast_ref())
+}
+
+/// What the operating system said: the innermost I/O error, since layers wrap it in ones of their own.
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
+}
+
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    fn next<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+        let error: &'a (dyn StdError + 'static) = *error;
+        match error.downcast_ref::<io::Error>() {
+            // An I/O error that wraps another hides it from `source`.
+            Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
+            None => error.source(),
+        }
+    }
+    iter::successors(Some(error), next)
+}
