@@ -12,6 +12,7 @@ pub mod egress;
 pub mod error;
 pub mod hub;
 pub mod id;
+pub mod idempotency;
 pub mod local_http;
 pub mod network;
 pub mod page;
@@ -20,6 +21,7 @@ pub mod random;
 pub mod secret;
 pub mod store;
 pub mod tasks;
+pub mod text;
 pub mod time;
 
 pub use error::{Error, ErrorCode, Result};

@@ -46,3 +46,4 @@ CREATE TABLE idempotency (
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (principal, key)
 );
+CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);

@@ -46,3 +46,4 @@ CREATE TABLE idempotency (
     expires_at INTEGER NOT NULL,
     PRIMARY KEY (principal, key)
 ) STRICT;
+CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);

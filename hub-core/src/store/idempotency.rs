@@ -1,7 +1,82 @@
-//! Statements about idempotency.
+//! Statements about the first answers of repeated calls.
 
-use super::conn::Conn;
+use super::conn::{Conn, on};
+use crate::{error::Result, time::Timestamp};
 
-/// Statements about idempotency, on a lent connection.
+/// Statements about the first answers of repeated calls, on a lent connection.
 #[derive(Debug)]
 pub struct Idempotency<'c>(pub(super) Conn<'c>);
+
+impl Idempotency<'_> {
+    /// Takes a key that is free or expired; `false` when somebody has it. A transaction that took the same key
+    /// and has not ended is waited for. Until [`Idempotency::answer`] the row has no answer, which nobody
+    /// else can see: both happen in one transaction.
+    pub async fn claim(
+        &mut self,
+        principal: &str,
+        key: &str,
+        body_hash: &str,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query(
+            "INSERT INTO idempotency (principal, key, body_hash, answer, expires_at) \
+             VALUES ($1, $2, $3, '', $4) \
+             ON CONFLICT (principal, key) DO UPDATE \
+             SET body_hash = excluded.body_hash, answer = '', expires_at = excluded.expires_at \
+             WHERE idempotency.expires_at <= $5"
+        )
+        .bind(principal)
+        .bind(key)
+        .bind(body_hash)
+        .bind(expires_at.as_millis())
+        .bind(now.as_millis())
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))?;
+        Ok(rows == 1)
+    }
+
+    /// Writes the answer of a claimed key.
+    pub async fn answer(&mut self, principal: &str, key: &str, answer: &str) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE idempotency SET answer = $3 WHERE principal = $1 AND key = $2"
+        )
+        .bind(principal)
+        .bind(key)
+        .bind(answer)
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Body hash and answer of a key that has not expired.
+    pub async fn find(
+        &mut self,
+        principal: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(String, String)>> {
+        on!(self.0, |conn| sqlx::query_as(
+            "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND key = $2 AND expires_at > $3"
+        )
+        .bind(principal)
+        .bind(key)
+        .bind(now.as_millis())
+        .fetch_optional(conn)
+        .await)
+    }
+
+    /// Deletes at most `limit` expired keys and says how many.
+    pub async fn delete_expired(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
+        on!(self.0, |conn| sqlx::query(
+            "DELETE FROM idempotency WHERE (principal, key) IN \
+             (SELECT principal, key FROM idempotency WHERE expires_at <= $1 LIMIT $2)"
+        )
+        .bind(now.as_millis())
+        .bind(i64::from(limit))
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))
+    }
+}

@@ -1,0 +1,138 @@
+//! Rules for texts that people and programs give us, in one place, so that every field of every noun means
+//! the same by "a name" and both databases store the same (`reliability.md` N3: PostgreSQL refuses NUL).
+
+use std::{borrow::Cow, ops::RangeInclusive};
+
+use crate::error::Problems;
+
+/// Checks a single-line text that is shown in lists: its length in characters, no control characters or line
+/// breaks, not only white space, and no direction overrides, with which one name can pass for another.
+///
+/// A lower bound of 0 allows the empty text. Notes at most one problem for the field.
+pub fn check_name(
+    problems: &mut Problems,
+    field: impl Into<Cow<'static, str>>,
+    text: &str,
+    length: RangeInclusive<usize>,
+) {
+    if let Some(reason) = name_problem(text, &length) {
+        problems.add(field, reason);
+    }
+}
+
+/// Checks a text of several lines: its length in bytes, and no control characters but line breaks and tabs.
+/// The empty text passes; whether a body may be left out is the caller's question.
+///
+/// Notes at most one problem for the field.
+pub fn check_body(
+    problems: &mut Problems,
+    field: impl Into<Cow<'static, str>>,
+    text: &str,
+    max_bytes: usize,
+) {
+    if text.len() > max_bytes {
+        problems.add(field, format!("must be at most {max_bytes} bytes"));
+    } else if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        problems.add(field, "must not contain control characters");
+    }
+}
+
+/// Checks an `Idempotency-Key`, a header value, or another text that machines write: 1 to `max` visible ASCII
+/// characters. Notes at most one problem for the field.
+pub fn check_visible_ascii(
+    problems: &mut Problems,
+    field: impl Into<Cow<'static, str>>,
+    text: &str,
+    max: usize,
+) {
+    let ok = (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    problems.check(ok, field, format!("must be 1 to {max} visible ASCII characters"));
+}
+
+fn name_problem(text: &str, length: &RangeInclusive<usize>) -> Option<Cow<'static, str>> {
+    // Counting stops one past the end, so a hostile megabyte costs no more than a long name.
+    let (min, max) = (*length.start(), *length.end());
+    let count = text.chars().take(max.saturating_add(1)).count();
+    if count > max {
+        return Some(format!("must be at most {max} characters").into());
+    }
+    if count < min {
+        return Some(match min {
+            1 => "must not be empty".into(),
+            _ => format!("must be at least {min} characters").into(),
+        });
+    }
+    if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        return Some("must be one line without control characters".into());
+    }
+    if text.chars().any(overrides_direction) {
+        return Some("must not change the direction of text".into());
+    }
+    if min > 0 && text.trim().is_empty() {
+        return Some("must not be blank".into());
+    }
+    None
+}
+
+/// Embeddings, overrides and isolates of the bidirectional algorithm (Unicode Standard Annex 9, section 2).
+fn overrides_direction(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(check: impl FnOnce(&mut Problems)) -> Option<String> {
+        let mut problems = Problems::default();
+        check(&mut problems);
+        problems.finish().err().map(|error| error.details()[0].reason.to_string())
+    }
+
+    #[test]
+    fn names_are_one_visible_line_counted_in_characters() {
+        let name = |text: &str| reason(|problems| check_name(problems, "name", text, 1..=8));
+        for good in ["a", "客服机器人", "Zoë & co", "\u{1F469}\u{200D}\u{1F4BB}", "八个字的名称也行"]
+        {
+            assert_eq!(name(good), None, "{good}");
+        }
+        for (bad, why) in [
+            ("", "must not be empty"),
+            (" \u{3000}", "must not be blank"),
+            ("123456789", "must be at most 8 characters"),
+            ("a\0b", "must be one line without control characters"),
+            ("a\nb", "must be one line without control characters"),
+            ("a\u{85}b", "must be one line without control characters"),
+            ("a\u{2028}b", "must be one line without control characters"),
+            ("a\u{202E}b", "must not change the direction of text"),
+            ("a\u{2066}b", "must not change the direction of text"),
+        ] {
+            assert_eq!(name(bad).as_deref(), Some(why), "{bad:?}");
+        }
+        assert_eq!(reason(|problems| check_name(problems, "name", "", 0..=8)), None);
+        assert_eq!(
+            reason(|problems| check_name(problems, "name", "a", 2..=8)).as_deref(),
+            Some("must be at least 2 characters")
+        );
+    }
+
+    #[test]
+    fn bodies_keep_line_breaks_and_are_counted_in_bytes() {
+        let body = |text: &str| reason(|problems| check_body(problems, "content", text, 6));
+        assert_eq!(body(""), None);
+        assert_eq!(body("a\r\n\tb"), None);
+        assert_eq!(body("两字"), None);
+        assert_eq!(body("两字x").as_deref(), Some("must be at most 6 bytes"));
+        assert_eq!(body("a\0b").as_deref(), Some("must not contain control characters"));
+        assert_eq!(body("\u{1b}[0m").as_deref(), Some("must not contain control characters"));
+    }
+
+    #[test]
+    fn machine_texts_are_visible_ascii() {
+        let key = |text: &str| reason(|problems| check_visible_ascii(problems, "key", text, 4)).is_some();
+        assert!(!key("a-~1"));
+        for bad in ["", "12345", "a b", "é", "a\n"] {
+            assert!(key(bad), "{bad:?}");
+        }
+    }
+}
