@@ -129,6 +129,14 @@ impl Clock {
         Self(Source::System)
     }
 
+    /// The hands of this clock, when they are moved by hand.
+    pub fn as_manual(&self) -> Option<&ManualClock> {
+        match &self.0 {
+            Source::System => None,
+            Source::Manual(manual) => Some(manual),
+        }
+    }
+
     /// The current time.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     pub fn now(&self) -> Timestamp {

@@ -95,6 +95,13 @@ impl Leases<'_> {
             .map(|_| ()))
     }
 
+    /// Whether the database answers at all.
+    pub async fn ping(&mut self) -> Result<()> {
+        let _: i64 =
+            on!(self.0, |conn| sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(conn).await)?;
+        Ok(())
+    }
+
     /// The database's own clock in Unix milliseconds; `None` on SQLite, which has none of its own.
     pub async fn database_now(&mut self) -> Result<Option<i64>> {
         if matches!(self.0, Conn::Sqlite(_)) {

@@ -1,1 +1,383 @@
-//! Simulator.
+//! The chat network, simulated: a server of the iLink protocol that behaves as `ilink.md` §17 says, with a
+//! control API for what people do with their phones (`contract.md` §10) and faults on demand.
+//!
+//! A [`Simulator`] is an HTTP service: called inside the process under [`SIM_HOST`], or
+//! [served](Simulator::serve) on a listener. Tests use its methods; programs in other languages and other
+//! processes the control API under `/_sim/`, which is the same in JSON.
+//!
+//! It is an independent witness: nothing is shared with the connector in [`network::ilink`](super::ilink), so
+//! a misreading of the protocol on one side fails against the other. Every held answer and every expiry goes
+//! by the [`Clock`], so a test with a manual clock never sleeps. Everything kept is bounded by [`SimCaps`].
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response, request::Parts};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::{
+    error::{Error, Result},
+    local_http::{self, Cut, Limits, LocalService},
+    random::Random,
+    tasks::Tasks,
+    time::Clock,
+};
+
+mod account;
+mod cdn;
+mod config;
+mod control;
+mod distort;
+pub mod faults;
+mod inbound;
+mod outbound;
+mod qr;
+mod stamp;
+#[cfg(test)]
+mod testing;
+mod typing;
+mod updates;
+mod violation;
+mod wire;
+mod world;
+
+pub use account::{Account, AccountStatus};
+pub use config::{DeliveryMode, SimCaps, SimConfig, TokenlessSend, UploadUrls};
+pub use faults::{Action, Fault, FaultStatus, IdForm};
+pub use outbound::{Outbound, OutboundMedia};
+pub use qr::QrAction;
+pub use typing::Typing;
+pub use violation::{Violation, ViolationKind};
+pub use wire::{Endpoint, SIM_HOST};
+
+use faults::Stage;
+use outbound::Shadow;
+use violation::app_headers_are_valid;
+use wire::{CONTROL, Call, MAX_API_BODY, MAX_CONTROL_BODY, MAX_UPLOAD, Reply};
+use world::{Env, World};
+
+/// Messages one call to list or wait for sends answers at most.
+const MAX_LISTED: usize = 1_000;
+
+/// A simulated chat network. Cheap to clone; clones share the state.
+#[derive(Clone)]
+pub struct Simulator(Arc<Inner>);
+
+struct Inner {
+    config: SimConfig,
+    clock: Clock,
+    random: Random,
+    world: Mutex<World>,
+}
+
+impl Simulator {
+    /// A network without accounts.
+    pub fn new(config: SimConfig, clock: Clock, random: Random) -> Self {
+        let world = Mutex::new(World::new(&random));
+        Self(Arc::new(Inner { config, clock, random, world }))
+    }
+
+    /// Serves the protocol and the control API until `tasks` are asked to stop. Every account's poll holds a
+    /// connection, so the cap on connections is the one on accounts and a little more.
+    pub async fn serve(self, listener: TcpListener, tasks: Tasks) {
+        let connections = self.config().caps.accounts.saturating_add(1_000);
+        let limits = Limits { connections, ..Limits::default() };
+        local_http::serve(listener, Arc::new(self), limits, tasks).await;
+    }
+
+    /// Scans a QR code.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a text that is no QR code of this simulator, `CONFLICT` in a state that cannot be scanned.
+    pub fn scan(&self, qr_text: &str) -> Result<()> {
+        self.act(|world, env| world.scan(env, qr_text))
+    }
+
+    /// Confirms a login, scanned or not. A new person with a new bot unless `user_id` says who; a known person
+    /// is bound to a new bot, which ends the token of the old one, unless the client showed that very token:
+    /// then the bot stays and the client hears `binded_redirect`.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan); `CONFLICT` also when the simulator is full.
+    pub fn confirm(&self, qr_text: &str, user_id: Option<&str>) -> Result<Account> {
+        self.act(|world, env| world.confirm(env, qr_text, user_id))
+    }
+
+    /// Does something else to a QR code.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `CONFLICT` in a state that is final, `INVALID_PARAMS` for a pairing code.
+    pub fn qr(&self, qr_text: &str, action: QrAction) -> Result<()> {
+        self.act(|world, env| world.move_qr(env, qr_text, action))
+    }
+
+    /// A person writes a text to a bot; the bot's owner unless `from` names another. Answers the message's id.
+    ///
+    /// # Errors
+    /// As [`inject`](Self::inject).
+    pub fn say(&self, wx_id: &str, from: Option<&str>, text: &str) -> Result<String> {
+        self.inject(json!({"wx_id": wx_id, "from_user_id": from, "text": text}))
+    }
+
+    /// Injects one message: `wx_id`, `from_user_id?`, one of `text`, `items` and `item_list`, and raw fields
+    /// of ilink §8.1 that replace the usual ones (null leaves one out). Answers the message's id.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for the bot, `INVALID_PARAMS` for the message, `CONFLICT` when the bot's inbox is full.
+    pub fn inject(&self, message: Value) -> Result<String> {
+        Ok(self.inject_all(vec![message])?.remove(0))
+    }
+
+    /// Injects messages, all or none.
+    ///
+    /// # Errors
+    /// As [`inject`](Self::inject).
+    pub fn inject_all(&self, messages: Vec<Value>) -> Result<Vec<String>> {
+        self.act(|world, env| world.inject(env, messages))
+    }
+
+    /// What bots sent with a number above `after`, oldest first, at most 1 000.
+    pub fn outbound(&self, wx_id: Option<&str>, after: u64) -> Vec<Outbound> {
+        self.act(|world, _| world.outbox.list(wx_id, after, MAX_LISTED))
+    }
+
+    /// As [`outbound`](Self::outbound), and waits for the first message at most `wait` of the simulator's clock.
+    pub async fn wait_outbound(&self, wx_id: Option<&str>, after: u64, wait: Duration) -> Vec<Outbound> {
+        self.wait_listed(wx_id, after, MAX_LISTED, wait).await
+    }
+
+    async fn wait_listed(
+        &self,
+        wx_id: Option<&str>,
+        after: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> Vec<Outbound> {
+        let until = self.clock().now() + wait;
+        loop {
+            let (items, mut bell) = self.act(|world, _| {
+                (world.outbox.list(wx_id, after, limit), world.outbox.bell.listen())
+            });
+            if !items.is_empty() || self.clock().now() >= until {
+                return items;
+            }
+            tokio::select! {
+                // An error means a reset; the next round listens to the new bell.
+                _ = bell.changed() => {}
+                () = self.clock().sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// The typing calls that were taken, oldest first.
+    pub fn typing(&self, wx_id: Option<&str>) -> Vec<Typing> {
+        self.act(|world, _| world.typing.list(wx_id))
+    }
+
+    /// What clients did wrong, oldest first.
+    pub fn violations(&self, wx_id: Option<&str>) -> Vec<Violation> {
+        self.act(|world, _| world.violations.list(wx_id))
+    }
+
+    /// How the bots stand, by `wx_id`.
+    pub fn accounts(&self) -> Vec<AccountStatus> {
+        let mut all: Vec<_> =
+            self.act(|world, env| world.accounts.values().map(|account| account.status(env.now)).collect());
+        all.sort_by(|a, b| a.account.wx_id.cmp(&b.account.wx_id));
+        all
+    }
+
+    /// Adds a fault and answers its number.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS`, and `CONFLICT` when too many are in force.
+    pub fn add_fault(&self, fault: Fault) -> Result<u64> {
+        Ok(self.add_faults(vec![fault])?.remove(0))
+    }
+
+    /// Adds faults, all or none.
+    ///
+    /// # Errors
+    /// As [`add_fault`](Self::add_fault).
+    pub fn add_faults(&self, faults: Vec<Fault>) -> Result<Vec<u64>> {
+        self.act(|world, env| world.faults.add(faults, env.config.caps.faults))
+    }
+
+    /// The faults in force.
+    pub fn faults(&self) -> Vec<FaultStatus> {
+        self.act(|world, _| world.faults.list())
+    }
+
+    /// Ends one fault, or all.
+    pub fn clear_faults(&self, id: Option<u64>) {
+        self.act(|world, _| world.faults.remove(id));
+    }
+
+    /// Ends a bot's token: -14 from now on, for a held poll too.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub fn expire(&self, wx_id: &str) -> Result<()> {
+        self.act(|world, env| {
+            let account = world.account(wx_id)?;
+            account.expires_at = Some(env.now);
+            account.bell.ring();
+            Ok(())
+        })
+    }
+
+    /// Moves the clock.
+    ///
+    /// # Errors
+    /// `CONFLICT` unless the simulator has a manual clock.
+    pub fn advance(&self, by: Duration) -> Result<()> {
+        let manual = self.clock().as_manual();
+        manual.ok_or_else(|| Error::conflict("the simulator runs on the system clock"))?.advance(by);
+        Ok(())
+    }
+
+    /// Forgets everything. Held polls answer -14, QR codes are unknown, numbers of sends start again.
+    pub fn reset(&self) {
+        *self.world() = World::new(&self.0.random);
+    }
+
+    fn config(&self) -> &SimConfig {
+        &self.0.config
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does one thing to the state.
+    fn act<T>(&self, act: impl FnOnce(&mut World, &Env<'_>) -> T) -> T {
+        let mut world = self.world();
+        let env = Env { config: &self.0.config, random: &self.0.random, now: self.0.clock.now() };
+        act(&mut world, &env)
+    }
+
+    /// Answers a request of the protocol, faults included.
+    async fn answer(&self, call: Call) -> Result<Reply, Cut> {
+        let mut shadow = None;
+        if let Some(fault) = self.take_fault(Stage::Early, &call) {
+            self.pause(&fault).await;
+            match fault.action {
+                Action::Pass => {}
+                Action::Shadow { message_id } => shadow = Some(Shadow { message_id }),
+                Action::RateLimit { .. } => return Ok(Reply::refuse(-2, "rate limited")),
+                Action::Expire { after_ms } => self.expire_later(&call, Duration::from_millis(after_ms)),
+                action => return distort::distort(&action, &call, Reply::done()),
+            }
+        }
+        let reply = self.dispatch(&call, shadow).await;
+        if !self.act(|world, _| world.faults.any_late()) {
+            return Ok(reply);
+        }
+        let messages = distort::messages_of(&reply);
+        let Some(fault) = self.take_fault(Stage::Late { messages: messages.len() }, &call) else {
+            return Ok(reply);
+        };
+        if let Action::Repeat { after_ms, new_id } = fault.action {
+            self.repeat(&call, messages, Duration::from_millis(after_ms), new_id);
+        }
+        self.pause(&fault).await;
+        distort::distort(&fault.action, &call, reply)
+    }
+
+    async fn dispatch(&self, call: &Call, shadow: Option<Shadow>) -> Reply {
+        if matches!(call.endpoint, Endpoint::GetBotQrcode | Endpoint::GetQrcodeStatus)
+            && !app_headers_are_valid(call)
+        {
+            let kind = ViolationKind::BadAppHeaders;
+            let detail = format!("{:?}", call.endpoint);
+            self.act(|world, env| world.violations.record(env, None, kind, &detail));
+        }
+        let answer = match call.endpoint {
+            Endpoint::GetQrcodeStatus => return self.get_qrcode_status(call).await,
+            Endpoint::GetUpdates => return self.get_updates(call).await,
+            endpoint => self.act(|world, env| match endpoint {
+                Endpoint::GetBotQrcode => Ok(world.get_bot_qrcode(env, call)),
+                Endpoint::NotifyStart => world.notify(env, call, true),
+                Endpoint::NotifyStop => world.notify(env, call, false),
+                Endpoint::SendMessage => world.send_message(env, call, shadow),
+                Endpoint::GetConfig => world.get_config(env, call),
+                Endpoint::SendTyping => world.send_typing(env, call),
+                Endpoint::GetUploadUrl => world.get_upload_url(env, call),
+                Endpoint::CdnUpload => world.cdn_upload(env, call),
+                Endpoint::CdnDownload => Ok(world.cdn_download(env, call)),
+                Endpoint::GetQrcodeStatus | Endpoint::GetUpdates => Ok(Reply::done()),
+            }),
+        };
+        answer.unwrap_or_else(|refusal| refusal)
+    }
+
+    fn take_fault(&self, stage: Stage, call: &Call) -> Option<Fault> {
+        self.act(|world, env| world.take_fault(env, stage, call))
+    }
+
+    async fn pause(&self, fault: &Fault) {
+        if fault.delay_ms > 0 {
+            self.clock().sleep(Duration::from_millis(fault.delay_ms)).await;
+        }
+    }
+
+    fn expire_later(&self, call: &Call, after: Duration) {
+        self.act(|world, env| {
+            let wx_id = world.account_of(call).map(str::to_owned);
+            if let Some(account) = wx_id.and_then(|wx_id| world.accounts.get_mut(&wx_id)) {
+                account.expires_at = Some(env.now + after);
+            }
+        });
+    }
+
+    fn repeat(&self, call: &Call, messages: Vec<Value>, after: Duration, new_id: bool) {
+        self.act(|world, env| {
+            let Some(wx_id) = world.account_of(call).map(str::to_owned) else { return };
+            for mut message in messages {
+                if new_id {
+                    message["message_id"] = json!(world.next_id(env.random));
+                }
+                if let Some(account) = world.accounts.get_mut(&wx_id) {
+                    account.repeat(env, after, &message);
+                }
+            }
+        });
+    }
+}
+
+#[async_trait]
+impl LocalService for Simulator {
+    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        if request.uri().path().starts_with(CONTROL) {
+            return Ok(self.control(&request).await.into());
+        }
+        match Call::parse(request, self.config().public_url.as_deref()) {
+            Ok(call) => Ok(self.answer(call).await?.into()),
+            Err(refusal) => Ok(refusal.into()),
+        }
+    }
+
+    fn max_body(&self, head: &Parts) -> usize {
+        match head.uri.path() {
+            "/c2c/upload" => MAX_UPLOAD,
+            path if path.starts_with(CONTROL) => MAX_CONTROL_BODY,
+            _ => MAX_API_BODY,
+        }
+    }
+}
+
+impl fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Simulator")
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading the answer of a poll (`ilink §7`).
+
+use std::{collections::HashMap, time::Duration};
+
+use serde_json::value::RawValue;
+
+use super::{field::Fields, message};
+use crate::{
+    network::{Batch, InboundMessage},
+    time::Timestamp,
+};
+
+/// What a server may suggest as the hold time of a poll.
+const HOLD_RANGE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
+
+/// The hold time that an answer suggests, successful or not; `None` keeps the old one.
+pub(super) fn hold(fields: &Fields<'_>) -> Option<Duration> {
+    let millis = u64::try_from(fields.integer("longpolling_timeout_ms")).ok().filter(|millis| *millis > 0)?;
+    Some(Duration::from_millis(millis).clamp(HOLD_RANGE[0], HOLD_RANGE[1]))
+}
+
+/// The messages and the cursor of a successful answer.
+pub(super) fn read_batch(fields: &Fields<'_>, now: Timestamp) -> Batch {
+    let cursor = Some(fields.text("get_updates_buf")).filter(|cursor| !cursor.is_empty());
+    Batch { messages: read_messages(fields, now), cursor, answered: true }
+}
+
+fn read_messages(fields: &Fields<'_>, now: Timestamp) -> Vec<InboundMessage> {
+    let Some(raw) = fields.raw("msgs") else { return Vec::new() };
+    // A list that is no list is kept as one unreadable message: a cursor that stands still would bring it
+    // back for ever.
+    let messages: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
+    let texts = if raw.starts_with('[') { messages.iter().map(|raw| raw.get()).collect() } else { vec![raw] };
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut number = |parsed: message::Parsed| {
+        let mut message = parsed.message;
+        if parsed.keyed_by_content {
+            let count = seen.entry(message.dedupe_key.clone()).or_default();
+            message.dedupe_key = format!("{}#{count}", message.dedupe_key);
+            *count += 1;
+        }
+        message
+    };
+    texts.into_iter().map(|raw| number(message::parse(raw, now))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::MessageClass;
+
+    fn batch(body: &str) -> Batch {
+        read_batch(&Fields::parse(body).unwrap(), Timestamp::from_millis(5))
+    }
+
+    fn keys(body: &str) -> Vec<String> {
+        batch(body).messages.into_iter().map(|message| message.dedupe_key).collect()
+    }
+
+    #[test]
+    fn an_empty_or_missing_cursor_keeps_the_old_one() {
+        for (body, cursor) in [
+            ("{}", None),
+            (r#"{"get_updates_buf":""}"#, None),
+            (r#"{"get_updates_buf":null,"msgs":null}"#, None),
+            (r#"{"get_updates_buf":7}"#, None),
+            (r#"{"get_updates_buf":"QUJD","msgs":[]}"#, Some("QUJD")),
+        ] {
+            let batch = batch(body);
+            assert_eq!(batch.cursor.as_deref(), cursor, "{body}");
+            assert!(batch.messages.is_empty() && batch.answered);
+        }
+    }
+
+    #[test]
+    fn the_hold_time_is_adopted_kept_or_clamped() {
+        for (body, seconds) in [
+            (r#"{"longpolling_timeout_ms":35000}"#, Some(35)),
+            (r#"{"longpolling_timeout_ms":5000}"#, Some(5)),
+            (r#"{"longpolling_timeout_ms":"20000"}"#, Some(20)),
+            (r#"{"longpolling_timeout_ms":0}"#, None),
+            (r#"{"longpolling_timeout_ms":-1}"#, None),
+            ("{}", None),
+            (r#"{"longpolling_timeout_ms":300}"#, Some(5)),
+            (r#"{"longpolling_timeout_ms":600000}"#, Some(60)),
+        ] {
+            assert_eq!(hold(&Fields::parse(body).unwrap()), seconds.map(Duration::from_secs), "{body}");
+        }
+    }
+
+    #[test]
+    fn equal_messages_without_ids_are_two_and_keep_their_keys_in_a_repeat() {
+        let message = r#"{"from_user_id":"a@im.wechat","message_type":1,"create_time_ms":9,
+            "item_list":[{"type":1,"text_item":{"text":"hi"}}]}"#;
+        let sorted_otherwise = r#"{"item_list":[{"text_item":{"text":"hi"},"type":1}],"create_time_ms":9,
+            "message_type":1,"from_user_id":"a@im.wechat"}"#;
+        let first = keys(&format!(r#"{{"msgs":[{message},{message}]}}"#));
+        assert_eq!(first.len(), 2);
+        assert_ne!(first[0], first[1]);
+        assert_eq!(keys(&format!(r#"{{"msgs":[{sorted_otherwise},{message}]}}"#)), first);
+        let other = message.replace("\"hi\"", "\"ho\"");
+        assert_eq!(keys(&format!(r#"{{"msgs":[{other},{message}]}}"#))[1], first[0]);
+    }
+
+    #[test]
+    fn one_unreadable_message_does_not_spoil_the_batch() {
+        let deep = "[".repeat(300) + &"]".repeat(300);
+        let good = r#"{"message_id":2,"from_user_id":"a","message_type":1}"#;
+        for bad in [
+            "null".to_owned(),
+            "5".to_owned(),
+            "[]".to_owned(),
+            r#"{"message_id":1,"message_type":1}"#.to_owned(),
+            r#"{"message_id":1,"from_user_id":"a","message_type":1,"item_list":"x"}"#.to_owned(),
+            r#"{"message_id":1,"from_user_id":"\ud800","message_type":1}"#.to_owned(),
+            format!(r#"{{"message_id":1,"from_user_id":"a","message_type":1,"item_list":{deep}}}"#),
+        ] {
+            let batch = batch(&format!(r#"{{"msgs":[{bad},{good}],"get_updates_buf":"c"}}"#));
+            let classes: Vec<_> = batch.messages.iter().map(|message| message.class).collect();
+            assert_eq!(classes, [MessageClass::Quarantined, MessageClass::User], "{bad}");
+            assert_eq!(batch.messages[0].raw.expose(), bad);
+            if bad.starts_with('{') {
+                assert_eq!(batch.messages[0].dedupe_key, "id:1");
+            }
+            assert_eq!(batch.cursor.as_deref(), Some("c"));
+        }
+        let odd = batch(r#"{"msgs":{"a":1}}"#);
+        assert_eq!(odd.messages.len(), 1);
+        assert_eq!(odd.messages[0].class, MessageClass::Quarantined);
+    }
+}

@@ -1,0 +1,279 @@
+//! Media (ilink §12): `getuploadurl`, the CDN, and what can be said about a media item without its key.
+//!
+//! Blobs are kept as they were uploaded. Nothing here decrypts: the check that the key opens the blob belongs
+//! into [`World::read_media`], after the checks that stand there.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use url::form_urlencoded::byte_serialize;
+
+use super::{
+    config::UploadUrls,
+    outbound::{Content, OutboundMedia},
+    violation::ViolationKind,
+    wire::{Call, Reply, text_of},
+    world::{Env, World},
+};
+use crate::time::Timestamp;
+
+/// Permissions to upload, and what was uploaded.
+#[derive(Default)]
+pub(super) struct Cdn {
+    permits: HashMap<String, Permit>,
+    permit_order: VecDeque<String>,
+    blobs: HashMap<String, Blob>,
+    blob_order: VecDeque<String>,
+    bytes: usize,
+}
+
+/// What `getuploadurl` was told about one upload.
+#[derive(Clone)]
+struct Permit {
+    wx_id: String,
+    to_user_id: String,
+    filekey: String,
+    media_type: u64,
+    /// Plaintext bytes.
+    raw_size: u64,
+    /// Ciphertext bytes.
+    size: u64,
+}
+
+struct Blob {
+    permit: Permit,
+    bytes: Bytes,
+    at: Timestamp,
+}
+
+impl Cdn {
+    fn permit(&mut self, env: &Env<'_>, permit: Permit) -> String {
+        let param = new_param(env);
+        if self.permit_order.len() >= env.config.caps.uploads {
+            self.permit_order.pop_front().and_then(|oldest| self.permits.remove(&oldest));
+        }
+        self.permit_order.push_back(param.clone());
+        self.permits.insert(param.clone(), permit);
+        param
+    }
+
+    fn store(&mut self, env: &Env<'_>, permit: Permit, bytes: Bytes) -> String {
+        self.bytes += bytes.len();
+        let param = new_param(env);
+        self.blobs.insert(param.clone(), Blob { permit, bytes, at: env.now });
+        self.blob_order.push_back(param.clone());
+        while self.bytes > env.config.caps.media_bytes && self.blob_order.len() > 1 {
+            let oldest = self.blob_order.pop_front().and_then(|oldest| self.blobs.remove(&oldest));
+            self.bytes -= oldest.map_or(0, |blob| blob.bytes.len());
+        }
+        param
+    }
+
+    /// A blob whose reference still lives (ilink §17.2).
+    fn find(&self, env: &Env<'_>, param: &str) -> Option<&Blob> {
+        self.blobs.get(param).filter(|blob| env.now.since(blob.at) < env.config.cdn_life)
+    }
+
+    /// The account behind a CDN parameter, for the match of faults.
+    pub(super) fn account_of(&self, param: &str) -> Option<(&str, &str)> {
+        let permit = self.permits.get(param).or_else(|| self.blobs.get(param).map(|blob| &blob.permit))?;
+        Some((&permit.wx_id, &permit.to_user_id))
+    }
+}
+
+impl World {
+    pub(super) fn get_upload_url(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
+        let wx_id = self.authenticate(env, call)?;
+        let request = UploadRequest::read(&call.json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
+        if !self.accounts.get(&wx_id).is_some_and(|account| account.knows(&request.to_user_id)) {
+            return Err(Reply::refuse(-1, "unknown user"));
+        }
+        let (Some(filekey), Some(no_thumb)) = (request.filekey, request.no_need_thumb) else {
+            // As the real service: accepted, and no URL in it.
+            return Ok(Reply::done());
+        };
+        let permit = |raw_size, size| Permit {
+            wx_id: wx_id.clone(),
+            to_user_id: request.to_user_id.clone(),
+            filekey: filekey.clone(),
+            media_type: request.media_type,
+            raw_size,
+            size,
+        };
+        let param = self.cdn.permit(env, permit(request.raw_size, request.size));
+        let mut answer = Map::from_iter([("ret".to_owned(), json!(0))]);
+        if env.config.upload_urls != UploadUrls::Param {
+            let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+            let (param, filekey) = (encode(&param), encode(&filekey));
+            let url =
+                format!("{}/c2c/upload?encrypted_query_param={param}&filekey={filekey}", call.base);
+            answer.insert("upload_full_url".to_owned(), json!(url));
+        }
+        if env.config.upload_urls != UploadUrls::Full {
+            answer.insert("upload_param".to_owned(), json!(param));
+        }
+        if let (false, Some((raw_size, size))) = (no_thumb, request.thumb) {
+            let param = self.cdn.permit(env, permit(raw_size, size));
+            answer.insert("thumb_upload_param".to_owned(), json!(param));
+        }
+        Ok(Reply::json(&Value::Object(answer)))
+    }
+
+    pub(super) fn cdn_upload(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
+        let refused = |why| Reply::text(StatusCode::BAD_REQUEST, "").with_header("x-error-message", why);
+        let permit = call.query("encrypted_query_param").and_then(|param| self.cdn.permits.get(param));
+        let permit = permit.ok_or_else(|| refused("unknown upload parameter"))?.clone();
+        if call.query("filekey") != Some(permit.filekey.as_str()) {
+            return Err(refused("filekey does not fit"));
+        }
+        if u64::try_from(call.body.len()) != Ok(permit.size) {
+            return Err(refused("length is not filesize"));
+        }
+        let param = self.cdn.store(env, permit, call.body.clone());
+        Ok(Reply::bytes(Bytes::new()).with_header("x-encrypted-param", &param))
+    }
+
+    pub(super) fn cdn_download(&self, env: &Env<'_>, call: &Call) -> Reply {
+        let blob = call.query("encrypted_query_param").and_then(|param| self.cdn.find(env, param));
+        blob.map_or_else(
+            || Reply::text(StatusCode::NOT_FOUND, "").with_header("x-error-message", "unknown parameter"),
+            |blob| Reply::bytes(blob.bytes.clone()),
+        )
+    }
+
+    /// A media item of a send. What the receiver cannot open is accepted and marked, as in reality; the strict
+    /// switch refuses it with -2 (ilink §17.2).
+    pub(super) fn read_media(
+        &mut self,
+        env: &Env<'_>,
+        wx_id: &str,
+        to: &str,
+        kind: u64,
+        item: &Map<String, Value>,
+    ) -> Result<Content, Reply> {
+        let (name, part) = match kind {
+            2 => ("image", "image_item"),
+            4 => ("file", "file_item"),
+            _ => ("video", "video_item"),
+        };
+        let none = Map::new();
+        let part = item.get(part).and_then(Value::as_object).unwrap_or(&none);
+        let media = part.get("media").and_then(Value::as_object).unwrap_or(&none);
+        let param = text_of(media, "encrypt_query_param");
+        let problem = match self.cdn.find(env, param) {
+            None => Some("cannot be opened: unknown reference"),
+            Some(blob) if blob.permit.wx_id != wx_id => Some("cannot be opened: upload of another bot"),
+            Some(blob) if blob.permit.to_user_id != to => Some("cannot be opened: upload for another user"),
+            Some(blob) => blob.problem(kind, part),
+        };
+        let key = text_of(media, "aes_key");
+        let raw_key = BASE64.decode(key.as_bytes()).is_ok_and(|key| key.len() == 16);
+        if raw_key {
+            let detail = "aes_key is base64 of the raw key";
+            self.violations.record(env, Some(wx_id), ViolationKind::RawMediaKey, detail);
+        }
+        let problem = problem.or_else(|| key_problem(key));
+        if problem.is_some() && env.config.strict_media {
+            return Err(Reply::json(&json!({"ret": -2})));
+        }
+        Ok(Content {
+            text: String::new(),
+            media: Some(OutboundMedia {
+                kind: name,
+                encrypt_query_param: param.to_owned(),
+                file_name: part.get("file_name").and_then(Value::as_str).map(str::to_owned),
+            }),
+            opened: problem.map(|_| false),
+            shown: true,
+            note: problem,
+        })
+    }
+}
+
+impl Blob {
+    /// What is wrong with an item about this blob, as far as its sizes and types tell.
+    fn problem(&self, kind: u64, part: &Map<String, Value>) -> Option<&'static str> {
+        let media_type = match kind {
+            2 => 1,
+            5 => 2,
+            _ => 3,
+        };
+        let size = |name| part.get(name).and_then(Value::as_u64);
+        let sized = match kind {
+            2 => size("mid_size") == Some(self.permit.size),
+            5 => size("video_size") == Some(self.permit.size),
+            _ => text_of(part, "len").parse() == Ok(self.permit.raw_size),
+        };
+        if self.permit.media_type != media_type {
+            Some("cannot be opened: uploaded as another media_type")
+        } else if self.permit.size != (self.permit.raw_size / 16 + 1) * 16 {
+            Some("cannot be opened: filesize does not fit rawsize")
+        } else if !sized {
+            Some("cannot be opened: size does not fit the upload")
+        } else {
+            None
+        }
+    }
+}
+
+/// What is wrong with a key by its form: only base64 of 32 hex digits can be opened (ilink §12.2).
+fn key_problem(key: &str) -> Option<&'static str> {
+    let digits = BASE64.decode(key.as_bytes()).unwrap_or_default();
+    (!is_hex32(&digits)).then_some("cannot be opened: aes_key is not base64 of 32 hex digits")
+}
+
+fn is_hex32(text: &[u8]) -> bool {
+    text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// The fields of `getuploadurl`, by type (ilink §12.4).
+struct UploadRequest {
+    to_user_id: String,
+    media_type: u64,
+    raw_size: u64,
+    size: u64,
+    filekey: Option<String>,
+    no_need_thumb: Option<bool>,
+    thumb: Option<(u64, u64)>,
+}
+
+impl UploadRequest {
+    /// `None` when a field has the wrong type or form, or one that is always needed is missing.
+    fn read(json: &Map<String, Value>) -> Option<Self> {
+        let number = |name| json.get(name).and_then(Value::as_u64);
+        let hex = |name| is_hex32(text_of(json, name).as_bytes());
+        let filekey = match json.get("filekey") {
+            None => None,
+            Some(Value::String(key)) if !key.is_empty() => Some(key.clone()),
+            Some(_) => return None,
+        };
+        let no_need_thumb = match json.get("no_need_thumb") {
+            None => None,
+            Some(Value::Bool(no)) => Some(*no),
+            Some(_) => return None,
+        };
+        let thumb = match no_need_thumb {
+            Some(false) if !hex("thumb_rawfilemd5") => return None,
+            Some(false) => Some((number("thumb_rawsize")?, number("thumb_filesize")?)),
+            _ => None,
+        };
+        let media_type = number("media_type").filter(|kind| (1..=4).contains(kind))?;
+        let to_user_id = json.get("to_user_id")?.as_str()?.to_owned();
+        let (raw_size, size) = (number("rawsize")?, number("filesize")?);
+        let complete = hex("rawfilemd5") && hex("aeskey");
+        complete.then_some(Self { to_user_id, media_type, raw_size, size, filekey, no_need_thumb, thumb })
+    }
+}
+
+/// A CDN parameter: URL-safe, or with every character that has to be percent-encoded (ilink §1.2).
+fn new_param(env: &Env<'_>) -> String {
+    let bytes: [u8; 40] = env.random.bytes();
+    if env.config.awkward_cdn_params {
+        format!("+/{}=", BASE64.encode(&bytes))
+    } else {
+        BASE64URL_NOPAD.encode(&bytes)
+    }
+}

@@ -1,0 +1,268 @@
+//! `sendmessage` (ilink §9, §10): the window, idempotency, and the list of what people got.
+
+use std::{collections::VecDeque, fmt};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    account::Sent,
+    config::TokenlessSend,
+    stamp,
+    violation::ViolationKind,
+    wire::{Call, Reply, text_of},
+    world::{Bell, Env, World},
+};
+use crate::time::Timestamp;
+
+/// Longest text of one item in bytes (ilink §17.2).
+const MAX_TEXT: usize = 16_384;
+
+/// One message a bot sent and the network accepted.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct Outbound {
+    /// Number, rising by one over all accounts from 1 on.
+    pub n: u64,
+    /// The bot.
+    pub wx_id: String,
+    /// The receiver.
+    pub to_user_id: String,
+    /// Text; empty for media.
+    pub text: String,
+    /// The sender's own id; empty when it sent none.
+    pub client_id: String,
+    /// The permission it was sent with; empty when it sent none.
+    pub context_token: String,
+    /// Media, when the item is some.
+    pub media: Option<OutboundMedia>,
+    /// Whether the receiver can open the media. `Some(false)`: a check failed, [`note`](Self::note) says which.
+    /// `None`: not media, or nothing wrong was found without decrypting.
+    pub opened: Option<bool>,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// The id the sender was told; `None` for a message accepted by an account in shadow mode.
+    pub message_id: Option<String>,
+    /// Whether the receiver sees it at all.
+    pub shown: bool,
+    /// What is unusual about it.
+    pub note: Option<String>,
+    /// How often it came again under its `client_id` (ilink §10.4). A repeat is not delivered.
+    pub repeats: u32,
+    /// The message as it was sent.
+    pub raw: Value,
+}
+
+/// Media of an [`Outbound`] message.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct OutboundMedia {
+    /// `image`, `voice`, `file` or `video`.
+    pub kind: &'static str,
+    /// The CDN reference.
+    pub encrypt_query_param: String,
+    /// Name of a file.
+    pub file_name: Option<String>,
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbound")
+            .field("n", &self.n)
+            .field("wx_id", &self.wx_id)
+            .field("to_user_id", &self.to_user_id)
+            .field("text", &self.text)
+            .field("client_id", &self.client_id)
+            .field("media", &self.media)
+            .field("note", &self.note)
+            .field("repeats", &self.repeats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OutboundMedia {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutboundMedia")
+            .field("kind", &self.kind)
+            .field("file_name", &self.file_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The list of what was sent, and the numbers in it.
+#[derive(Default)]
+pub(super) struct Outbox {
+    items: VecDeque<Outbound>,
+    last_n: u64,
+    pub bell: Bell,
+}
+
+impl Outbox {
+    fn push(&mut self, cap: usize, make: impl FnOnce(u64) -> Outbound) -> u64 {
+        self.last_n += 1;
+        if self.items.len() >= cap {
+            self.items.pop_front();
+        }
+        self.items.push_back(make(self.last_n));
+        self.bell.ring();
+        self.last_n
+    }
+
+    /// Up to `limit` messages with a number above `after`, oldest first.
+    pub(super) fn list(&self, wx_id: Option<&str>, after: u64, limit: usize) -> Vec<Outbound> {
+        let first = self.items.front().map_or(0, |item| item.n);
+        let skip = usize::try_from((after + 1).saturating_sub(first)).unwrap_or(usize::MAX);
+        let wanted = self.items.iter().skip(skip);
+        wanted.filter(|item| wx_id.is_none_or(|wx_id| item.wx_id == wx_id)).take(limit).cloned().collect()
+    }
+
+    fn count_repeat(&mut self, n: u64) {
+        if let Some(item) = self.items.iter_mut().rev().find(|item| item.n == n) {
+            item.repeats += 1;
+        }
+    }
+}
+
+/// What a request has to be before the window is even looked at.
+struct Send<'a> {
+    msg: &'a Map<String, Value>,
+    to: &'a str,
+    client_id: &'a str,
+    context_token: &'a str,
+    content: Content,
+}
+
+/// The one item of a send, and how the receiver fares with it.
+pub(super) struct Content {
+    pub text: String,
+    pub media: Option<OutboundMedia>,
+    pub opened: Option<bool>,
+    pub shown: bool,
+    pub note: Option<&'static str>,
+}
+
+impl Content {
+    fn text(text: &str) -> Self {
+        Self { text: text.to_owned(), media: None, opened: None, shown: true, note: None }
+    }
+
+    fn invisible(media: Option<OutboundMedia>) -> Self {
+        Self { text: String::new(), media, opened: None, shown: false, note: Some("not shown") }
+    }
+}
+
+/// An account in shadow mode accepts everything and shows nothing (ilink §10.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shadow {
+    pub message_id: bool,
+}
+
+impl World {
+    pub(super) fn send_message(
+        &mut self,
+        env: &Env<'_>,
+        call: &Call,
+        shadow: Option<Shadow>,
+    ) -> Result<Reply, Reply> {
+        let wx_id = self.authenticate(env, call)?;
+        let send = self.read_send(env, &wx_id, call)?;
+        if let Some(sent) = self.repeat_of(env, &wx_id, send.client_id) {
+            self.outbox.count_repeat(sent.n);
+            return Ok(accepted(sent.message_id));
+        }
+        self.check_permission(env, &wx_id, &send)?;
+        if send.client_id.is_empty() {
+            self.violations.record(env, Some(&wx_id), ViolationKind::NoClientId, "sendmessage");
+        }
+        let message_id = self.next_id(env.random);
+        let known = shadow.is_none_or(|shadow| shadow.message_id);
+        let Send { msg, to, client_id, context_token, content } = send;
+        let unfinished = msg.get("message_state").and_then(Value::as_u64) == Some(1);
+        let note = shadow.map(|_| "shadow").or(content.note).or(unfinished.then_some("message_state 1"));
+        let n = self.outbox.push(env.config.caps.outbound, |n| Outbound {
+            n,
+            wx_id: wx_id.clone(),
+            to_user_id: to.to_owned(),
+            text: content.text,
+            client_id: client_id.to_owned(),
+            context_token: context_token.to_owned(),
+            media: content.media,
+            opened: content.opened,
+            at: env.now,
+            message_id: known.then(|| message_id.to_string()),
+            shown: content.shown && shadow.is_none(),
+            note: note.map(str::to_owned),
+            repeats: 0,
+            raw: Value::Object(msg.clone()),
+        });
+        if let Some(account) = self.accounts.get_mut(&wx_id) {
+            if let Some(peer) = account.peers.get_mut(to) {
+                peer.sends += 1;
+            }
+            if !client_id.is_empty() {
+                account.client_ids.remember(env, client_id, Sent { message_id, n });
+            }
+        }
+        Ok(if known { accepted(message_id) } else { Reply::done() })
+    }
+
+    /// The rules of ilink §17.2 that answer `-3` or `-2` whatever the window says.
+    fn read_send<'a>(&mut self, env: &Env<'_>, wx_id: &str, call: &'a Call) -> Result<Send<'a>, Reply> {
+        let invalid = || Reply::refuse(-3, "invalid arguments");
+        let msg = call.json.get("msg").and_then(Value::as_object).ok_or_else(invalid)?;
+        let to = text_of(msg, "to_user_id");
+        let from_bot = msg.get("message_type").and_then(Value::as_u64) == Some(2);
+        if !from_bot || !self.accounts.get(wx_id).is_some_and(|account| account.knows(to)) {
+            return Err(invalid());
+        }
+        let item = match msg.get("item_list").and_then(Value::as_array).map(Vec::as_slice) {
+            None | Some([]) => return Err(Reply::json(&json!({"ret": -2}))),
+            Some([Value::Object(item)]) => item,
+            Some(_) => return Err(invalid()),
+        };
+        let content = match item.get("type").and_then(Value::as_u64) {
+            Some(1) => {
+                let text = item.get("text_item").and_then(|text| text.get("text")).and_then(Value::as_str);
+                let text = text.unwrap_or_default();
+                if text.is_empty() || text.len() > MAX_TEXT {
+                    return Err(Reply::json(&json!({"ret": -2})));
+                }
+                Content::text(text)
+            }
+            // Voice is accepted and never shown, whatever it holds (ilink §10.5).
+            Some(3) => Content::invisible(Some(OutboundMedia {
+                kind: "voice",
+                encrypt_query_param: String::new(),
+                file_name: None,
+            })),
+            Some(kind @ (2 | 4 | 5)) => self.read_media(env, wx_id, to, kind, item)?,
+            Some(11 | 12) => Content::invisible(None),
+            _ => return Err(invalid()),
+        };
+        let client_id = text_of(msg, "client_id");
+        Ok(Send { msg, to, client_id, context_token: text_of(msg, "context_token"), content })
+    }
+
+    fn repeat_of(&mut self, env: &Env<'_>, wx_id: &str, client_id: &str) -> Option<Sent> {
+        self.accounts.get_mut(wx_id)?.client_ids.find(env, client_id)
+    }
+
+    fn check_permission(&mut self, env: &Env<'_>, wx_id: &str, send: &Send<'_>) -> Result<(), Reply> {
+        let refused = || Reply::refuse(-2, "prepare failed");
+        if send.context_token.is_empty() {
+            match env.config.tokenless {
+                TokenlessSend::PrepareFailed => return Err(refused()),
+                TokenlessSend::Silent => return Err(Reply::raw_json(String::new())),
+                TokenlessSend::Invalid => return Err(Reply::refuse(-3, "invalid arguments")),
+                TokenlessSend::Accept => {}
+            }
+        } else if !stamp::context_token_fits(&self.secret, wx_id, send.to, send.context_token) {
+            return Err(refused());
+        }
+        let account = self.accounts.get_mut(wx_id);
+        account.and_then(|account| account.window(env, send.to)).map(|_| ()).ok_or_else(refused)
+    }
+}
+
+/// The answer that names the new message: a JSON string here, a number in `getupdates` (ilink §2.1).
+fn accepted(message_id: u64) -> Reply {
+    Reply::json(&json!({"ret": 0, "message_id": message_id.to_string()}))
+}

@@ -1,0 +1,58 @@
+//! Endpoints of the process itself: is it up, can it serve.
+
+use hub_core::{Error, ErrorCode, Hub};
+use poem::web::Data;
+use poem_openapi::{Enum, Object, OpenApi};
+
+use super::Tag;
+use crate::{
+    AppSettings,
+    envelope::{ApiResult, ok},
+};
+
+/// Health of the process.
+#[derive(Debug, Clone, Copy)]
+pub struct MetaApi;
+
+/// The state of the process.
+#[derive(Debug, Object)]
+pub struct Health {
+    /// Always `ok`: anything else is an error answer.
+    pub status: HealthStatus,
+}
+
+/// How the process does.
+#[derive(Debug, Clone, Copy, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum HealthStatus {
+    /// Well.
+    Ok,
+}
+
+#[OpenApi(tag = "Tag::Health")]
+impl MetaApi {
+    /// Tells that the process is up
+    ///
+    /// For a supervisor that restarts what does not answer. Says nothing about the database.
+    #[oai(path = "/healthz", method = "get", operation_id = "getHealth")]
+    async fn health(&self) -> ApiResult<Health> {
+        ok(Health { status: HealthStatus::Ok })
+    }
+
+    /// Tells whether requests can be served
+    ///
+    /// For a load balancer: `UNAVAILABLE` while the process drains or the database does not answer.
+    #[oai(path = "/readyz", method = "get", operation_id = "getReadiness")]
+    async fn readiness(&self, hub: Data<&Hub>, settings: Data<&AppSettings>) -> ApiResult<Health> {
+        let unavailable = |why: &'static str| Error::new(ErrorCode::Unavailable, why);
+        if settings.draining.is_cancelled() {
+            return Err(unavailable("the hub is shutting down").into());
+        }
+        let store = &hub.context().store;
+        if store.failed().is_cancelled() {
+            return Err(unavailable("the storage failed").into());
+        }
+        store.ping().await.map_err(|error| unavailable("the store does not answer").with_source(error))?;
+        ok(Health { status: HealthStatus::Ok })
+    }
+}

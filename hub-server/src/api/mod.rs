@@ -1,0 +1,63 @@
+//! The endpoints: one file per section of the specification, each with its wire structs, their `From` and one
+//! stateless struct of endpoints. To add a section: a file here, its struct in [`Api`] and in [`all`].
+//!
+//! 1. A handler is at most ten lines: call hub-core with the actor, wrap with [`ok`](crate::envelope::ok).
+//! 2. It returns [`ApiResult<T>`](crate::envelope::ApiResult) and uses `?` on `hub_core::Result`.
+//! 3. Argument order: `Data<&Hub>`, credential, path, query, body. Arguments are read in that order.
+//! 4. Credentials: `user: User` ([`User`](crate::credentials::User)) or `client: ChannelClient`; `user.0` is
+//!    the `Actor`. Having it is the proof that the caller is known, and that the origin rule was kept.
+//! 5. Path arguments are `Path<wire::BotId>` and the like: they bind by position, their types catch a mix-up.
+//! 6. Bodies are [`wire::Body<T>`](crate::wire::Body), never poem's `Json`; request structs derive `Object` with
+//!    `#[oai(deny_unknown_fields)]` on management endpoints, strings are `wire::Text<MIN, MAX>`.
+//! 7. Answers derive `Object` with `#[oai(skip_serializing_if_is_none)]`; ids `wire::…Id`, times `wire::Time`.
+//! 8. Lists: `limit: Query<Option<Limit>>, cursor: Query<Option<Cursor>>` → `page_request(list, limit.0,
+//!    cursor.0.as_ref())?` → `ok(page.into())` with data `wire::Page<View>`, `View: From<Noun>`.
+//! 9. All methods of one path stand in one impl; no parameters in `prefix_path`; paths have no last slash.
+//! 10. Every method has `tag = "Tag::…"` (or its impl has) and `operation_id`: lowerCamel, verb first, unique.
+//! 11. The first line of a doc comment becomes the summary, the rest the description; fields are described too.
+//! 12. Examples: `#[oai(example)]` on the struct and `impl poem_openapi::types::Example`.
+//! 13. Never log or echo bodies, queries or secrets; the edge writes the one log line of a request.
+//! 14. Sign-in handlers ask `Data<&Arc<RateLimits>>` `.check_account(name)?` before they look the name up, call
+//!     [`check_origin`](crate::credentials::check_origin), and set the cookie with
+//!     [`session_cookie`](crate::credentials::session_cookie) by
+//!     `poem_openapi::payload::Response::new(Json(…)).header("Set-Cookie", …)`.
+//! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`.
+
+pub mod meta;
+
+use poem_openapi::Tags;
+
+/// The sections of the API, in the order of the specification.
+#[derive(Debug, Clone, Copy, Tags)]
+pub enum Tag {
+    /// Registration, sign-in, sessions.
+    Auth,
+    /// Bots, their messages, contacts and traces.
+    Bots,
+    /// What programs call with a channel's API key.
+    #[oai(rename = "Channel API")]
+    ChannelApi,
+    /// Channels and their sinks.
+    Channels,
+    /// Plugins, their review and installation.
+    Plugins,
+    /// Apps, their installation and OAuth.
+    Apps,
+    /// The signed-in user's own things.
+    User,
+    /// Administration.
+    Admin,
+    /// What installed apps call with their token.
+    #[oai(rename = "Bot API")]
+    BotApi,
+    /// Health of the process.
+    Health,
+}
+
+/// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
+pub type Api = ((), meta::MetaApi);
+
+/// One of each.
+pub fn all() -> Api {
+    ((), meta::MetaApi)
+}

@@ -1,0 +1,29 @@
+//! The application: routes and layers. The server runs it behind sockets, tests call it directly.
+
+use std::sync::Arc;
+
+use hub_core::Hub;
+use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, endpoint::make_sync, get};
+
+use crate::{AppSettings, api::Api, docs, edge::Edge, openapi, rate_limit::RateLimits, routes::RouteTable};
+
+/// Pages that are not part of the API; all are GET.
+const PAGES: [&str; 5] =
+    ["/openapi.json", "/docs", "/docs/style.css", "/docs/swagger-ui.js", "/docs/start.js"];
+
+/// All routes behind the [edge](crate::edge).
+pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
+    let service = openapi::service();
+    let document = bytes::Bytes::from(openapi::document());
+    let openapi_json =
+        make_sync(move |_| document.clone().with_content_type("application/json").into_response());
+    let limits = Arc::new(RateLimits::new(&settings.rate_limits));
+    let routes = Route::new()
+        .at("/openapi.json", get(openapi_json))
+        .nest("/docs", docs::pages(&service.swagger_ui_html()))
+        .nest("/", service)
+        .data(hub.clone())
+        .data(settings.clone())
+        .data(Arc::clone(&limits));
+    Edge { inner: routes, hub, settings, limits, routes: RouteTable::new::<Api>(&PAGES) }
+}

@@ -1,0 +1,347 @@
+//! Credentials: what was presented, and who that is (`contract.md` §2; reliability B7, B10).
+//!
+//! [`User`] and [`ChannelClient`] are arguments of handlers and come first. Holding one is the proof of the
+//! check: it ran before anything else of the request was read, and refusals are typed errors. They are written
+//! by hand because the derived scheme enumerations keep only the last error of their alternatives, so that a
+//! failing database would look like a missing cookie.
+
+use hub_core::{Error, ErrorCode, Hub, access::Actor, secret::Secret};
+use poem::{
+    Request, RequestBody, Result,
+    http::{HeaderMap, Method, header},
+};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaSecurityScheme, Registry},
+};
+
+use crate::{AppSettings, envelope::ApiError};
+
+/// Name of the session cookie when the public URL is https.
+pub const SECURE_COOKIE: &str = "__Host-session";
+/// Name of the session cookie on plain http, which is for loopback.
+pub const PLAIN_COOKIE: &str = "session";
+
+/// What a request presents, without any judgement.
+#[derive(Debug, Clone, Default)]
+pub struct Presented {
+    /// From `Authorization: Bearer`, `X-API-Key` or the query: it wins, also when it is bad.
+    pub explicit: Option<Secret>,
+    /// From the session cookie.
+    pub cookie: Option<Secret>,
+}
+
+impl Presented {
+    /// Reads headers and cookie.
+    pub fn of(headers: &HeaderMap, https: bool) -> Self {
+        let bearer = headers.get(header::AUTHORIZATION).map(|value| {
+            let text = value.to_str().unwrap_or_default();
+            // Another scheme than Bearer is a credential too, and one that no endpoint knows.
+            let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+            Secret::new(token.map_or("", |(_, token)| token.trim()))
+        });
+        let key = || headers.get("x-api-key").map(|value| Secret::new(value.to_str().unwrap_or_default()));
+        let name = if https { SECURE_COOKIE } else { PLAIN_COOKIE };
+        Self { explicit: bearer.or_else(key), cookie: cookie(headers, name).map(Secret::new) }
+    }
+
+    fn with_query(mut self, query: Option<&str>) -> Self {
+        self.explicit = self.explicit.or_else(|| {
+            let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
+            pairs.find(|(name, _)| name == "api_key" || name == "key").map(|(_, key)| Secret::new(key))
+        });
+        self
+    }
+
+    /// Whatever identifies the caller for a rate limit.
+    pub(crate) fn any(&self) -> Option<&Secret> {
+        self.explicit.as_ref().or(self.cookie.as_ref())
+    }
+}
+
+/// The value of a cookie. Two cookies of one name are somebody's attempt to plant one: neither counts (B1).
+fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut found = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(key, value)| *key == name && !value.is_empty());
+    let first = found.next()?.1;
+    found.next().is_none().then_some(first)
+}
+
+/// `Set-Cookie` for a fresh session.
+pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::time::Duration) -> String {
+    let seconds = lifetime.as_secs();
+    if settings.is_https() {
+        let token = token.expose();
+        format!("{SECURE_COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=Lax")
+    } else {
+        format!("{PLAIN_COOKIE}={}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax", token.expose())
+    }
+}
+
+/// `Set-Cookie` that ends the session in the browser.
+pub fn cleared_cookie(settings: &AppSettings) -> String {
+    session_cookie(settings, &Secret::new(""), std::time::Duration::ZERO)
+}
+
+/// Finds the user behind a request: an explicit credential wins and never falls back to the cookie; a cookie
+/// counts for changes only when the browser says that our own page asked.
+///
+/// # Errors
+/// `INVALID_TOKEN` for a bad explicit credential, `UNAUTHORIZED` without a credential or with a session that
+/// has ended, `FORBIDDEN` for a change asked for by another site.
+pub async fn authenticate_user(
+    hub: &Hub,
+    settings: &AppSettings,
+    presented: &Presented,
+    request: &Request,
+) -> std::result::Result<Actor, ApiError> {
+    if presented.explicit.is_some() {
+        return Err(ApiError::new(ErrorCode::InvalidToken, "the API key is unknown, expired or revoked"));
+    }
+    let Some(cookie) = &presented.cookie else {
+        return Err(ApiError::new(ErrorCode::Unauthorized, "sign in or send an API key"));
+    };
+    let actor = authenticate_session(hub, cookie.expose()).await?;
+    check_origin(settings, request.method(), request.headers())?;
+    Ok(actor)
+}
+
+/// No endpoint of this branch starts a session, so none is known.
+#[expect(clippy::unused_async, reason = "becomes `hub.accounts().authenticate_session` with branch accounts")]
+async fn authenticate_session(_hub: &Hub, _token: &str) -> hub_core::Result<Actor> {
+    Err(Error::new(ErrorCode::Unauthorized, "the session has ended; sign in again"))
+}
+
+/// No endpoint of this branch makes channel keys, so none is known.
+#[expect(clippy::unused_async, reason = "becomes `hub.channels().authenticate_key` with branch channels")]
+async fn authenticate_channel(_hub: &Hub, _key: &str) -> hub_core::Result<Actor> {
+    Err(Error::new(ErrorCode::InvalidToken, "the channel key is unknown or was replaced"))
+}
+
+/// The rule against requests forged by other sites (B7). Only for requests that a browser authenticated with
+/// its cookie, and for signing in, which plants one.
+///
+/// # Errors
+/// `FORBIDDEN` unless the browser says that our own origin asked.
+pub fn check_origin(
+    settings: &AppSettings,
+    method: &Method,
+    headers: &HeaderMap,
+) -> std::result::Result<(), ApiError> {
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Ok(());
+    }
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let own_origin = text("origin").map(|origin| settings.is_own_origin(origin));
+    let allowed = match text("sec-fetch-site") {
+        Some("same-origin") => own_origin != Some(false),
+        // The person typed the address or used a bookmark.
+        Some("none") => own_origin.unwrap_or(true),
+        Some(_) => false,
+        None => own_origin == Some(true),
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        ErrorCode::Forbidden,
+        "a change with a session cookie must come from the hub's own pages (Origin or Sec-Fetch-Site)",
+    ))
+}
+
+/// A signed-in user.
+#[derive(Debug, Clone, Copy)]
+pub struct User(pub Actor);
+
+/// A program with a channel's API key. On GET requests the key may also stand in the query.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelClient(pub Actor);
+
+impl<'a> ApiExtractor<'a> for User {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        let cookie = |name, description| api_key("cookie", name, description);
+        for (name, scheme) in [
+            ("session", cookie(SECURE_COOKIE, "The session of a signed-in user.")),
+            ("plainSession", cookie(PLAIN_COOKIE, "The same on plain http, which is for loopback.")),
+            ("userKey", bearer("A user's API key `hubu_…`.")),
+            ("userKeyHeader", api_key("header", "X-API-Key", "A user's API key in a header of its own.")),
+        ] {
+            registry.create_security_scheme(name, scheme);
+        }
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        vec!["session", "plainSession", "userKey", "userKeyHeader"]
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        _: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let (hub, settings) = (data::<Hub>(request), data::<AppSettings>(request));
+        let presented = Presented::of(request.headers(), settings.is_https());
+        Ok(Self(authenticate_user(hub, settings, &presented, request).await?))
+    }
+}
+
+impl<'a> ApiExtractor<'a> for ChannelClient {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        for (name, scheme) in [
+            ("channelKey", api_key("header", "X-API-Key", "A channel's API key `hubc_…`.")),
+            ("channelKeyBearer", bearer("A channel's API key as a bearer token.")),
+            ("channelKeyQuery", api_key("query", "api_key", "A channel's API key; GET requests only.")),
+            ("channelKeyShortQuery", api_key("query", "key", "A channel's API key; GET requests only.")),
+        ] {
+            registry.create_security_scheme(name, scheme);
+        }
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        vec!["channelKey", "channelKeyBearer", "channelKeyQuery", "channelKeyShortQuery"]
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        _: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let mut presented = Presented::of(request.headers(), true);
+        if request.method() == Method::GET {
+            presented = presented.with_query(request.uri().query());
+        }
+        let key = presented.explicit.ok_or_else(|| {
+            ApiError::new(ErrorCode::Unauthorized, "send the channel's API key in X-API-Key")
+        })?;
+        let actor = authenticate_channel(data::<Hub>(request), key.expose()).await;
+        Ok(Self(actor.map_err(ApiError::from)?))
+    }
+}
+
+fn data<T: Send + Sync + 'static>(request: &Request) -> &T {
+    request.data().expect("app() puts the hub and its settings into every request")
+}
+
+fn api_key(place: &'static str, name: &'static str, description: &'static str) -> MetaSecurityScheme {
+    MetaSecurityScheme { ty: "apiKey", name: Some(name), key_in: Some(place), ..scheme(description) }
+}
+
+fn bearer(description: &'static str) -> MetaSecurityScheme {
+    MetaSecurityScheme { ty: "http", scheme: Some("bearer"), ..scheme(description) }
+}
+
+fn scheme(description: &'static str) -> MetaSecurityScheme {
+    MetaSecurityScheme {
+        ty: "",
+        description: Some(description),
+        name: None,
+        key_in: None,
+        scheme: None,
+        bearer_format: None,
+        flows: None,
+        openid_connect_url: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Values;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_change_with_a_cookie_needs_our_own_origin() {
+        let mut values = Values::new("https://hub.example".parse().unwrap());
+        values.other_origins.push("http://localhost:9800".to_owned());
+        let settings = AppSettings::from(values);
+        let own = "https://hub.example";
+        for (allowed, site, origin) in [
+            (true, Some("same-origin"), None),
+            (true, Some("same-origin"), Some(own)),
+            (false, Some("same-origin"), Some("https://evil.example")),
+            (true, Some("none"), None),
+            (true, Some("none"), Some(own)),
+            (false, Some("none"), Some("https://evil.example")),
+            (false, Some("same-site"), None),
+            (false, Some("cross-site"), Some("https://evil.example")),
+            (true, None, Some(own)),
+            (true, None, Some("http://localhost:9800")),
+            (false, None, Some("https://hub.example.evil.example")),
+            (false, None, Some("null")),
+            (false, None, None),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in [("sec-fetch-site", site), ("origin", origin)] {
+                if let Some(value) = value {
+                    map.insert(name, value.parse().unwrap());
+                }
+            }
+            for method in [Method::POST, Method::PUT, Method::DELETE] {
+                let verdict = check_origin(&settings, &method, &map);
+                assert_eq!(verdict.is_ok(), allowed, "{method} {site:?} {origin:?}");
+            }
+            assert!(check_origin(&settings, &Method::GET, &map).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_explicit_credential_is_seen_in_every_carrier() {
+        let explicit = |pairs: &[(&'static str, &str)]| {
+            Presented::of(&headers(pairs), false).explicit.map(|secret| secret.expose().to_owned())
+        };
+        assert_eq!(explicit(&[("authorization", "Bearer abc")]).as_deref(), Some("abc"));
+        assert_eq!(explicit(&[("authorization", "bearer  abc ")]).as_deref(), Some("abc"));
+        assert_eq!(explicit(&[("x-api-key", "abc")]).as_deref(), Some("abc"));
+        assert_eq!(explicit(&[("authorization", "Basic abc"), ("x-api-key", "k")]).as_deref(), Some(""));
+        assert_eq!(explicit(&[("cookie", "session=abc")]), None);
+        let query = |query| {
+            let presented = Presented::default().with_query(Some(query));
+            presented.explicit.map(|secret| secret.expose().to_owned())
+        };
+        assert_eq!(query("a=b&api_key=x%2By").as_deref(), Some("x+y"));
+        assert_eq!(query("key=z").as_deref(), Some("z"));
+        assert_eq!(query("monkey=z"), None);
+    }
+
+    #[test]
+    fn planted_cookies_do_not_count() {
+        let cookie = |https, text| {
+            let presented = Presented::of(&headers(&[("cookie", text)]), https);
+            presented.cookie.map(|secret| secret.expose().to_owned())
+        };
+        assert_eq!(cookie(false, "a=b; session=abc").as_deref(), Some("abc"));
+        assert_eq!(cookie(true, "session=abc"), None, "on https only the __Host- name counts");
+        assert_eq!(cookie(true, "__Host-session=abc; session=x").as_deref(), Some("abc"));
+        assert_eq!(cookie(false, "session=abc; session=def"), None);
+        assert_eq!(cookie(false, "session="), None);
+    }
+
+    #[test]
+    fn cookies_are_guarded_as_far_as_the_url_allows() {
+        let set = |url: &str| {
+            let settings = AppSettings::from(Values::new(url.parse().unwrap()));
+            session_cookie(&settings, &Secret::new("t"), std::time::Duration::from_secs(60))
+        };
+        assert_eq!(
+            set("https://hub.example"),
+            "__Host-session=t; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax"
+        );
+        assert_eq!(set("http://localhost:9800"), "session=t; Path=/; Max-Age=60; HttpOnly; SameSite=Lax");
+    }
+}

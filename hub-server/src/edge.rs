@@ -1,0 +1,160 @@
+//! The outermost layer: request ids, limits, the envelope on every failure, security headers, the access log.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use hub_core::{Error, ErrorCode, Hub};
+use poem::{
+    Endpoint, IntoResponse, Request, Response, Result,
+    http::{HeaderName, HeaderValue, Method, header},
+};
+use poem_openapi::OperationId;
+
+use crate::{
+    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, rate_limit::RateLimits,
+    routes::RouteTable,
+};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Id of a request, as handlers see it: `Data<&RequestId>`.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) Arc<str>);
+
+/// The layer.
+pub(crate) struct Edge<E> {
+    pub(crate) inner: E,
+    pub(crate) hub: Hub,
+    pub(crate) settings: AppSettings,
+    pub(crate) limits: Arc<RateLimits>,
+    pub(crate) routes: RouteTable,
+}
+
+impl<E: Endpoint> Endpoint for Edge<E> {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> Result<Response> {
+        let clock = &self.hub.context().clock;
+        let started = clock.now();
+        let id = self.request_id(&request);
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        request.set_data(id.clone());
+
+        let admitted = self.admit(&mut request);
+        let answer = match admitted {
+            Ok(()) => self.guarded(request).await,
+            Err(error) => Err(error.into()),
+        };
+        let mut response = match answer {
+            Ok(response) => response,
+            Err(error) => self.failure(error, &path, &id.0),
+        };
+        set_headers(&mut response, &path, &id.0);
+        let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
+        let route = self.routes.template(&path).unwrap_or("-");
+        let status = response.status().as_u16();
+        let duration_ms = clock.now().since(started).as_millis();
+        tracing::info!(%method, route, operation, status, duration_ms, request_id = %id.0, "request");
+        Ok(response)
+    }
+}
+
+impl<E: Endpoint> Edge<E> {
+    /// The caller's id when it is a sane one, a new one otherwise.
+    fn request_id(&self, request: &Request) -> RequestId {
+        let is_sane = |text: &&str| {
+            (1..=64).contains(&text.len())
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        };
+        let fresh = || format!("{:032x}", u128::from_be_bytes(self.hub.context().random.bytes()));
+        let id = request.header(REQUEST_ID).filter(is_sane).map_or_else(fresh, str::to_owned);
+        RequestId(id.into())
+    }
+
+    /// What is decided from the head alone: size, then rate.
+    fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
+        body_cap::limit(request, self.settings.max_body)?;
+        let client = Client::of(request, &self.settings.trusted_proxies);
+        let path = request.uri().path();
+        if path.starts_with("/api") || path.starts_with("/bot/v1") {
+            let network = client.network();
+            let presented = Presented::of(request.headers(), self.settings.is_https());
+            let credential = presented.any().map(hub_core::secret::Secret::expose);
+            self.limits.check_default(credential, network)?;
+            let is_sign_in = path.starts_with("/api/auth/") && path != "/api/auth/logout";
+            if is_sign_in && request.method() == Method::POST {
+                self.limits.check_auth(network)?;
+            }
+        }
+        request.set_data(client);
+        Ok(())
+    }
+
+    /// The application, with a panic turned into an ordinary failure.
+    async fn guarded(&self, request: Request) -> Result<Response> {
+        let call = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
+        match call.await {
+            Ok(answer) => answer.map(IntoResponse::into_response),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+                Err(ApiError::from(Error::internal(format!("panic: {text}"))).into())
+            }
+        }
+    }
+
+    /// The one place where a failure becomes an answer; internal ones are logged here with their cause.
+    fn failure(&self, error: poem::Error, path: &str, id: &str) -> Response {
+        let operation = error.data::<OperationId>().copied();
+        let error = match ApiError::from_framework(error) {
+            Ok(error) => error,
+            Err(finished) => return finished,
+        };
+        let inner = error.inner();
+        if inner.code() == ErrorCode::Internal {
+            let operation = operation.map_or("-", |operation| operation.0);
+            tracing::error!(operation, request_id = id, cause = %causes(inner), "internal error");
+        }
+        let mut response = error.render(id);
+        if inner.code() == ErrorCode::MethodNotAllowed
+            && let Ok(allow) = self.routes.allow(path).parse()
+        {
+            response.headers_mut().insert(header::ALLOW, allow);
+        }
+        if let Some(operation) = operation {
+            response.set_data(operation);
+        }
+        response
+    }
+}
+
+/// The chain of causes in one line.
+fn causes(error: &Error) -> String {
+    let mut text = error.message().to_owned();
+    let mut cause = std::error::Error::source(error);
+    while let Some(current) = cause {
+        text.push_str(": ");
+        text.push_str(&current.to_string());
+        cause = current.source();
+    }
+    text
+}
+
+/// Headers every answer carries (reliability B12); a page that needs another policy has set its own.
+fn set_headers(response: &mut Response, path: &str, id: &str) {
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let mut default = |name: HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    default(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    default(header::REFERRER_POLICY, "no-referrer");
+    default(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    default(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    default(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    if path.starts_with("/api") || path.starts_with("/bot/v1") {
+        default(header::CACHE_CONTROL, "no-store");
+    }
+}

@@ -1,0 +1,374 @@
+//! The envelope of every answer (`contract.md` §1): `{success:true,data}` or `{success:false,error}`.
+//!
+//! Handlers return [`ApiResult`] and use `?` on `hub_core` results. An [`ApiError`] travels as a typed error to
+//! the [edge](crate::edge), which is the only place that turns failures, the framework's included, into bytes.
+
+use std::{error::Error as StdError, fmt, time::Duration};
+
+use hub_core::{Error, ErrorCode, error::FieldError};
+use poem::{
+    IntoResponse, Response,
+    error::{MethodNotAllowedError, NotFoundError, ReadBodyError, ResponseError},
+    http::{StatusCode, header},
+};
+use poem_openapi::{
+    ApiResponse, Object,
+    error::{AuthorizationError, ContentTypeError, ParseParamError, ParsePathError},
+    payload::Json,
+    registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
+    types::{ParseFromJSON, ToJSON, Type},
+};
+use serde_json::Value;
+
+/// What every handler returns.
+pub type ApiResult<T> = Result<Json<Envelope<T>>, ApiError>;
+
+/// A successful answer.
+#[derive(Debug, Object)]
+pub struct Envelope<T: ParseFromJSON + ToJSON> {
+    /// Always `true`.
+    pub success: Always<true>,
+    /// What was asked for.
+    pub data: T,
+}
+
+/// Wraps what was asked for.
+#[expect(clippy::unnecessary_wraps, reason = "the last expression of every handler, whose type is ApiResult")]
+pub fn ok<T: ParseFromJSON + ToJSON>(data: T) -> ApiResult<T> {
+    Ok(Json(Envelope { success: Always, data }))
+}
+
+/// The data of an answer that has nothing to say: `{}`.
+#[derive(Debug, Default, Object)]
+pub struct Empty {}
+
+/// A boolean with one possible value, so that typed clients can tell success and failure apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Always<const B: bool>;
+
+impl<const B: bool> Type for Always<B> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> std::borrow::Cow<'static, str> {
+        if B { "true".into() } else { "false".into() }
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        let schema = MetaSchema { enum_items: vec![Value::Bool(B)], ..MetaSchema::new("boolean") };
+        MetaSchemaRef::Inline(Box::new(schema))
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::once(self))
+    }
+}
+
+impl<const B: bool> ParseFromJSON for Always<B> {
+    fn parse_from_json(value: Option<Value>) -> poem_openapi::types::ParseResult<Self> {
+        match value {
+            Some(Value::Bool(found)) if found == B => Ok(Self),
+            other => Err(poem_openapi::types::ParseError::expected_type(other.unwrap_or_default())),
+        }
+    }
+}
+
+impl<const B: bool> ToJSON for Always<B> {
+    fn to_json(&self) -> Option<Value> {
+        Some(Value::Bool(B))
+    }
+}
+
+/// A failed answer.
+#[derive(Debug, Object)]
+pub struct ErrorResponse {
+    /// Always `false`.
+    pub success: Always<false>,
+    /// What went wrong.
+    pub error: ErrorBody,
+}
+
+/// What went wrong.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct ErrorBody {
+    /// Stable name of the failure.
+    pub code: Code,
+    /// A sentence a person can act on.
+    pub message: String,
+    /// Id of the request, also in the `X-Request-Id` header and in the log.
+    pub request_id: String,
+    /// The fields that broke a rule; only with `INVALID_PARAMS`.
+    pub details: Option<Vec<ErrorDetail>>,
+}
+
+/// One field that broke a rule.
+#[derive(Debug, Object)]
+pub struct ErrorDetail {
+    /// Path of the field as the caller wrote it, for example `webhook.url`.
+    pub field: String,
+    /// The rule, as half a sentence.
+    pub reason: String,
+}
+
+impl From<&FieldError> for ErrorDetail {
+    fn from(error: &FieldError) -> Self {
+        Self { field: error.field.to_string(), reason: error.reason.to_string() }
+    }
+}
+
+/// [`ErrorCode`] as a named enumeration of the OpenAPI document.
+#[derive(Debug, Clone, Copy)]
+pub struct Code(pub ErrorCode);
+
+impl Type for Code {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> std::borrow::Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference("ErrorCode".to_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>("ErrorCode".to_owned(), |_| MetaSchema {
+            description: Some("Stable name of a failure; each has one HTTP status."),
+            enum_items: ErrorCode::ALL.iter().map(|code| code.as_str().into()).collect(),
+            ..MetaSchema::new("string")
+        });
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::once(self))
+    }
+}
+
+impl ParseFromJSON for Code {
+    fn parse_from_json(value: Option<Value>) -> poem_openapi::types::ParseResult<Self> {
+        let value = value.unwrap_or_default();
+        let known = ErrorCode::ALL.into_iter().find(|code| value == code.as_str());
+        known.map(Self).ok_or_else(|| poem_openapi::types::ParseError::expected_type(value))
+    }
+}
+
+impl ToJSON for Code {
+    fn to_json(&self) -> Option<Value> {
+        Some(self.0.as_str().into())
+    }
+}
+
+/// The HTTP status of a code; each code has exactly one (`contract.md` §1).
+pub const fn status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
+        ErrorCode::Unauthorized | ErrorCode::InvalidToken => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorCode::Conflict | ErrorCode::WindowClosed => StatusCode::CONFLICT,
+        ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::UpstreamError => StatusCode::BAD_GATEWAY,
+        ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// A failure of an operation. Made from [`hub_core::Error`] by `?`.
+#[derive(Debug)]
+pub struct ApiError(Error);
+
+impl ApiError {
+    /// A failure with a code and a sentence.
+    pub fn new(code: ErrorCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self(Error::new(code, message))
+    }
+
+    /// The failure behind it.
+    pub fn inner(&self) -> &Error {
+        &self.0
+    }
+
+    /// What a failure of the framework means. `None` when it carries a finished response of its own.
+    pub(crate) fn from_framework(error: poem::Error) -> Result<Self, Response> {
+        if error.is_from_response() {
+            return Err(error.into_response());
+        }
+        let error = match error.downcast::<Self>() {
+            Ok(ours) => return Ok(ours),
+            Err(error) => error,
+        };
+        let code = if error.is::<NotFoundError>() {
+            return Ok(Self(Error::not_found("this path")));
+        } else if error.is::<AuthorizationError>() {
+            return Ok(Self::new(ErrorCode::Unauthorized, "sign in or send an API key"));
+        } else if let Some(path) = error.downcast_ref::<ParsePathError>() {
+            return Ok(Self::new(ErrorCode::NotFound, rule(&path.reason).to_owned()));
+        } else if let Some(parameter) = error.downcast_ref::<ParseParamError>() {
+            let reason = format!("is not valid: {}", rule(&parameter.reason));
+            return Ok(Self(Error::invalid(parameter.name, reason)));
+        } else if is_over_cap(&error) {
+            return Ok(Self(too_large()));
+        } else if error.is::<MethodNotAllowedError>() {
+            ErrorCode::MethodNotAllowed
+        } else if error.is::<ContentTypeError>() {
+            ErrorCode::UnsupportedMediaType
+        } else {
+            match error.status() {
+                StatusCode::NOT_FOUND => ErrorCode::NotFound,
+                StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
+                StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::PayloadTooLarge,
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorCode::UnsupportedMediaType,
+                StatusCode::UNAUTHORIZED => ErrorCode::Unauthorized,
+                StatusCode::FORBIDDEN => ErrorCode::Forbidden,
+                status if status.is_client_error() => ErrorCode::InvalidParams,
+                _ => return Ok(Self(Error::internal(error.to_string()))),
+            }
+        };
+        Ok(Self::new(code, error.to_string()))
+    }
+
+    /// The answer, with the id of the request it belongs to.
+    pub(crate) fn render(&self, request_id: &str) -> Response {
+        let Self(error) = self;
+        let details = error.details();
+        let body = ErrorResponse {
+            success: Always,
+            error: ErrorBody {
+                code: Code(error.code()),
+                message: error.message().to_owned(),
+                request_id: request_id.to_owned(),
+                details: (!details.is_empty()).then(|| details.iter().map(ErrorDetail::from).collect()),
+            },
+        };
+        let mut response = Json(body).into_response();
+        response.set_status(status(error.code()));
+        if matches!(error.code(), ErrorCode::RateLimited | ErrorCode::Unavailable) {
+            let after = error.retry_after().unwrap_or(Duration::from_secs(1));
+            // Rounded up: a client that comes back on time must not be refused again for a fraction.
+            let seconds = after.as_millis().div_ceil(1000).max(1);
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, seconds.to_string().parse().expect("digits are a header value"));
+        }
+        response
+    }
+}
+
+/// `PAYLOAD_TOO_LARGE` with the sentence every cap uses.
+pub(crate) fn too_large() -> Error {
+    Error::new(ErrorCode::PayloadTooLarge, "the body is over its cap")
+}
+
+/// Whether reading the body stopped at its cap: the cause is buried under two layers of I/O errors.
+pub(crate) fn is_over_cap(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(current) = cause {
+        if current.is::<http_body_util::LengthLimitError>()
+            || matches!(current.downcast_ref(), Some(ReadBodyError::PayloadTooLarge))
+        {
+            return true;
+        }
+        // `io::Error::source` skips the error it wraps, so that one is asked by hand.
+        let wrapped = current
+            .downcast_ref::<std::io::Error>()
+            .or_else(|| match current.downcast_ref::<ReadBodyError>() {
+                Some(ReadBodyError::Io(io)) => Some(io),
+                _ => None,
+            })
+            .and_then(std::io::Error::get_ref);
+        cause = match wrapped {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => current.source(),
+        };
+    }
+    false
+}
+
+/// The framework's parse messages start with the name of a Rust type; callers get only what follows.
+pub(crate) fn rule(message: &str) -> &str {
+    match message.strip_prefix("failed to parse ").and_then(|rest| rest.split_once("\": ")) {
+        Some((_, rule)) => rule,
+        None => message,
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for ApiError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status(&self) -> StatusCode {
+        status(self.0.code())
+    }
+}
+
+/// Every failure an operation may answer with, one per status, for the OpenAPI document.
+pub(crate) const FAILURES: [(StatusCode, &str); 12] = [
+    (StatusCode::BAD_REQUEST, "A parameter or the body breaks a rule: `INVALID_PARAMS`."),
+    (StatusCode::UNAUTHORIZED, "No valid credential: `UNAUTHORIZED`, `INVALID_TOKEN`."),
+    (StatusCode::FORBIDDEN, "The caller is known and may not do this: `FORBIDDEN`."),
+    (StatusCode::NOT_FOUND, "It does not exist, or it is somebody else's: `NOT_FOUND`."),
+    (StatusCode::METHOD_NOT_ALLOWED, "The path has no such method: `METHOD_NOT_ALLOWED`."),
+    (StatusCode::CONFLICT, "Its state forbids this now: `CONFLICT`, `WINDOW_CLOSED`."),
+    (StatusCode::PAYLOAD_TOO_LARGE, "The body is over its cap: `PAYLOAD_TOO_LARGE`."),
+    (
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "The body is not of a type this call reads: `UNSUPPORTED_MEDIA_TYPE`.",
+    ),
+    (StatusCode::TOO_MANY_REQUESTS, "Too many requests: `RATE_LIMITED`."),
+    (
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "A fault of the hub; the log knows the request id: `INTERNAL_ERROR`.",
+    ),
+    (StatusCode::BAD_GATEWAY, "The chat network or another service failed: `UPSTREAM_ERROR`."),
+    (StatusCode::SERVICE_UNAVAILABLE, "Not possible at the moment: `UNAVAILABLE`."),
+];
+
+impl ApiResponse for ApiError {
+    fn meta() -> MetaResponses {
+        let response = |(status, description): (StatusCode, &'static str)| MetaResponse {
+            description,
+            status: Some(status.as_u16()),
+            status_range: None,
+            content: vec![MetaMediaType {
+                content_type: "application/json",
+                schema: ErrorResponse::schema_ref(),
+            }],
+            headers: Vec::new(),
+        };
+        MetaResponses { responses: FAILURES.map(response).into() }
+    }
+
+    fn register(registry: &mut Registry) {
+        ErrorResponse::register(registry);
+    }
+}

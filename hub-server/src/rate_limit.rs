@@ -1,0 +1,173 @@
+//! Token buckets in memory, per node (`contract.md` §1).
+
+use std::{
+    net::IpAddr,
+    num::NonZeroU32,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use governor::{
+    DefaultKeyedRateLimiter, Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+};
+use hub_core::{Error, ErrorCode, Result, secret::TokenHash};
+
+/// Requests per minute of each class; a bucket holds a minute's worth.
+#[derive(Debug, Clone, Copy)]
+pub struct RateLimitSettings {
+    /// Sign-in attempts from one address.
+    pub auth_per_ip: NonZeroU32,
+    /// Sign-in attempts on one account name.
+    pub auth_per_account: NonZeroU32,
+    /// Everything else, per credential, or per address without one.
+    pub default: NonZeroU32,
+    /// Buckets per class; callers beyond that share one.
+    pub max_keys: usize,
+}
+
+const fn per_minute(count: u32) -> NonZeroU32 {
+    match NonZeroU32::new(count) {
+        Some(count) => count,
+        None => NonZeroU32::MIN,
+    }
+}
+
+impl Default for RateLimitSettings {
+    fn default() -> Self {
+        Self {
+            auth_per_ip: per_minute(10),
+            auth_per_account: per_minute(5),
+            default: per_minute(600),
+            max_keys: 100_000,
+        }
+    }
+}
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Ip(IpAddr),
+    /// Hash of a credential or of an account name.
+    Hash(TokenHash),
+    /// Everybody who came when the buckets were used up.
+    Rest,
+}
+
+/// The limits of this process.
+#[derive(Debug)]
+pub struct RateLimits {
+    auth_per_ip: Buckets,
+    auth_per_account: Buckets,
+    default: Buckets,
+}
+
+impl RateLimits {
+    /// Full buckets.
+    pub fn new(settings: &RateLimitSettings) -> Self {
+        let buckets = |quota| Buckets::new(quota, settings.max_keys);
+        Self {
+            auth_per_ip: buckets(settings.auth_per_ip),
+            auth_per_account: buckets(settings.auth_per_account),
+            default: buckets(settings.default),
+        }
+    }
+
+    /// Takes a token for a sign-in attempt from an address.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` with the time until the next token.
+    pub fn check_auth(&self, network: IpAddr) -> Result<()> {
+        self.auth_per_ip.check(Key::Ip(network))
+    }
+
+    /// Takes a token for a sign-in attempt on an account name; to be asked before the account is looked up.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` with the time until the next token.
+    pub fn check_account(&self, username: &str) -> Result<()> {
+        self.auth_per_account.check(Key::Hash(TokenHash::of(&username.to_lowercase())))
+    }
+
+    /// Takes a token for any other request.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` with the time until the next token.
+    pub fn check_default(&self, credential: Option<&str>, network: IpAddr) -> Result<()> {
+        let key = credential.map_or(Key::Ip(network), |text| Key::Hash(TokenHash::of(text)));
+        self.default.check(key)
+    }
+}
+
+struct Buckets {
+    limiter: DefaultKeyedRateLimiter<Key>,
+    max_keys: usize,
+    calls: AtomicU32,
+}
+
+impl std::fmt::Debug for Buckets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buckets").field("keys", &self.limiter.len()).finish_non_exhaustive()
+    }
+}
+
+impl Buckets {
+    fn new(quota: NonZeroU32, max_keys: usize) -> Self {
+        let limiter = RateLimiter::keyed(Quota::per_minute(quota));
+        Self { limiter, max_keys, calls: AtomicU32::new(0) }
+    }
+
+    fn check(&self, key: Key) -> Result<()> {
+        // Full buckets are forgotten now and then: looking at all of them on every call would be a gift to
+        // whoever sends many keys.
+        if self.calls.fetch_add(1, Ordering::Relaxed) % 4096 == 4095 {
+            self.limiter.retain_recent();
+        }
+        let key = if self.limiter.len() < self.max_keys { key } else { Key::Rest };
+        self.limiter.check_key(&key).map_err(|early| {
+            Error::new(ErrorCode::RateLimited, "too many requests")
+                .with_retry_after(early.wait_time_from(DefaultClock::default().now()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_class_refuses_past_its_quota_and_says_when_to_come_back() {
+        let limits = RateLimits::new(&RateLimitSettings::default());
+        for _ in 0..10 {
+            limits.check_auth(HERE).unwrap();
+        }
+        let error = limits.check_auth(HERE).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::RateLimited);
+        assert!((1..=6).contains(&error.retry_after().unwrap().as_millis().div_ceil(1000)));
+        limits.check_auth("10.0.0.1".parse().unwrap()).unwrap();
+        limits.check_default(None, HERE).unwrap();
+        for _ in 0..5 {
+            limits.check_account("Ada").unwrap();
+        }
+        assert!(limits.check_account("ADA").is_err(), "names count without regard to case");
+        limits.check_account("bob").unwrap();
+    }
+
+    #[test]
+    fn credentials_have_their_own_buckets_and_buckets_are_bounded() {
+        let settings =
+            RateLimitSettings { default: per_minute(2), max_keys: 3, ..RateLimitSettings::default() };
+        let limits = RateLimits::new(&settings);
+        for key in ["a", "b"] {
+            limits.check_default(Some(key), HERE).unwrap();
+            limits.check_default(Some(key), HERE).unwrap();
+            assert!(limits.check_default(Some(key), HERE).is_err());
+        }
+        limits.check_default(None, HERE).unwrap();
+        let made_up: Vec<_> =
+            (0..10).filter(|n| limits.check_default(Some(&format!("made up {n}")), HERE).is_ok()).collect();
+        assert_eq!(made_up, [0, 1], "all who come too late share one bucket");
+        assert!(limits.default.limiter.len() <= 4);
+    }
+}

@@ -1,0 +1,135 @@
+//! Actors for tests: the whole application in process, asked by people with or without credentials.
+
+use hub_core::{
+    Hub,
+    random::Random,
+    store::StoreConfig,
+    time::{ManualClock, Timestamp},
+};
+use poem::{
+    endpoint::BoxEndpoint,
+    http::{Method, StatusCode},
+    test::{TestClient, TestRequestBuilder, TestResponse},
+};
+use serde_json::Value;
+
+use crate::{AppSettings, app, settings::Values};
+
+/// An application on a database of its own.
+pub(crate) struct App {
+    client: TestClient<BoxEndpoint<'static, poem::Response>>,
+    pub(crate) hub: Hub,
+    pub(crate) clock: ManualClock,
+    pub(crate) settings: AppSettings,
+    _folder: tempfile::TempDir,
+}
+
+/// A request that is being built.
+pub(crate) type Ask<'r> = TestRequestBuilder<'r, BoxEndpoint<'static, poem::Response>>;
+
+/// Somebody who asks. Headers are sent with every request.
+#[derive(Clone)]
+pub(crate) struct Caller<'a> {
+    app: &'a App,
+    headers: Vec<(String, String)>,
+}
+
+/// What came back.
+pub(crate) struct Reply {
+    pub(crate) response: poem::Response,
+    pub(crate) json: Value,
+}
+
+impl App {
+    pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With other settings than the default ones of a hub at `http://localhost:9800`.
+    pub(crate) async fn with(change: impl FnOnce(&mut Values)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+        let hub = Hub::builder()
+            .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
+            .secret_key([7; 32])
+            .clock(clock.clone())
+            .random(Random::seeded(1))
+            .open()
+            .await
+            .unwrap();
+        let mut values = Values::new("http://localhost:9800".parse().unwrap());
+        change(&mut values);
+        let settings = AppSettings::from(values);
+        let endpoint = poem::EndpointExt::boxed(app(hub.clone(), settings.clone()));
+        Self { client: TestClient::new(endpoint), hub, clock, settings, _folder: folder }
+    }
+
+    /// The text of a page.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        self.client.get(path).send().await.0.into_body().into_string().await.unwrap()
+    }
+
+    /// Somebody without any credential.
+    pub(crate) fn stranger(&self) -> Caller<'_> {
+        Caller { app: self, headers: Vec::new() }
+    }
+}
+
+impl Caller<'_> {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, |request| request).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::POST, path, |request| request.body_json(body)).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        build: impl for<'r> FnOnce(Ask<'r>) -> Ask<'r>,
+    ) -> Reply {
+        let mut request = self.app.client.request(method, path);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        Reply::of(build(request).send().await).await
+    }
+}
+
+impl Reply {
+    async fn of(response: TestResponse) -> Self {
+        let mut response = response.0;
+        let bytes = response.take_body().into_bytes().await.unwrap();
+        Self { response, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The data of a success; panics on anything else.
+    #[track_caller]
+    pub(crate) fn data(&self) -> &Value {
+        assert_eq!(self.response.status(), StatusCode::OK, "{}", self.json);
+        assert_eq!(self.json["success"], true, "{}", self.json);
+        &self.json["data"]
+    }
+
+    /// The error of a failure with this status and code; panics on anything else.
+    #[track_caller]
+    pub(crate) fn error(&self, status: u16, code: &str) -> &Value {
+        assert_eq!(self.response.status(), status, "{}", self.json);
+        assert_eq!(self.json["success"], false, "{}", self.json);
+        let error = &self.json["error"];
+        assert_eq!(error["code"], code, "{}", self.json);
+        assert_eq!(error["request_id"].as_str(), self.header("x-request-id"), "{}", self.json);
+        error
+    }
+}

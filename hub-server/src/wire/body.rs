@@ -1,0 +1,77 @@
+//! The JSON body of a request.
+
+use hub_core::{Error, ErrorCode};
+use poem::{FromRequest, Request, RequestBody, Result, http::header};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaMediaType, MetaRequest, Registry},
+    types::ParseFromJSON,
+};
+use serde_json::Value;
+
+use crate::envelope::{ApiError, rule};
+
+/// A JSON body. The last argument of a handler, so that strangers are refused before it is read.
+#[derive(Debug)]
+pub struct Body<T>(pub T);
+
+impl<'a, T: ParseFromJSON> ApiExtractor<'a> for Body<T> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        Some(MetaRequest {
+            description: None,
+            content: vec![MetaMediaType { content_type: "application/json", schema: T::schema_ref() }],
+            required: T::IS_REQUIRED,
+        })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let bytes = <Vec<u8> as FromRequest>::from_request(request, body).await?;
+        Ok(Self(parse(request.header(header::CONTENT_TYPE), &bytes)?))
+    }
+}
+
+fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T, ApiError> {
+    if bytes.is_empty() {
+        let missing = || Error::invalid("body", "must be a JSON object").into();
+        return T::parse_from_json(None).map_err(|_| missing());
+    }
+    if !content_type.is_some_and(is_json) {
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be application/json"));
+    }
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
+    T::parse_from_json(Some(value))
+        .map_err(|error| Error::invalid("body", rule(error.message()).to_owned()).into())
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_json_types_are_json() {
+        for good in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
+            assert!(is_json(good), "{good}");
+        }
+        for bad in ["text/plain", "text/json", "application/jsonx", "", "application/x-www-form-urlencoded"] {
+            assert!(!is_json(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Typed ids in paths and bodies.
+
+use std::borrow::Cow;
+
+use hub_core::id::{self, Kind, kind};
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef},
+    types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type},
+};
+use serde_json::Value;
+
+use super::scalar;
+
+/// An id of a thing of kind `K`. In a path, anything that is not one answers 404: it names nothing. Path
+/// arguments bind by position, and the distinct types turn swapped ones into that refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Id<K>(pub id::Id<K>)
+where
+    K: Kind;
+
+/// Id of a user.
+pub type UserId = Id<kind::User>;
+/// Id of a session.
+pub type SessionId = Id<kind::Session>;
+/// Id of a bind.
+pub type BindId = Id<kind::Bind>;
+/// Id of a bot.
+pub type BotId = Id<kind::Bot>;
+/// Id of a channel.
+pub type ChannelId = Id<kind::Channel>;
+/// Id of a message.
+pub type MessageId = Id<kind::Message>;
+/// Id of a delivery.
+pub type DeliveryId = Id<kind::Delivery>;
+/// Id of a trace.
+pub type TraceId = Id<kind::Trace>;
+
+impl<K: Kind> From<id::Id<K>> for Id<K> {
+    fn from(id: id::Id<K>) -> Self {
+        Self(id)
+    }
+}
+
+impl<K: Kind> Type for Id<K> {
+    scalar!();
+
+    fn name() -> Cow<'static, str> {
+        format!("{} id", K::NOUN).into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Inline(Box::new(MetaSchema {
+            pattern: Some(format!("^{}[0-7][0-9A-HJKMNP-TV-Z]{{25}}$", K::PREFIX)),
+            example: Some(format!("{}01K9ZC3V5T8QK4X7M2N6P0RSWA", K::PREFIX).into()),
+            ..MetaSchema::new("string")
+        }))
+    }
+}
+
+impl<K: Kind> ParseFromParameter for Id<K> {
+    fn parse_from_parameter(text: &str) -> ParseResult<Self> {
+        text.parse().map(Self).map_err(|error: hub_core::Error| ParseError::custom(error.message()))
+    }
+}
+
+impl<K: Kind> ParseFromJSON for Id<K> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        match value {
+            Some(Value::String(text)) => Self::parse_from_parameter(&text),
+            other => Err(ParseError::expected_type(other.unwrap_or_default())),
+        }
+    }
+}
+
+impl<K: Kind> ToJSON for Id<K> {
+    fn to_json(&self) -> Option<Value> {
+        Some(self.0.to_string().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_an_id() {
+        let MetaSchemaRef::Inline(schema) = BotId::schema_ref() else { panic!("inline") };
+        let example = schema.example.unwrap();
+        assert!(BotId::parse_from_json(Some(example.clone())).is_ok());
+        assert!(ChannelId::parse_from_json(Some(example)).is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! poem-openapi types for the vocabulary of `hub_core`: ids, texts, times, pages, and the JSON body.
+
+mod body;
+mod id;
+mod page;
+mod text;
+mod time;
+
+pub use body::Body;
+pub use id::{BindId, BotId, ChannelId, DeliveryId, Id, MessageId, SessionId, TraceId, UserId};
+pub use page::{Cursor, Limit, NextCursor, Page, page_request};
+pub use text::Text;
+pub use time::Time;
+
+/// The part of poem-openapi's `Type` that every scalar of this module answers alike.
+macro_rules! scalar {
+    () => {
+        const IS_REQUIRED: bool = true;
+        type RawValueType = Self;
+        type RawElementValueType = Self;
+
+        fn as_raw_value(&self) -> Option<&Self> {
+            Some(self)
+        }
+
+        fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+            Box::new(std::iter::once(self))
+        }
+    };
+}
+pub(crate) use scalar;
