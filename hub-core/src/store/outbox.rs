@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
-use serde_json::json;
+use serde_json::{Value, json as object};
 
-use super::conn::{Conn, on, on_each};
+use super::{
+    conn::{Conn, on, on_each},
+    json,
+};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId, OutboxId, TraceId},
@@ -60,14 +63,14 @@ impl Outbox<'_> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let messages = serde_json::Value::from_iter(rows.iter().map(message_json)).to_string();
+        let messages = json(&rows.iter().map(message_json).collect::<Vec<_>>());
         let inserted: Vec<String> =
             on_each!(self.0, INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES, |conn, sql| {
                 sqlx::query_scalar(sql).bind(&messages).fetch_all(conn).await
             })?;
         let inserted: HashSet<String> = inserted.into_iter().collect();
         let new = || rows.iter().filter(|row| inserted.contains(&row.message_id.to_string()));
-        let parts = serde_json::Value::from_iter(new().flat_map(parts_json)).to_string();
+        let parts = json(&new().flat_map(parts_json).collect::<Vec<_>>());
         on_each!(self.0, INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES, |conn, sql| {
             sqlx::query(sql).bind(&parts).execute(conn).await.map(|_| ())
         })?;
@@ -130,7 +133,7 @@ const INSERT_PARTS_POSTGRES: &str = "
     FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, message TEXT, bot TEXT, peer TEXT, part BIGINT,
         parts BIGINT, client TEXT, text TEXT, now BIGINT, expires BIGINT)";
 
-fn message_json(row: &NewOutbound) -> serde_json::Value {
+fn message_json(row: &NewOutbound) -> Value {
     let item = MessageItem {
         kind: MessageKind::Text,
         text: Some(row.content.clone()),
@@ -138,23 +141,23 @@ fn message_json(row: &NewOutbound) -> serde_json::Value {
         size: None,
         duration_ms: None,
     };
-    json!({
+    object!({
         "id": row.message_id,
         "bot": row.bot_id,
         "peer": row.peer,
         "key": row.dedupe_key,
         "content": row.content,
         // A column of text: JSON inside JSON, on purpose.
-        "items": json!([item]).to_string(),
+        "items": json(&[item]),
         "channel": row.channel_id,
         "trace": row.trace_id,
         "now": row.now.as_millis(),
     })
 }
 
-fn parts_json(row: &NewOutbound) -> impl Iterator<Item = serde_json::Value> {
+fn parts_json(row: &NewOutbound) -> impl Iterator<Item = Value> {
     row.parts.iter().enumerate().map(|(index, part)| {
-        json!({
+        object!({
             "id": part.id,
             "message": row.message_id,
             "bot": row.bot_id,
