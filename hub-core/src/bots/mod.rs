@@ -25,9 +25,6 @@ pub use messages::{Direction, Message, MessageFilter};
 pub use record::{Bot, BotHealth, BotRecord, BotStatus};
 pub use send::{NewSend, Sent};
 
-pub mod credentials;
-pub mod window;
-
 /// Bots, the bind flow, contacts and messages: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
 pub struct Bots<'h> {
