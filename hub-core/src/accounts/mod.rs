@@ -78,7 +78,7 @@ impl<'h> Accounts<'h> {
     }
 
     /// What "a living session" means now.
-    fn alive(&self) -> Alive {
+    fn alive(self) -> Alive {
         let now = self.ctx.store.now();
         Alive { now, idle_since: now - self.ctx.config.session_idle }
     }

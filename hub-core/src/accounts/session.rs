@@ -112,7 +112,7 @@ impl Accounts<'_> {
         Ok(SignedIn { me: Me::new(user, true), token })
     }
 
-    pub(super) fn new_session(&self, user_id: UserId, client: &ClientInfo) -> NewSession {
+    pub(super) fn new_session(self, user_id: UserId, client: &ClientInfo) -> NewSession {
         let now = self.ctx.store.now();
         NewSession {
             id: self.ctx.ids.next(),

@@ -194,9 +194,9 @@ async fn sessions_end_by_idleness_by_age_and_by_the_user() {
     let house = House::new().await;
     let first = house.register("alice").await.unwrap();
     let second = house.login("alice", PASSWORD).await.unwrap();
-    let day = Duration::from_hours(24);
+    let almost_six_days = Duration::from_millis(6 * 24 * 3600 * 1000 - 1);
     for _ in 0..5 {
-        house.clock.advance(6 * day - Duration::from_millis(1));
+        house.clock.advance(almost_six_days);
         house.actor(&first).await.unwrap();
         // The note of the use is written behind the answer; an empty write waits for it.
         house.hub.context().store.write(|_| Box::pin(async { Ok(()) })).await.unwrap();

@@ -253,6 +253,8 @@ fn bad_setup_token() -> Error {
 }
 
 fn setup_token_missing() -> Error {
-    Error::new(ErrorCode::Forbidden, "this hub has no administrator yet: the setup token is needed")
-        .with_hint("open the setup link that the server printed at its start")
+    Error::new(
+        ErrorCode::Forbidden,
+        "this hub has no administrator yet: register with the setup token that the server printed at its start",
+    )
 }
