@@ -4,6 +4,7 @@
 use tokio::sync::broadcast;
 
 use crate::{
+    bots::BotStatus,
     delivery::trace::TraceStatus,
     id::{BotId, MessageId, TraceId},
 };
@@ -32,8 +33,8 @@ pub enum Event {
     Bot {
         /// The bot.
         bot_id: BotId,
-        /// The status word.
-        status: &'static str,
+        /// The new status.
+        status: BotStatus,
     },
     /// A person got a message, or will not get it.
     Sent {

@@ -18,7 +18,7 @@ use super::{
     trace::{Step, StepName, TraceStatus, steps_text},
 };
 use crate::{
-    bots::window::Window,
+    bots::{BotStatus, window::Window},
     error::{ErrorCode, Result},
     events::Event,
     id::{BotId, MessageId, OutboxId, TraceId},
@@ -291,7 +291,7 @@ impl Outbox {
                     s.close_window = Some(reason.clone())
                 })
                 .await?;
-                self.bot.suspect_login.notify_one();
+                self.bot.poke.notify_one();
                 Ok(Go::Wait)
             }
             SendOutcome::Throttled { message, retry_after } => {
@@ -396,7 +396,9 @@ impl Outbox {
         };
         if suspicious {
             let reason = "the network takes messages without giving ids; people may not see them".to_owned();
-            if let Err(error) = self.engine.set_status(&self.bot.lease, "degraded", Some(reason)).await {
+            if let Err(error) =
+                self.engine.set_status(&self.bot.lease, BotStatus::Degraded, Some(reason)).await
+            {
                 Engine::report("a bot's status could not be stored", &self.bot, &error);
             }
         }
