@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A message to send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NewSend {
     /// Receiver, byte for byte; the person who owns the account when absent.
     pub to_user_id: Option<String>,

@@ -25,3 +25,6 @@ pub mod sink;
 pub mod stage;
 pub mod trace;
 mod worker;
+
+#[cfg(test)]
+mod tests;
