@@ -1,19 +1,340 @@
-//! Channels and their settings.
+//! Channels: where the messages of a bot go, and how (spec §4, `contract.md` §5).
+//!
+//! A channel has a key for its client, rules that select messages, and sinks. Nothing here sends: the workers
+//! in `delivery` load a bot's channels with [`runtime`] and follow them. Every change raises the revision of
+//! the bot's rules in the same commit, by which the workers know that what they loaded is old.
 
-use crate::context::Context;
+use std::collections::HashMap;
 
+use futures_util::FutureExt;
+
+use crate::{
+    access::{Actor, ChannelActor, Role, Scope, UserActor},
+    context::{Context, Hint},
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    idempotency::{self, Idempotent},
+    page::{Page, PageRequest},
+    secret::TokenHash,
+    store::{Read, fault::is_constraint},
+};
+
+mod channel;
 pub mod filter;
 pub mod handle;
+pub mod keys;
+mod record;
+pub mod runtime;
 pub mod sinks;
+#[cfg(test)]
+mod tests;
 
-/// Channels and their settings: every operation takes the actor who asks.
+pub use channel::{
+    Channel, ChannelPatch, ChannelStats, CreatedChannel, DEFAULT_LANE_HOLD_S, MAX_LANE_HOLD_S, NewChannel,
+    OnPluginError,
+};
+pub use filter::Filter;
+pub use handle::Handle;
+pub use keys::{NewKey, RegeneratedKey};
+pub use record::{ChannelRecord, OLD_SECRET_LIFE};
+
+use record::encode;
+use sinks::{AiUpdate, WebSocketSettings, WebhookUpdate};
+
+/// Channels and their settings: every operation takes the actor who asks. A bot or channel of somebody else,
+/// and a channel of another bot, does not exist for them: `NOT_FOUND`.
 #[derive(Debug, Clone, Copy)]
 pub struct Channels<'h> {
     ctx: &'h Context,
 }
 
+/// What a change does besides writing the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aftermath {
+    /// Nothing.
+    Nothing,
+    /// A webhook that the hub switched off by itself starts over.
+    RestartWebhook,
+}
+
 impl<'h> Channels<'h> {
     pub(crate) fn new(ctx: &'h Context) -> Self {
         Self { ctx }
+    }
+
+    /// The channels of a bot, newest first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`; `INVALID_PARAMS` on `limit` or `cursor`.
+    pub async fn list(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<Page<Channel>> {
+        let scope = actor.scope()?;
+        let list = format!("channels:{bot_id}");
+        let request = PageRequest::parse(&list, limit, cursor)?;
+        let mut read = self.ctx.store.read().await?;
+        if !read.channels().sees_bot(scope, bot_id).await? {
+            return Err(Error::not_found("bot"));
+        }
+        let rows = read.channels().page(scope, bot_id, &request).await?;
+        let page = Page::from_rows(&list, &request, rows, |channel| channel.id.to_string());
+        let items = self.show(&mut read, bot_id, page.items).await?;
+        Ok(Page { items, next_cursor: page.next_cursor })
+    }
+
+    /// Makes a channel with a fresh key. `idempotency_key` is the caller's `Idempotency-Key`: the same key
+    /// with the same channel gives the first answer again, key included.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field; `NOT_FOUND`; `CONFLICT` when the bot has as many channels as it
+    /// may have, or one with the handle, or the idempotency key was used for something else.
+    pub async fn create(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        new: NewChannel,
+        idempotency_key: Option<&str>,
+    ) -> Result<CreatedChannel> {
+        let scope = actor.scope()?;
+        let (api_key, key) = NewKey::generate(self.ctx, None);
+        let secrets = new.secret_hashes();
+        let record = new.into_record(self.ctx, bot_id, &key)?;
+        let once = idempotency_key
+            .map(|key| {
+                let wanted =
+                    (record.wanted(), secrets.each_ref().map(|hash| hash.as_ref().map(TokenHash::as_str)));
+                Idempotent::new(self.ctx, actor, "channel.create", &wanted, key)
+            })
+            .transpose()?;
+        let channel = record.clone().show(ChannelStats::default(), key.at)?;
+        let most = self.ctx.config.max_channels;
+        let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
+            async move {
+                tx.channels().begin_change(scope, bot_id).await?;
+                if tx.channels().count(bot_id).await? >= i64::from(most) {
+                    return Err(Error::conflict(format!("a bot may have at most {most} channels")));
+                }
+                tx.channels().insert(&record, &key.hash).await.map_err(handle_taken)?;
+                Ok(CreatedChannel { channel, api_key })
+            }
+            .boxed()
+        })
+        .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(created)
+    }
+
+    /// One channel.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn get(&self, actor: &Actor, bot_id: BotId, id: ChannelId) -> Result<Channel> {
+        self.find(actor.scope()?, bot_id, id).await
+    }
+
+    /// The channel of a channel client.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it was deleted meanwhile.
+    pub async fn of_client(&self, client: &ChannelActor) -> Result<Channel> {
+        let owner = UserActor { user_id: client.owner_id, role: Role::Member, session_id: None };
+        self.find(Actor::User(owner).scope()?, client.bot_id, client.channel_id).await
+    }
+
+    /// Changes the channel itself.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`, `CONFLICT` when the bot has a channel with the
+    /// handle.
+    pub async fn update(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        patch: ChannelPatch,
+    ) -> Result<Channel> {
+        patch.check()?;
+        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+            patch.apply(record);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes a channel, its key, its log and its deliveries.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn delete(&self, actor: &Actor, bot_id: BotId, id: ChannelId) -> Result<()> {
+        let scope = actor.scope()?;
+        self.ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    tx.channels().begin_change(scope, bot_id).await?;
+                    if tx.channels().delete(bot_id, id).await? {
+                        Ok(())
+                    } else {
+                        Err(Error::not_found("channel"))
+                    }
+                }
+                .boxed()
+            })
+            .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(())
+    }
+
+    /// Replaces the filter.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field, also when the expression does not compile; `NOT_FOUND`.
+    pub async fn set_filter(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        filter: &Filter,
+    ) -> Result<Channel> {
+        filter.compile()?;
+        let json = encode(filter)?;
+        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+            record.filter = json;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Replaces the WebSocket sink's settings.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn set_websocket(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        websocket: &WebSocketSettings,
+    ) -> Result<Channel> {
+        let json = encode(websocket)?;
+        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+            record.websocket = json;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Replaces the webhook sink's settings. A replaced secret goes on signing for 24 hours beside the new
+    /// one; a sink that the hub switched off by itself starts over.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`.
+    pub async fn set_webhook(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        webhook: WebhookUpdate,
+    ) -> Result<Channel> {
+        let (egress, sealer, now) = (self.ctx.egress.clone(), self.ctx.sealer.clone(), self.ctx.store.now());
+        // Checked beside the write, because what the method needs depends on the secret stored then.
+        self.change(actor, bot_id, id, Aftermath::RestartWebhook, move |record| {
+            let stored = record.webhook_secret(&sealer)?;
+            record.webhook = encode(&webhook.validate(&egress, stored.as_ref())?)?;
+            record.webhook_disabled = None;
+            record.change_webhook_secret(&webhook.auth.secret, &sealer, now)
+        })
+        .await
+    }
+
+    /// Replaces the AI sink's settings.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`.
+    pub async fn set_ai(&self, actor: &Actor, bot_id: BotId, id: ChannelId, ai: AiUpdate) -> Result<Channel> {
+        let json = encode(&ai.validate(&self.ctx.egress)?)?;
+        let sealer = self.ctx.sealer.clone();
+        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+            record.ai = json;
+            record.change_ai_api_key(&ai.api_key, &sealer);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes one row and the revision of the bot's rules in one command, and tells the workers.
+    async fn change(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        aftermath: Aftermath,
+        change: impl FnOnce(&mut ChannelRecord) -> Result<()> + Send + 'static,
+    ) -> Result<Channel> {
+        let scope = actor.scope()?;
+        let now = self.ctx.store.now();
+        let record = self
+            .ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    tx.channels().begin_change(scope, bot_id).await?;
+                    let mut record = found(tx.channels().find(scope, bot_id, id).await?)?;
+                    change(&mut record)?;
+                    record.updated_at = now;
+                    tx.channels().update(&record, aftermath).await.map_err(handle_taken)?;
+                    Ok(record)
+                }
+                .boxed()
+            })
+            .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        let mut read = self.ctx.store.read().await?;
+        self.show_one(&mut read, record).await
+    }
+
+    async fn find(&self, scope: Scope, bot_id: BotId, id: ChannelId) -> Result<Channel> {
+        let mut read = self.ctx.store.read().await?;
+        let record = found(read.channels().find(scope, bot_id, id).await?)?;
+        self.show_one(&mut read, record).await
+    }
+
+    async fn show_one(&self, read: &mut Read, record: ChannelRecord) -> Result<Channel> {
+        let mut shown = self.show(read, record.bot_id, vec![record]).await?;
+        Ok(shown.remove(0))
+    }
+
+    /// Adds the counts to rows that stand next to each other in a bot's list, with one query for all.
+    async fn show(&self, read: &mut Read, bot_id: BotId, rows: Vec<ChannelRecord>) -> Result<Vec<Channel>> {
+        let ids = || rows.iter().map(|row| row.id);
+        let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
+        let mut stats: HashMap<ChannelId, ChannelStats> = HashMap::new();
+        for (id, state, count) in read.channels().deliveries_by_state(bot_id, first, last).await? {
+            stats.entry(id).or_default().add(&state, u64::try_from(count).unwrap_or(0));
+        }
+        let now = self.ctx.store.now();
+        rows.into_iter()
+            .map(|row| {
+                let mut stats = stats.remove(&row.id).unwrap_or_default();
+                stats.received = u64::try_from(row.last_seq).unwrap_or(0);
+                row.show(stats, now)
+            })
+            .collect()
+    }
+}
+
+fn found(record: Option<ChannelRecord>) -> Result<ChannelRecord> {
+    record.ok_or_else(|| Error::not_found("channel"))
+}
+
+fn handle_taken(error: Error) -> Error {
+    if is_constraint(&error) {
+        Error::conflict("another channel of this bot has the handle").with_source(error)
+    } else {
+        error
     }
 }

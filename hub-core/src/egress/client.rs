@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc,
@@ -51,7 +52,7 @@ tokio::task_local! {
 pub(super) fn build(rules: Option<Arc<EgressConfig>>) -> Result<reqwest::Client> {
     // An error says that a provider is set already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
+    reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -61,23 +62,21 @@ pub(super) fn build(rules: Option<Arc<EgressConfig>>) -> Result<reqwest::Client>
         .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
         .tcp_nodelay(true)
         .http1_max_headers(MAX_ANSWER_HEADERS)
-        .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES);
-    let builder = match rules {
-        Some(rules) => builder.dns_resolver(CheckedResolver(rules)),
-        None => builder,
-    };
-    builder.build().map_err(|error| {
-        Error::internal(error).with_hint("install the package with the machine's CA certificates")
-    })
+        .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
+        .dns_resolver(Resolver(rules))
+        .build()
+        .map_err(|error| {
+            Error::internal(error).with_hint("install the package with the machine's CA certificates")
+        })
 }
 
-/// Resolves a name and refuses it when any of its addresses may not be dialled (E2). What is returned is
-/// what is dialled: there is no second lookup to be answered differently (E3).
-struct CheckedResolver(Arc<EgressConfig>);
+/// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled (E2).
+/// What is returned is what is dialled: there is no second lookup to be answered differently (E3).
+struct Resolver(Option<Arc<EgressConfig>>);
 
-impl Resolve for CheckedResolver {
+impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let rules = Arc::clone(&self.0);
+        let rules = self.0.clone();
         // Without a port nothing can be decided, so nothing is dialled.
         let port = PORT.try_with(|port| *port).map_err(|_| Blocked);
         Box::pin(async move {
@@ -87,7 +86,10 @@ impl Resolve for CheckedResolver {
             if found.is_empty() {
                 return Err(Unresolved.into());
             }
-            if !found.iter().all(|at| rules.admits_address(host, at.ip(), port)) {
+            let admitted = |at: &SocketAddr| {
+                rules.as_ref().is_none_or(|rules| rules.admits_address(host, at.ip(), port))
+            };
+            if !found.iter().all(admitted) {
                 return Err(Blocked.into());
             }
             Ok(Box::new(found.into_iter().take(MAX_ADDRESSES)) as Addrs)

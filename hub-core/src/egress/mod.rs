@@ -52,7 +52,7 @@ pub struct Call {
     pub method: Method,
     /// Target.
     pub url: CheckedUrl,
-    /// Headers; nothing is added but what HTTP needs.
+    /// Headers; nothing is added but what HTTP needs, and `Accept: */*` where there is no `Accept`.
     pub headers: HeaderMap,
     /// Exact bytes of the body.
     pub body: Bytes,

@@ -1,0 +1,304 @@
+//! The record of a channel, and what a caller may say about one (`contract.md` §5).
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    filter::Filter,
+    handle::Handle,
+    keys::NewKey,
+    record::{ChannelRecord, encode},
+    sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
+};
+use crate::{
+    context::Context,
+    error::{Error, Problems, Result},
+    id::{BotId, ChannelId},
+    idempotency,
+    secret::{Secret, TokenHash},
+    text,
+    time::Timestamp,
+};
+
+/// Longest name of a channel, in characters.
+const MAX_NAME: usize = 64;
+/// Longest time that a failing delivery may hold back its conversation, in seconds (`contract.md` §6.3).
+pub const MAX_LANE_HOLD_S: u32 = 3600;
+/// How long it does unless the channel says otherwise, in seconds.
+pub const DEFAULT_LANE_HOLD_S: u32 = 60;
+
+/// What happens to a delivery whose plugin failed in `onRequest` (`contract.md` §6.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnPluginError {
+    /// Nothing is sent; the delivery failed and is tried again.
+    #[default]
+    Retry,
+    /// The request is sent as it was before the plugin.
+    Send,
+    /// Nothing is sent, and the delivery is over.
+    Drop,
+}
+
+impl OnPluginError {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Send => "send",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+impl FromStr for OnPluginError {
+    type Err = Error;
+
+    /// # Errors
+    /// `INVALID_PARAMS` on the field `on_plugin_error`.
+    fn from_str(text: &str) -> Result<Self> {
+        [Self::Retry, Self::Send, Self::Drop]
+            .into_iter()
+            .find(|choice| choice.as_str() == text)
+            .ok_or_else(|| Error::invalid("on_plugin_error", "must be one of: retry, send, drop"))
+    }
+}
+
+/// A channel as callers see it: no secret and no key, only whether there is one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    /// Id.
+    pub id: ChannelId,
+    /// The bot whose messages it gets.
+    pub bot_id: BotId,
+    /// Name for people.
+    pub name: String,
+    /// With a handle the channel gets only messages that mention it.
+    pub handle: Option<Handle>,
+    /// A channel that is off gets nothing, and its key opens nothing.
+    pub enabled: bool,
+    /// Prefix and last four characters of the API key.
+    pub api_key_prefix: String,
+    /// Which messages it gets.
+    pub filter: Filter,
+    /// The WebSocket sink.
+    pub websocket: WebSocketSettings,
+    /// The webhook sink; off also when the hub switched it off by itself.
+    pub webhook: WebhookSettings,
+    /// Whether the webhook sink has a secret.
+    pub webhook_has_secret: bool,
+    /// Until when the webhook secret before this one still signs.
+    pub webhook_old_secret_expires_at: Option<Timestamp>,
+    /// Why the hub switched the webhook sink off by itself; setting the sink again clears it.
+    pub webhook_disabled_reason: Option<String>,
+    /// The AI sink.
+    pub ai: AiSettings,
+    /// Whether the AI sink has a key of its own.
+    pub ai_has_api_key: bool,
+    /// What became of its messages.
+    pub stats: ChannelStats,
+    /// What happens to a delivery whose plugin failed.
+    pub on_plugin_error: OnPluginError,
+    /// How long a failing delivery may hold back its conversation, in seconds; 0 not at all.
+    pub lane_hold_s: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its settings last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What became of a channel's messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChannelStats {
+    /// Messages the channel received since it exists.
+    pub received: u64,
+    /// Webhook deliveries that were taken, of those still kept.
+    pub delivered: u64,
+    /// Webhook deliveries that were given up.
+    pub failed: u64,
+    /// Webhook deliveries that wait for their next attempt.
+    pub pending: u64,
+}
+
+impl ChannelStats {
+    /// Counts in how many deliveries of a state (`deliveries.state`). Those that are over without an outcome,
+    /// skipped or cancelled, count nowhere.
+    pub(super) fn add(&mut self, state: &str, count: u64) {
+        match state {
+            "delivered" => self.delivered += count,
+            "dead" => self.failed += count,
+            "pending" | "parked" => self.pending += count,
+            _ => {}
+        }
+    }
+}
+
+/// A channel to be made. What is not said gets its default: the WebSocket sink on, the other sinks off, no
+/// filter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewChannel {
+    /// Name for people, 1 to 64 characters.
+    pub name: String,
+    /// Handle without the `@`.
+    pub handle: Option<String>,
+    /// Whether it gets messages.
+    pub enabled: bool,
+    /// Which messages it gets.
+    pub filter: Filter,
+    /// The WebSocket sink.
+    pub websocket: WebSocketSettings,
+    /// The webhook sink.
+    pub webhook: Option<WebhookUpdate>,
+    /// The AI sink.
+    pub ai: Option<AiUpdate>,
+    /// What happens to a delivery whose plugin failed.
+    pub on_plugin_error: OnPluginError,
+    /// How long a failing delivery may hold back its conversation, in seconds, at most 3600.
+    pub lane_hold_s: u32,
+}
+
+impl NewChannel {
+    /// A channel with nothing but a name.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            handle: None,
+            enabled: true,
+            filter: Filter::default(),
+            websocket: WebSocketSettings::default(),
+            webhook: None,
+            ai: None,
+            on_plugin_error: OnPluginError::default(),
+            lane_hold_s: DEFAULT_LANE_HOLD_S,
+        }
+    }
+
+    /// The secrets that came with it, as hashes: with the row they say whether two calls want the same.
+    pub(super) fn secret_hashes(&self) -> [Option<TokenHash>; 2] {
+        let secrets = [
+            self.webhook.as_ref().map(|webhook| &webhook.auth.secret),
+            self.ai.as_ref().map(|ai| &ai.api_key),
+        ];
+        secrets.map(|change| change?.apply(None).map(|secret| TokenHash::of(secret.expose())))
+    }
+
+    /// Checks everything at once, and gives the row to store.
+    pub(super) fn into_record(self, ctx: &Context, bot_id: BotId, key: &NewKey) -> Result<ChannelRecord> {
+        let mut problems = Problems::default();
+        check_name(&mut problems, &self.name);
+        check_handle(&mut problems, self.handle.as_deref());
+        check_lane_hold(&mut problems, self.lane_hold_s);
+        note(&mut problems, "filter", self.filter.compile().map(|_| ()));
+        let webhook = self.webhook.as_ref().map(|webhook| webhook.validate(&ctx.egress, None));
+        let webhook =
+            note(&mut problems, "webhook", webhook.unwrap_or_else(|| Ok(WebhookSettings::default())));
+        let ai = self.ai.as_ref().map(|ai| ai.validate(&ctx.egress));
+        let ai = note(&mut problems, "ai", ai.unwrap_or_else(|| Ok(AiSettings::default())));
+        problems.finish()?;
+        let mut record = ChannelRecord {
+            id: ctx.ids.next(),
+            bot_id,
+            name: self.name,
+            handle: self.handle,
+            enabled: self.enabled,
+            key_last4: key.last4.clone(),
+            filter: encode(&self.filter)?,
+            websocket: encode(&self.websocket)?,
+            webhook: encode(&webhook)?,
+            webhook_secret: None,
+            webhook_old_secret: None,
+            webhook_old_until: None,
+            webhook_disabled: None,
+            ai: encode(&ai)?,
+            ai_api_key: None,
+            on_plugin_error: self.on_plugin_error,
+            lane_hold_s: self.lane_hold_s,
+            last_seq: 0,
+            created_at: key.at,
+            updated_at: key.at,
+        };
+        if let Some(webhook) = &self.webhook {
+            record.change_webhook_secret(&webhook.auth.secret, &ctx.sealer, key.at)?;
+        }
+        if let Some(ai) = &self.ai {
+            record.change_ai_api_key(&ai.api_key, &ctx.sealer);
+        }
+        Ok(record)
+    }
+}
+
+/// A channel just made, and the only sight of its key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreatedChannel {
+    /// The channel.
+    pub channel: Channel,
+    /// Its API key.
+    #[serde(with = "idempotency::exposed")]
+    pub api_key: Secret,
+}
+
+/// What changes about a channel itself; what is not said stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChannelPatch {
+    /// Another name.
+    pub name: Option<String>,
+    /// Another handle, or none.
+    pub handle: Change<String>,
+    /// On or off.
+    pub enabled: Option<bool>,
+    /// Another rule for failing plugins.
+    pub on_plugin_error: Option<OnPluginError>,
+    /// Another hold time, in seconds.
+    pub lane_hold_s: Option<u32>,
+}
+
+impl ChannelPatch {
+    /// Checks everything at once.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut problems = Problems::default();
+        if let Some(name) = &self.name {
+            check_name(&mut problems, name);
+        }
+        if let Change::Set(handle) = &self.handle {
+            check_handle(&mut problems, Some(handle));
+        }
+        if let Some(lane_hold_s) = self.lane_hold_s {
+            check_lane_hold(&mut problems, lane_hold_s);
+        }
+        problems.finish()
+    }
+
+    /// Changes a row. The patch was checked.
+    pub(super) fn apply(self, record: &mut ChannelRecord) {
+        record.name = self.name.unwrap_or_else(|| std::mem::take(&mut record.name));
+        record.handle = self.handle.apply(record.handle.as_ref()).cloned();
+        record.enabled = self.enabled.unwrap_or(record.enabled);
+        record.on_plugin_error = self.on_plugin_error.unwrap_or(record.on_plugin_error);
+        record.lane_hold_s = self.lane_hold_s.unwrap_or(record.lane_hold_s);
+    }
+}
+
+fn check_name(problems: &mut Problems, name: &str) {
+    text::check_name(problems, "name", name, 1..=MAX_NAME);
+}
+
+fn check_handle(problems: &mut Problems, handle: Option<&str>) {
+    if let Some(Err(error)) = handle.map(str::parse::<Handle>) {
+        for detail in error.details() {
+            problems.add(detail.field.clone(), detail.reason.clone());
+        }
+    }
+}
+
+fn check_lane_hold(problems: &mut Problems, seconds: u32) {
+    problems.check(seconds <= MAX_LANE_HOLD_S, "lane_hold_s", "must be from 0 to 3600");
+}
+
+/// Takes over the fields of a part that is not acceptable, and goes on with the part's default.
+fn note<T: Default>(problems: &mut Problems, part: &str, checked: Result<T>) -> T {
+    checked.unwrap_or_else(|error| {
+        problems.merge(part, &error);
+        T::default()
+    })
+}

@@ -1,0 +1,111 @@
+//! API keys of channels: made, replaced, recognised (`contract.md` §2).
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::Channels;
+use crate::{
+    access::Actor,
+    context::{Context, Hint},
+    error::{Error, ErrorCode, Result},
+    id::{BotId, ChannelId},
+    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    time::Timestamp,
+};
+
+/// The longest time that an old key may stay valid.
+pub const MAX_GRACE_HOURS: u32 = 72;
+
+/// What is shown of a key after its creation: its prefix and the last four characters.
+pub fn key_prefix(last4: &str) -> String {
+    format!("{}…{last4}", TokenKind::ChannelKey.prefix())
+}
+
+/// The answer to a key replacement; the only sight of the new key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegeneratedKey {
+    /// The new key.
+    pub api_key: Secret,
+    /// Until when the old one stays valid; absent when it ended at once.
+    pub old_key_expires_at: Option<Timestamp>,
+}
+
+/// A key on its way into the store.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// What is looked up when the key is presented.
+    pub hash: TokenHash,
+    /// What lists show.
+    pub last4: String,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Until when the key before it stays valid; `None` ends it at once.
+    pub old_until: Option<Timestamp>,
+}
+
+impl NewKey {
+    /// A fresh key, and the text to show once.
+    pub(super) fn generate(ctx: &Context, old_until: Option<Timestamp>) -> (Secret, Self) {
+        let key = new_token(TokenKind::ChannelKey, &ctx.random);
+        let new =
+            Self { hash: TokenHash::of(key.expose()), last4: key.last4(), at: ctx.store.now(), old_until };
+        (key, new)
+    }
+}
+
+impl Channels<'_> {
+    /// Gives a channel a new key. The old one ends at once, or after `grace_hours`; of two old keys only the
+    /// newer lives on. Parallel calls leave exactly one current key (reliability K6).
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`.
+    pub async fn regenerate_key(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        grace_hours: Option<u32>,
+    ) -> Result<RegeneratedKey> {
+        let scope = actor.scope()?;
+        if grace_hours.is_some_and(|hours| !(1..=MAX_GRACE_HOURS).contains(&hours)) {
+            return Err(Error::invalid("grace_hours", "must be between 1 and 72"));
+        }
+        let old_key_expires_at =
+            grace_hours.map(|hours| self.ctx.store.now() + Duration::from_secs(u64::from(hours) * 60 * 60));
+        let (api_key, new) = NewKey::generate(self.ctx, old_key_expires_at);
+        self.ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    tx.channels().begin_change(scope, bot_id).await?;
+                    if tx.channels().replace_key(bot_id, id, &new).await? {
+                        Ok(())
+                    } else {
+                        Err(Error::not_found("channel"))
+                    }
+                }
+                .boxed()
+            })
+            .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(RegeneratedKey { api_key, old_key_expires_at })
+    }
+
+    /// Who presents this key. A text that was never handed out costs no query (reliability K1).
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` for a text that is no current key, nor an old one within its grace time; `FORBIDDEN`
+    /// for the key of a channel that is switched off, or whose owner is: the caller is known, and learns that
+    /// retrying with another key is no use.
+    pub async fn authenticate_key(&self, key: &str) -> Result<Actor> {
+        let unknown = || Error::new(ErrorCode::InvalidToken, "the channel key is unknown or was replaced");
+        let hash = parse_token(TokenKind::ChannelKey, key).ok_or_else(unknown)?;
+        let mut read = self.ctx.store.read().await?;
+        match read.channels().find_by_key(&hash, self.ctx.store.now()).await? {
+            None => Err(unknown()),
+            Some((_, false)) => Err(Error::new(ErrorCode::Forbidden, "the channel is switched off")),
+            Some((actor, true)) => Ok(Actor::Channel(actor)),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A channel as it is stored: settings as JSON text, secrets sealed, each bound to its column and row.
+
+use std::time::Duration;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    channel::{Channel, ChannelStats, OnPluginError},
+    handle::Handle,
+    keys::key_prefix,
+    sinks::{Change, WebhookSettings},
+};
+use crate::{
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    secret::{Sealed, Sealer, Secret},
+    time::Timestamp,
+};
+
+/// How long a replaced webhook secret still signs beside the new one (`contract.md` §5).
+pub const OLD_SECRET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A stored channel. What it holds is for the workers and for [`Channel`], which is what callers see.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are documented where they are shown: `Channel`")]
+pub struct ChannelRecord {
+    pub id: ChannelId,
+    pub bot_id: BotId,
+    pub name: String,
+    pub handle: Option<String>,
+    pub enabled: bool,
+    pub key_last4: String,
+    /// JSON of the filter.
+    pub filter: String,
+    /// JSON of the WebSocket sink's settings.
+    pub websocket: String,
+    /// JSON of the webhook sink's settings.
+    pub webhook: String,
+    pub webhook_secret: Option<Sealed>,
+    pub webhook_old_secret: Option<Sealed>,
+    pub webhook_old_until: Option<Timestamp>,
+    /// Why the hub switched the webhook off by itself.
+    pub webhook_disabled: Option<String>,
+    /// JSON of the AI sink's settings.
+    pub ai: String,
+    pub ai_api_key: Option<Sealed>,
+    pub on_plugin_error: OnPluginError,
+    pub lane_hold_s: u32,
+    /// Number of the newest message in the channel's log.
+    pub last_seq: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl ChannelRecord {
+    /// The handle. What stands in the store was checked when it was saved.
+    pub fn handle(&self) -> Result<Option<Handle>> {
+        self.handle.as_deref().map(|handle| handle.parse().map_err(Error::internal)).transpose()
+    }
+
+    /// The webhook's settings as they work: off also when the hub switched the sink off by itself.
+    pub fn webhook(&self) -> Result<WebhookSettings> {
+        let mut settings: WebhookSettings = decode(&self.webhook)?;
+        settings.enabled &= self.webhook_disabled.is_none();
+        Ok(settings)
+    }
+
+    /// The current webhook secret.
+    pub fn webhook_secret(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        open(sealer, &self.place("webhook_secret"), self.webhook_secret.as_ref())
+    }
+
+    /// The webhook secret before the current one; it signs until `webhook_old_until`.
+    pub fn webhook_old_secret(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        open(sealer, &self.place("webhook_old_secret"), self.webhook_old_secret.as_ref())
+    }
+
+    /// The key of the AI sink's own endpoint.
+    pub fn ai_api_key(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        open(sealer, &self.place("ai_api_key"), self.ai_api_key.as_ref())
+    }
+
+    /// Keeps, clears or replaces the webhook secret. A replaced one goes on signing for [`OLD_SECRET_LIFE`];
+    /// setting the same one again replaces nothing.
+    pub fn change_webhook_secret(
+        &mut self,
+        change: &Change<Secret>,
+        sealer: &Sealer,
+        now: Timestamp,
+    ) -> Result<()> {
+        match change {
+            Change::Keep => {}
+            Change::Clear => {
+                self.webhook_secret = None;
+                self.webhook_old_secret = None;
+                self.webhook_old_until = None;
+            }
+            Change::Set(new) => {
+                let current = self.webhook_secret(sealer)?;
+                if current.as_ref() == Some(new) {
+                    return Ok(());
+                }
+                if let Some(current) = current {
+                    self.webhook_old_secret = Some(sealer.seal(&self.place("webhook_old_secret"), &current));
+                    self.webhook_old_until = Some(now + OLD_SECRET_LIFE);
+                }
+                self.webhook_secret = Some(sealer.seal(&self.place("webhook_secret"), new));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps, clears or replaces the key of the AI sink's own endpoint.
+    pub fn change_ai_api_key(&mut self, change: &Change<Secret>, sealer: &Sealer) {
+        match change {
+            Change::Keep => {}
+            Change::Clear => self.ai_api_key = None,
+            Change::Set(new) => self.ai_api_key = Some(sealer.seal(&self.place("ai_api_key"), new)),
+        }
+    }
+
+    /// Everything a caller said about a new channel but its secrets, for comparing two calls.
+    pub(super) fn wanted(&self) -> impl Serialize + '_ {
+        (
+            (self.bot_id, &self.name, &self.handle, self.enabled, self.on_plugin_error, self.lane_hold_s),
+            (&self.filter, &self.websocket, &self.webhook, &self.ai),
+        )
+    }
+
+    /// What callers see.
+    pub fn show(self, stats: ChannelStats, now: Timestamp) -> Result<Channel> {
+        Ok(Channel {
+            handle: self.handle()?,
+            webhook: self.webhook()?,
+            filter: decode(&self.filter)?,
+            websocket: decode(&self.websocket)?,
+            ai: decode(&self.ai)?,
+            api_key_prefix: key_prefix(&self.key_last4),
+            webhook_has_secret: self.webhook_secret.is_some(),
+            webhook_old_secret_expires_at: self.webhook_old_until.filter(|until| now < *until),
+            webhook_disabled_reason: self.webhook_disabled,
+            ai_has_api_key: self.ai_api_key.is_some(),
+            stats,
+            id: self.id,
+            bot_id: self.bot_id,
+            name: self.name,
+            enabled: self.enabled,
+            on_plugin_error: self.on_plugin_error,
+            lane_hold_s: self.lane_hold_s,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        })
+    }
+
+    /// The place a secret is sealed for: a value copied to another column or row does not open.
+    fn place(&self, column: &str) -> String {
+        format!("channels.{column}:{}", self.id)
+    }
+}
+
+fn open(sealer: &Sealer, place: &str, sealed: Option<&Sealed>) -> Result<Option<Secret>> {
+    sealed.map(|sealed| sealer.open(place, sealed)).transpose()
+}
+
+/// Settings as JSON text.
+pub(super) fn encode<T: Serialize>(settings: &T) -> Result<String> {
+    serde_json::to_string(settings).map_err(Error::internal)
+}
+
+/// Settings from the JSON text of a row; damage is our fault, not the caller's.
+pub(super) fn decode<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(Error::internal)
+}

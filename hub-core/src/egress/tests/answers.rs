@@ -1,0 +1,187 @@
+//! What receivers answer, and what becomes of it.
+
+use super::*;
+
+#[tokio::test]
+async fn redirects_are_answers() {
+    let canary = Canary::answering("HTTP/1.1 200 OK\r\n\r\n").await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = canary.url("127.0.0.1");
+        let front = Canary::answering(format!(
+            "HTTP/1.1 {status} X\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n"
+        ))
+        .await;
+        let answer = open().send(call(&front.url("127.0.0.1"))).await.unwrap();
+        assert_eq!(answer.status.as_u16(), status);
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+#[tokio::test]
+async fn slow_answers_end_at_the_deadline() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n".as_slice();
+    for prefix in [&b""[..], &head[..20], head] {
+        let canary = Canary::start(move |mut stream| async move {
+            read_request(&mut stream).await;
+            let _ = stream.write_all(prefix).await;
+            std::future::pending::<()>().await;
+        })
+        .await;
+        let call = Call { deadline: Duration::from_millis(300), ..call(&canary.url("127.0.0.1")) };
+        let (fault, written, _) = fault(&open(), call).await;
+        assert_eq!((fault, written), (EgressFault::Timeout, true));
+    }
+}
+
+#[tokio::test]
+async fn a_deadline_before_the_connection_means_that_nothing_was_written() {
+    // A TLS server that never says hello: connected, but no request can have gone out.
+    let canary = Canary::start(|stream| async move {
+        let _open = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let url = canary.url("127.0.0.1").replace("http:", "https:");
+    let call = Call { deadline: Duration::from_millis(300), ..call(&url) };
+    let (fault, written, _) = fault(&open(), call).await;
+    assert_eq!((fault, written), (EgressFault::Timeout, false));
+}
+
+#[tokio::test]
+async fn oversized_answers_are_cut_off() {
+    let long = "a".repeat(1001);
+    let announced = format!("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n{long}");
+    let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3e9\r\n{long}\r\n0\r\n\r\n");
+    let until_close = format!("HTTP/1.1 200 OK\r\n\r\n{long}");
+    let big_header = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(33_000));
+    let many_headers = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101));
+    for answer in [announced, chunked, until_close, big_header, many_headers] {
+        let canary = Canary::answering(answer.as_str()).await;
+        let (fault, written, message) = fault(&open(), call(&canary.url("127.0.0.1"))).await;
+        assert_eq!((fault, written), (EgressFault::TooLarge, true), "{message} {}", &answer[..40]);
+    }
+    let fits = format!("HTTP/1.1 200 OK\r\n\r\n{}", "a".repeat(1000));
+    let canary = Canary::answering(fits).await;
+    assert_eq!(open().send(call(&canary.url("127.0.0.1"))).await.unwrap().body.len(), 1000);
+}
+
+#[tokio::test]
+async fn broken_answers_are_told_apart_from_missing_connections() {
+    for answer in [
+        "",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        "not http at all\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc",
+    ] {
+        let canary = Canary::answering(answer).await;
+        let (fault, written, message) = fault(&open(), call(&canary.url("127.0.0.1"))).await;
+        assert_eq!((fault, written), (EgressFault::Broken, true), "{answer:?} {message}");
+    }
+    let reset = Canary::start(|mut stream| async move {
+        read_request(&mut stream).await;
+        let _ = stream.set_zero_linger();
+    })
+    .await;
+    let (broken, written, _) = fault(&open(), call(&reset.url("127.0.0.1"))).await;
+    assert_eq!((broken, written), (EgressFault::Broken, true));
+
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (connect, written, message) = fault(&open(), call(&format!("http://{gone}/"))).await;
+    assert_eq!((connect, written), (EgressFault::Connect, false));
+    assert!(!message.contains("127"), "{message}");
+
+    let plain = Canary::start(|mut stream| async move {
+        let _ = stream.read(&mut [0; 100]).await;
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    })
+    .await;
+    let url = plain.url("127.0.0.1").replace("http:", "https:");
+    let (tls, written, _) = fault(&open(), call(&url)).await;
+    assert_eq!((tls, written), (EgressFault::Tls, false));
+
+    let cut = Canary::start(|_stream| std::future::ready(())).await;
+    let url = cut.url("127.0.0.1").replace("http:", "https:");
+    let (tls, written, _) = fault(&open(), call(&url)).await;
+    assert_eq!((tls, written), (EgressFault::Tls, false));
+
+    for egress in [open(), open().trusted().unwrap()] {
+        let (dns, written, _) = fault(&egress, call("http://no-such-name.invalid/")).await;
+        assert_eq!((dns, written), (EgressFault::Dns, false));
+    }
+}
+
+#[tokio::test]
+async fn odd_answers_end_in_one_way_or_another() {
+    use EgressFault::{Broken, TooLarge};
+    let ok = |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let cases = [
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(3) + &ok("a"), Ok((200, "a"))),
+        (format!("{}HTTP/1.1 200 OK\r\n\r\nmore than announced", ok("a")), Ok((200, "a"))),
+        ("HTTP/1.1 204 No Content\r\n\r\nbody".into(), Ok((204, ""))),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n".into(),
+            Ok((101, "")),
+        ),
+        ("HTTP/1.1 200 OK\r\nset-cookie: a=b\r\nset-cookie: c=d\r\n\r\n".into(), Ok((200, ""))),
+        ("HTTP/1.1 200 OK\r\nx: \u{fc}\r\n\r\n".into(), Ok((200, ""))),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".into(), Err(Broken)),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n".into(), Err(Broken)),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".into(), Err(Broken)),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\na".into(), Err(TooLarge)),
+        (format!("HTTP/1.1 200 OK\r\nx: {}", "a".repeat(2_000_000)), Err(TooLarge)),
+        ("<html>hello</html>".into(), Err(Broken)),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".into(), Err(Broken)),
+    ];
+    for (answer, expected) in cases {
+        let canary = Canary::answering(answer.as_str()).await;
+        let answered = open().send(call(&canary.url("127.0.0.1"))).await;
+        let seen = match &answered {
+            Ok(answer) => Ok((answer.status.as_u16(), std::str::from_utf8(&answer.body).unwrap())),
+            Err(error) => Err(error.fault),
+        };
+        let shown: String = answer.chars().take(60).collect();
+        assert_eq!(seen, expected, "{shown:?} {answered:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_died_is_replaced() {
+    let canary = Canary::start(|mut stream| async move {
+        read_request(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        // Keep-alive was promised; the connection ends all the same.
+    })
+    .await;
+    let egress = open();
+    for _ in 0..3 {
+        assert_eq!(egress.send(call(&canary.url("127.0.0.1"))).await.unwrap().status, StatusCode::OK);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_nobody_vouches_for_is_refused() {
+    let egress = open().trusted().unwrap();
+    let certificate = include_bytes!("self_signed.cert.der").as_slice().into();
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(include_bytes!("self_signed.key.der").as_slice());
+    let config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key.into())
+        .unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut session = rustls::ServerConnection::new(config.into()).unwrap();
+        while session.is_handshaking() {
+            if session.complete_io(&mut stream).is_err() {
+                return false;
+            }
+        }
+        true
+    });
+    let (tls, written, message) = fault(&egress, call(&format!("https://{at}/"))).await;
+    assert_eq!((tls, written), (EgressFault::Tls, false), "{message}");
+    assert!(message.contains("certificate"), "{message}");
+    assert!(!server.join().unwrap(), "the handshake was completed");
+}
