@@ -20,7 +20,6 @@ use crate::{
         sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
     },
     config::HubConfig,
-    delivery::trace::{StepName, TraceQuery, TraceStatus},
     egress::{Egress, EgressConfig},
     id::{BotId, ChannelId},
     local_http::{Cut, LocalService},
@@ -32,6 +31,7 @@ use crate::{
     random::Random,
     store::StoreConfig,
     time::Clock,
+    traces::{StepName, TraceQuery, TraceStatus},
 };
 
 /// Answers from a script, 200 with `{}` when it is used up, and remembers what came.
@@ -54,7 +54,12 @@ impl LocalService for Receiver {
 
 impl Receiver {
     fn bodies(&self) -> Vec<serde_json::Value> {
-        self.seen.lock().unwrap().iter().map(|request| serde_json::from_slice(request.body()).unwrap()).collect()
+        self.seen
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|request| serde_json::from_slice(request.body()).unwrap())
+            .collect()
     }
 }
 
@@ -78,8 +83,12 @@ async fn hub_in(folder: &tempfile::TempDir, sim: &Simulator, receiver: &Arc<Rece
         ]),
         ..EgressConfig::default()
     };
-    let ilink = IlinkConfig { login_base_url: format!("http://{SIM_HOST}").parse().unwrap(), ..IlinkConfig::default() };
-    let network = IlinkNetwork::new("sim", ilink, &Egress::new(egress.clone()).unwrap(), clock, random).unwrap();
+    let ilink = IlinkConfig {
+        login_base_url: format!("http://{SIM_HOST}").parse().unwrap(),
+        ..IlinkConfig::default()
+    };
+    let network =
+        IlinkNetwork::new("sim", ilink, &Egress::new(egress.clone()).unwrap(), clock, random).unwrap();
     let mut config = HubConfig::default();
     config.poll_grace = Duration::ZERO;
     Hub::builder()
@@ -100,14 +109,20 @@ impl World {
         let receiver = Arc::new(Receiver::default());
         let hub = hub_in(&folder, &sim, &receiver).await;
         hub.start().await.unwrap();
-        let user = NewUser { username: "ada".into(), password: "correct horse".into(), display_name: None, email: None };
+        let user = NewUser {
+            username: "ada".into(),
+            password: "correct horse".into(),
+            display_name: None,
+            email: None,
+        };
         let ada = hub.accounts().register(user, None, &ClientInfo::default()).await.unwrap();
         let actor = hub.accounts().authenticate_session(ada.token.expose()).await.unwrap();
         let bind = hub.bots().start_bind(&actor, NewBind::default()).await.unwrap();
         sim.scan(bind.qr_text.expose()).unwrap();
         let account = sim.confirm(bind.qr_text.expose(), None).unwrap();
         let bot = loop {
-            let step = hub.bots().confirm_bind(&actor, bind.bind_id, None, Duration::from_secs(5)).await.unwrap();
+            let step =
+                hub.bots().confirm_bind(&actor, bind.bind_id, None, Duration::from_secs(5)).await.unwrap();
             match step.status {
                 BindStatus::Confirmed => break step.bot.unwrap().id,
                 BindStatus::Waiting | BindStatus::Scanned => {}
@@ -129,10 +144,12 @@ impl World {
         panic!("{what} did not happen");
     }
 
-    async fn trace(&self, want: TraceStatus) -> crate::delivery::trace::Trace {
+    async fn trace(&self, want: TraceStatus) -> crate::traces::Trace {
         self.until("the trace", async || {
-            let query = TraceQuery { channel_id: Some(self.channel), status: Some(want), ..TraceQuery::default() };
-            let page = self.hub.traces().list(&self.actor, self.bot, &query, &PageRequest::default()).await.unwrap();
+            let query =
+                TraceQuery { channel_id: Some(self.channel), status: Some(want), ..TraceQuery::default() };
+            let page =
+                self.hub.traces().list(&self.actor, self.bot, &query, &PageRequest::default()).await.unwrap();
             let id = page.items.first()?.trace_id;
             Some(self.hub.traces().get(&self.actor, self.bot, id).await.unwrap())
         })
@@ -143,7 +160,11 @@ impl World {
 fn hook(auth: AuthMethod) -> WebhookUpdate {
     WebhookUpdate {
         url: "http://receiver.test/hook".to_owned(),
-        auth: AuthUpdate { method: auth, secret: Change::Set("a secret of some length".into()), ..AuthUpdate::default() },
+        auth: AuthUpdate {
+            method: auth,
+            secret: Change::Set("a-secret-of-some-length".into()),
+            ..AuthUpdate::default()
+        },
         auto_reply: true,
         ..WebhookUpdate::default()
     }
@@ -186,7 +207,12 @@ async fn a_failing_receiver_gets_the_same_delivery_again() {
     let trace = world
         .until("both", async || {
             let query = TraceQuery { status: Some(TraceStatus::Ok), ..TraceQuery::default() };
-            let page = world.hub.traces().list(&world.actor, world.bot, &query, &PageRequest::default()).await.unwrap();
+            let page = world
+                .hub
+                .traces()
+                .list(&world.actor, world.bot, &query, &PageRequest::default())
+                .await
+                .unwrap();
             (page.items.len() == 2).then(|| page.items[1].clone())
         })
         .await;
@@ -233,7 +259,8 @@ async fn what_was_accepted_before_a_stop_is_delivered_after_the_next_start() {
     world
         .until("the delivery", async || {
             let query = TraceQuery { status: Some(TraceStatus::Ok), ..TraceQuery::default() };
-            let page = hub.traces().list(&world.actor, world.bot, &query, &PageRequest::default()).await.unwrap();
+            let page =
+                hub.traces().list(&world.actor, world.bot, &query, &PageRequest::default()).await.unwrap();
             (page.items.len() == 1).then_some(())
         })
         .await;
