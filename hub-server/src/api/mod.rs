@@ -23,8 +23,10 @@
 //!     `poem_openapi::payload::Response::new(Json(…)).header("Set-Cookie", …)`.
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`.
 
+pub mod auth;
 pub mod channels;
 pub mod meta;
+pub mod traces;
 
 use poem_openapi::Tags;
 
@@ -56,9 +58,9 @@ pub enum Tag {
 }
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (channels::ChannelsApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (channels::ChannelsApi, meta::MetaApi)
+    (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi)
 }
