@@ -26,6 +26,7 @@
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
 pub mod auth;
+pub mod channels;
 pub mod meta;
 pub mod traces;
 
@@ -59,9 +60,9 @@ pub enum Tag {
 }
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, traces::TracesApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, traces::TracesApi, meta::MetaApi)
+    (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi)
 }
