@@ -4,8 +4,9 @@
 use tokio::sync::broadcast;
 
 use crate::{
-    delivery::trace::TraceStatus,
+    bots::BotStatus,
     id::{BotId, MessageId, TraceId},
+    traces::TraceStatus,
 };
 
 /// Something that happened; what it names is committed.
@@ -32,8 +33,8 @@ pub enum Event {
     Bot {
         /// The bot.
         bot_id: BotId,
-        /// The status word.
-        status: &'static str,
+        /// The new status.
+        status: BotStatus,
     },
     /// A person got a message, or will not get it.
     Sent {

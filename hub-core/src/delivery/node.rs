@@ -13,7 +13,7 @@ use tokio::sync::{Notify, broadcast::error::RecvError};
 
 use super::{job::Job, lanes::Lanes};
 use crate::{
-    bots::credentials,
+    bots::{BotStatus, credentials},
     channels::runtime::{self, BotChannels},
     context::{Context, Hint},
     error::{Error, Result},
@@ -52,12 +52,13 @@ pub struct BotWork {
     pub(super) tasks: Tasks,
     /// Which deliveries are in the store only.
     pub(super) behind: tokio::sync::Mutex<Behind>,
-    /// Set when the network told a send that the login may be gone: the poller makes sure.
-    pub(super) suspect_login: Notify,
+    /// Makes the poller look again at once: somebody asked to reconnect, or a send was told that the login
+    /// may be gone.
+    pub(super) poke: Notify,
     pub(super) outbox_ready: Notify,
     channels: RwLock<Arc<BotChannels>>,
     /// The status last stored, so that nothing is written when nothing changed.
-    status: Mutex<(&'static str, Option<String>)>,
+    status: Mutex<Option<(BotStatus, Option<String>)>>,
 }
 
 /// Channels whose newest deliveries are not in memory: new ones must not overtake them.
@@ -86,10 +87,6 @@ impl Behind {
         self.everything = false;
         self.channels = channels;
     }
-
-    pub(super) fn is_none(&self) -> bool {
-        !self.everything && self.channels.is_empty()
-    }
 }
 
 impl BotWork {
@@ -98,13 +95,13 @@ impl BotWork {
         Arc::clone(&self.channels.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn status_is(&self, status: &str, reason: Option<&str>) -> bool {
+    pub(super) fn status_is(&self, status: BotStatus, reason: Option<&str>) -> bool {
         let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        known.0 == status && known.1.as_deref() == reason
+        known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
     }
 
-    pub(super) fn remember_status(&self, status: &'static str, reason: Option<String>) {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = (status, reason);
+    pub(super) fn remember_status(&self, status: Option<(BotStatus, Option<String>)>) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
     pub(super) async fn reload_channels(&self, ctx: &Context) -> Result<()> {
@@ -225,13 +222,24 @@ impl Engine {
     /// A bot was bound, changed or deleted: look at it now.
     async fn refresh(self: &Arc<Self>, id: BotId) {
         if let Some(bot) = self.bot(id)
-            && let Err(error) = bot.reload_channels(&self.ctx).await
+            && let Err(error) = self.reload(&bot).await
         {
-            tracing::warn!(bot_id = %id, %error, "the channels' settings could not be read");
+            tracing::warn!(bot_id = %id, %error, "a changed bot could not be read");
         }
         if let Err(error) = self.renew().await {
             tracing::warn!(%error, "leases could not be renewed");
         }
+    }
+
+    async fn reload(&self, bot: &BotWork) -> Result<()> {
+        let work = self.ctx.store.read().await?.leases().work(&bot.lease).await?;
+        let Some(work) = work else { return Ok(()) };
+        if work.status == BotStatus::Connecting.as_str() && !bot.status_is(BotStatus::Connecting, None) {
+            bot.remember_status(None);
+            bot.connection.reset();
+            bot.poke.notify_one();
+        }
+        bot.reload_channels(&self.ctx).await
     }
 
     /// Makes the running bots equal to the held leases.
@@ -271,10 +279,10 @@ impl Engine {
             network,
             tasks: self.tasks.child(),
             behind: tokio::sync::Mutex::new(Behind::everything()),
-            suspect_login: Notify::new(),
+            poke: Notify::new(),
             outbox_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
-            status: Mutex::new(("", None)),
+            status: Mutex::default(),
         });
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
         self.scan(&bot).await;
@@ -285,30 +293,31 @@ impl Engine {
 
     async fn without_network(&self, lease: &Lease, work: &WorkRow) -> Result<()> {
         let reason = format!("this hub has no network called {}", work.network);
-        self.set_status(lease, "error", Some(reason)).await.map(|_| ())
+        self.set_status(lease, BotStatus::Error, Some(reason)).await
     }
 
     /// Moves a bot to another status and tells who listens.
     pub(super) async fn set_status(
         &self,
         lease: &Lease,
-        status: &'static str,
+        status: BotStatus,
         reason: Option<String>,
-    ) -> Result<bool> {
-        let (lease, now) = (lease.clone(), self.ctx.store.now());
-        let bot_id = lease.bot_id;
+    ) -> Result<()> {
+        let (bot_id, fence, now) = (lease.bot_id, lease.fence, self.ctx.store.now());
         let changed = self
             .ctx
             .store
             .write(move |tx| {
-                Box::pin(async move { tx.leases().set_status(&lease, status, reason.as_deref(), now).await })
+                Box::pin(
+                    async move { tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await },
+                )
             })
             .await?;
         if changed {
-            tracing::info!(%bot_id, status, "bot status");
+            tracing::info!(%bot_id, status = status.as_str(), "bot status");
             self.ctx.events.tell(Event::Bot { bot_id, status });
         }
-        Ok(changed)
+        Ok(())
     }
 
     /// Finds work that no hint told of: written by another node or process, parked, or left by a crash.

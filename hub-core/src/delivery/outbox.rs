@@ -13,15 +13,12 @@ use std::{
 
 use serde_json::json;
 
-use super::{
-    node::{BotWork, Engine},
-    trace::{Step, StepName, TraceStatus, steps_text},
-};
+use super::node::{BotWork, Engine};
 use crate::{
-    bots::window::Window,
+    bots::{BotStatus, window::Window},
     error::{ErrorCode, Result},
     events::Event,
-    id::{BotId, MessageId, OutboxId, TraceId},
+    id::{BotId, Kind, MessageId, OutboxId, TraceId, kind},
     network::{Outgoing, SendOutcome, WindowRules},
     secret::{Sealed, Secret},
     store::{
@@ -29,6 +26,7 @@ use crate::{
         traces::TraceUpdate,
     },
     time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// Items looked at in one round.
@@ -291,7 +289,7 @@ impl Outbox {
                     s.close_window = Some(reason.clone())
                 })
                 .await?;
-                self.bot.suspect_login.notify_one();
+                self.bot.poke.notify_one();
                 Ok(Go::Wait)
             }
             SendOutcome::Throttled { message, retry_after } => {
@@ -396,7 +394,9 @@ impl Outbox {
         };
         if suspicious {
             let reason = "the network takes messages without giving ids; people may not see them".to_owned();
-            if let Err(error) = self.engine.set_status(&self.bot.lease, "degraded", Some(reason)).await {
+            if let Err(error) =
+                self.engine.set_status(&self.bot.lease, BotStatus::Degraded, Some(reason)).await
+            {
                 Engine::report("a bot's status could not be stored", &self.bot, &error);
             }
         }
@@ -426,10 +426,15 @@ fn trace_of(item: &OpenItem, settled: &Settled) -> Option<TraceUpdate> {
         "error": settled.error,
     });
     let step = Step::new(StepName::Reply, "outbox", status, settled.now, settled.now, detail);
+    // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.
+    let own = !item.dedupe_key.starts_with(<kind::Delivery as Kind>::PREFIX);
+    let over =
+        own && (status == TraceStatus::Error || (status == TraceStatus::Ok && item.part + 1 == item.parts));
+    let summary = settled.error.clone().unwrap_or_else(|| settled.state.as_str().to_owned());
     Some(TraceUpdate {
         id,
-        status: None,
-        summary: None,
+        status: over.then_some(status.as_str()),
+        summary: own.then_some(summary),
         attempts: None,
         ended_at: settled.now.as_millis(),
         steps: steps_text(&[step]),

@@ -8,6 +8,7 @@ use super::{
     node::{BotWork, Engine},
 };
 use crate::{
+    bots::BotStatus,
     error::Result,
     network::{Batch, NetworkError},
     time::Timestamp,
@@ -69,7 +70,7 @@ impl Engine {
             announce_at: Some(now),
             announce_pause: ANNOUNCE_PAUSE.0,
         };
-        let expired = status == "expired";
+        let expired = status == BotStatus::Expired.as_str();
         bot.tasks.spawn("poller", poller.run(expired));
     }
 }
@@ -81,18 +82,18 @@ impl Poller {
                 return;
             }
             if !expired {
-                self.status("connecting", None).await;
+                self.status(BotStatus::Connecting, None).await;
             }
             match self.poll_until_it_ends().await {
                 Ended::Stopped => break,
                 Ended::Expired(reason) => {
-                    self.status("expired", Some(format!("{reason}; bind the bot again"))).await;
+                    self.status(BotStatus::Expired, Some(format!("{reason}; bind the bot again"))).await;
                     expired = true;
                 }
             }
         }
         self.bot.connection.stop().await;
-        self.status("offline", None).await;
+        self.status(BotStatus::Offline, None).await;
     }
 
     /// Polls until asked to stop or until the login has really expired.
@@ -138,7 +139,7 @@ impl Poller {
         tokio::pin!(poll);
         tokio::select! {
             answer = &mut poll => Some(answer),
-            () = self.bot.suspect_login.notified() => Some(Ok(Batch::default())),
+            () = self.bot.poke.notified() => Some(Ok(Batch::default())),
             () = self.bot.tasks.stop_token().cancelled() => {
                 let clock = &self.engine.ctx.clock;
                 let answer = clock.timeout(self.engine.ctx.config.poll_grace, poll).await?;
@@ -167,7 +168,7 @@ impl Poller {
             }
         }
         if batch.answered {
-            self.status("online", None).await;
+            self.status(BotStatus::Online, None).await;
         } else {
             self.degrade_when_silent("the network does not answer polls").await;
         }
@@ -210,7 +211,7 @@ impl Poller {
     /// After a "login expired": waits, announces, polls once with the same login. A stray refusal has been
     /// seen, and only a second one counts.
     async fn login_still_works(&mut self) -> bool {
-        self.status("degraded", Some("the network doubts the login; making sure".to_owned())).await;
+        self.status(BotStatus::Degraded, Some("the network doubts the login; making sure".to_owned())).await;
         if !self.pause(DOUBT).await
             || self.bot.connection.start().await.is_err_and(|error| is_expired(&error))
         {
@@ -238,6 +239,7 @@ impl Poller {
             }
             match self.poll().await {
                 Some(Ok(batch)) => {
+                    self.status(BotStatus::Connecting, None).await;
                     if self.take_in(batch).await.is_ok_and(|intake| intake == Intake::Done) {
                         return true;
                     }
@@ -275,31 +277,32 @@ impl Poller {
 
     async fn degrade_when_silent(&self, reason: &str) {
         if self.engine.ctx.clock.now().since(self.last_answer) >= DEGRADED_AFTER {
-            self.status("degraded", Some(reason.to_owned())).await;
+            self.status(BotStatus::Degraded, Some(reason.to_owned())).await;
         }
     }
 
-    /// Sleeps; `false` when asked to stop meanwhile.
+    /// Sleeps, unless somebody wants it to look at once; `false` when asked to stop meanwhile.
     async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {
             () = self.engine.ctx.clock.sleep(pause) => true,
+            () = self.bot.poke.notified() => true,
             () = self.bot.tasks.stop_token().cancelled() => false,
         }
     }
 
-    async fn status(&self, status: &'static str, reason: Option<String>) {
+    async fn status(&self, status: BotStatus, reason: Option<String>) {
         if !self.bot.status_is(status, reason.as_deref()) {
             match self.engine.set_status(&self.bot.lease, status, reason.clone()).await {
-                Ok(_) => self.bot.remember_status(status, reason),
+                Ok(()) => self.bot.remember_status(Some((status, reason))),
                 Err(error) => Engine::report("a bot's status could not be stored", &self.bot, &error),
             }
         }
     }
 
     async fn note_error(&self, error: &str) {
-        let (lease, error) = (self.bot.lease.clone(), error.to_owned());
+        let (bot_id, fence, error) = (self.bot.lease.bot_id, self.bot.lease.fence, error.to_owned());
         let noted = self.engine.ctx.store.write(move |tx| {
-            Box::pin(async move { tx.leases().note_poll(&lease, None, Some(&error)).await })
+            Box::pin(async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await })
         });
         if let Err(error) = noted.await {
             Engine::report("a poll's failure could not be noted", &self.bot, &error);

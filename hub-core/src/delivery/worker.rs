@@ -14,7 +14,6 @@ use super::{
     retry::{self, Next, Verdict},
     sink::{Sink, webhook::Webhook},
     stage::{Concluded, Filtered, Outcome},
-    trace::{Step, StepName, TraceStatus, steps_text},
 };
 use crate::{
     channels::{runtime::ChannelRuntime, sinks::Ordering},
@@ -27,6 +26,7 @@ use crate::{
         traces::TraceUpdate,
     },
     time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// The pace of a channel whose settings are gone: its jobs only have to end.
@@ -252,7 +252,7 @@ impl Engine {
                 peer: job.content.peer.clone(),
                 dedupe_key: format!("{}:{ordinal}", job.id),
                 content: text,
-                parts: parts.into_iter().map(|text| self.new_part(text)).collect(),
+                parts: parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect(),
                 channel_id: Some(channel.id),
                 trace_id: Some(job.trace_id),
                 expires_at: now + self.ctx.config.outbox_lifetime,
@@ -260,14 +260,6 @@ impl Engine {
             }
         };
         texts.into_iter().enumerate().map(row).collect()
-    }
-
-    fn new_part(&self, text: String) -> NewPart {
-        NewPart {
-            id: self.ctx.ids.next(),
-            client_id: format!("hub-{}", self.ctx.ids.next::<crate::id::kind::Outbox>()),
-            text,
-        }
     }
 
     /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not made

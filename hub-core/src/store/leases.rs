@@ -147,51 +147,6 @@ impl Leases<'_> {
         .await)
     }
 
-    /// Moves a bot to another status on behalf of the holder of its lease; `false` when nothing changed.
-    pub async fn set_status(
-        &mut self,
-        lease: &Lease,
-        status: &'static str,
-        reason: Option<&str>,
-        now: Timestamp,
-    ) -> Result<bool> {
-        on!(self.0, |conn| {
-            sqlx::query(
-            "UPDATE bots SET status = $3, status_reason = $4,
-                status_since = CASE WHEN status = $3 THEN status_since ELSE $5 END
-             WHERE id = $1 AND lease_fence = $2 AND (status <> $3 OR COALESCE(status_reason, '') <> COALESCE($4, ''))"
-        )
-        .bind(lease.bot_id.to_string())
-        .bind(lease.fence)
-        .bind(status)
-        .bind(reason)
-        .bind(now.as_millis())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected() > 0)
-        })
-    }
-
-    /// Notes when the network last answered, or what went wrong.
-    pub async fn note_poll(
-        &mut self,
-        lease: &Lease,
-        answered: Option<Timestamp>,
-        error: Option<&str>,
-    ) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE bots SET last_poll_at = COALESCE($3, last_poll_at), last_error = $4
-             WHERE id = $1 AND lease_fence = $2"
-        )
-        .bind(lease.bot_id.to_string())
-        .bind(lease.fence)
-        .bind(answered.map(Timestamp::as_millis))
-        .bind(error)
-        .execute(conn)
-        .await
-        .map(|_| ()))
-    }
-
     /// Bots of a node with work that nobody holds: deliveries, then items to send.
     pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
         let deliveries: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(

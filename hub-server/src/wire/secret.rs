@@ -1,8 +1,8 @@
-//! Strings that must not be seen.
+//! Strings that come in and never go out.
 
 use std::borrow::Cow;
 
-use hub_core::secret::Secret;
+use hub_core::secret;
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef},
     types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
@@ -11,12 +11,11 @@ use serde_json::Value;
 
 use super::scalar;
 
-/// A secret of at most `MAX` bytes: in a request what the caller sets, in an answer what is shown this once.
-/// What it may contain is checked in hub-core.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretText<const MAX: usize>(pub Secret);
+/// A secret of at most `MAX` characters in a request: write-only in the document, stars in `Debug`.
+#[derive(Debug, Clone)]
+pub struct Secret<const MAX: usize>(pub secret::Secret);
 
-impl<const MAX: usize> Type for SecretText<MAX> {
+impl<const MAX: usize> Type for Secret<MAX> {
     scalar!();
 
     fn name() -> Cow<'static, str> {
@@ -26,25 +25,29 @@ impl<const MAX: usize> Type for SecretText<MAX> {
     fn schema_ref() -> MetaSchemaRef {
         MetaSchemaRef::Inline(Box::new(MetaSchema {
             max_length: Some(MAX),
+            write_only: true,
             ..MetaSchema::new_with_format("string", "password")
         }))
     }
 }
 
-impl<const MAX: usize> ParseFromJSON for SecretText<MAX> {
+impl<const MAX: usize> ParseFromJSON for Secret<MAX> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         match value {
-            Some(Value::String(text)) if text.len() <= MAX => Ok(Self(Secret::new(text))),
-            Some(Value::String(_)) => Err(ParseError::custom(format!("must be at most {MAX} bytes"))),
-            // The value itself stays out of the message.
-            _ => Err(ParseError::custom("must be a text")),
+            Some(Value::String(text)) if text.chars().count() > MAX => {
+                Err(ParseError::custom(format!("must be at most {MAX} characters")))
+            }
+            Some(Value::String(text)) => Ok(Self(text.into())),
+            // Without the value: what was meant to be a secret is not repeated in an answer.
+            _ => Err(ParseError::custom("must be a string")),
         }
     }
 }
 
-impl<const MAX: usize> ToJSON for SecretText<MAX> {
+impl<const MAX: usize> ToJSON for Secret<MAX> {
+    /// Only examples in the document are ever written.
     fn to_json(&self) -> Option<Value> {
-        Some(Value::String(self.0.expose().to_owned()))
+        Some("***".into())
     }
 }
 
@@ -55,13 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_read_and_not_printed() {
-        let secret = SecretText::<8>::parse_from_json(Some(json!("s3cret"))).unwrap();
-        assert_eq!(secret.0.expose(), "s3cret");
-        assert!(!format!("{secret:?}").contains("s3cret"));
-        for bad in [json!("123456789"), json!(12345), json!(null)] {
-            let error = SecretText::<8>::parse_from_json(Some(bad)).unwrap_err();
-            assert!(!error.message().contains("12345"));
+    fn secrets_are_read_and_never_written() {
+        let secret = Secret::<8>::parse_from_json(Some(json!("abcdefgh"))).unwrap();
+        assert_eq!(secret.0.expose(), "abcdefgh");
+        assert_eq!(secret.to_json(), Some(json!("***")));
+        assert!(!format!("{secret:?}").contains("abc"));
+        for bad in [json!("abcdefghi"), json!(12_345_678), json!(null)] {
+            let error = Secret::<8>::parse_from_json(Some(bad)).unwrap_err();
+            assert!(!error.message().contains("678"), "{}", error.message());
         }
     }
 }

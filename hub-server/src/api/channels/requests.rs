@@ -1,12 +1,9 @@
 //! What callers send. A field left out gets its default; the rules are hub-core's, which names every broken
 //! one at once, so the bounds here only stop the absurd.
 
-use hub_core::{
-    channels::{
-        ChannelPatch, NewChannel,
-        sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebhookUpdate},
-    },
-    secret::Secret,
+use hub_core::channels::{
+    ChannelPatch, NewChannel,
+    sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebhookUpdate},
 };
 use poem_openapi::{
     Object,
@@ -14,12 +11,12 @@ use poem_openapi::{
 };
 
 use super::parts::{AiSource, AuthMethod, FilterRules, OnPluginError, Ordering, Retry, WebSocketSink};
-use crate::wire::{SecretText, Text};
+use crate::wire::{Secret, Text};
 
 type Name = Text<0, 1024>;
 type Handle = Text<0, 256>;
 type Url = Text<0, 8192>;
-type AnySecret = SecretText<16_384>;
+type AnySecret = Secret<16_384>;
 
 /// A channel to be made.
 #[derive(Debug, Object)]
@@ -86,7 +83,6 @@ pub struct UpdateChannel {
     /// Name for people, 1 to 64 characters.
     pub name: Option<Name>,
     /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot; `null` takes it away.
-    #[oai(default)]
     pub handle: MaybeUndefined<Handle>,
     /// Whether it gets messages.
     pub enabled: Option<bool>,
@@ -154,7 +150,6 @@ pub struct SetAuth {
     pub header_name: Option<Text<0, 1024>>,
     /// Token, header value or key, depending on the method: at least 16 bytes where it signs. Left out it is
     /// kept, `null` clears it.
-    #[oai(default)]
     pub secret: MaybeUndefined<AnySecret>,
 }
 
@@ -166,7 +161,7 @@ impl Example for SetWebhook {
             auth: Some(SetAuth {
                 method: Some(AuthMethod::Hmac),
                 header_name: None,
-                secret: MaybeUndefined::Value(SecretText(Secret::new("a key of at least 16 bytes"))),
+                secret: MaybeUndefined::Value(Secret("a key of at least 16 bytes".into())),
             }),
             timeout_ms: Some(10_000),
             retry: None,
@@ -216,7 +211,6 @@ pub struct SetAi {
     /// Base URL of a custom endpoint, up to and without `/chat/completions`; private addresses are refused.
     pub base_url: Option<Url>,
     /// Key of a custom endpoint. Left out it is kept, `null` clears it.
-    #[oai(default)]
     pub api_key: MaybeUndefined<AnySecret>,
     /// Name of the model; needed for a custom endpoint.
     pub model: Option<Text<0, 1024>>,
@@ -244,7 +238,7 @@ impl Example for SetAi {
             enabled: Some(true),
             source: Some(AiSource::Custom),
             base_url: Some(Text("https://api.example.com/v1".to_owned())),
-            api_key: MaybeUndefined::Value(SecretText(Secret::new("sk-example"))),
+            api_key: MaybeUndefined::Value(Secret("sk-example".into())),
             model: Some(Text("example-model".to_owned())),
             system_prompt: Some(Text("Answer in one sentence.".to_owned())),
             max_history: Some(20),

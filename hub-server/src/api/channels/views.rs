@@ -7,7 +7,7 @@ use hub_core::channels::{
 use poem_openapi::Object;
 
 use super::parts::{AiSource, AuthMethod, FilterRules, OnPluginError, Ordering, Retry, WebSocketSink};
-use crate::wire::{BotId, ChannelId, SecretText, Time};
+use crate::wire::{BotId, ChannelId, ShownOnce, Time};
 
 /// A channel.
 #[derive(Debug, Object)]
@@ -155,7 +155,7 @@ pub struct CreatedChannelView {
     #[oai(flatten)]
     pub channel: ChannelView,
     /// Its API key, shown this once.
-    pub api_key: SecretText<128>,
+    pub api_key: ShownOnce,
 }
 
 /// A new API key.
@@ -163,7 +163,7 @@ pub struct CreatedChannelView {
 #[oai(skip_serializing_if_is_none)]
 pub struct RegeneratedKeyView {
     /// The key, shown this once.
-    pub api_key: SecretText<128>,
+    pub api_key: ShownOnce,
     /// Until when the old key stays valid; absent when it ended at once.
     pub old_key_expires_at: Option<Time>,
 }
@@ -246,12 +246,12 @@ impl From<ChannelStats> for Stats {
 
 impl From<CreatedChannel> for CreatedChannelView {
     fn from(created: CreatedChannel) -> Self {
-        Self { channel: created.channel.into(), api_key: SecretText(created.api_key) }
+        Self { channel: created.channel.into(), api_key: ShownOnce(created.api_key) }
     }
 }
 
 impl From<RegeneratedKey> for RegeneratedKeyView {
     fn from(key: RegeneratedKey) -> Self {
-        Self { api_key: SecretText(key.api_key), old_key_expires_at: key.old_key_expires_at.map(Time) }
+        Self { api_key: ShownOnce(key.api_key), old_key_expires_at: key.old_key_expires_at.map(Time) }
     }
 }
