@@ -35,7 +35,7 @@ pub(crate) type Ask<'r> = TestRequestBuilder<'r, BoxEndpoint<'static, poem::Resp
 #[derive(Clone)]
 pub(crate) struct Caller<'a> {
     app: &'a App,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 /// What came back.
@@ -66,6 +66,20 @@ impl App {
         let settings = AppSettings::from(values);
         let endpoint = poem::EndpointExt::boxed(app(hub.clone(), settings.clone()));
         Self { client: TestClient::new(endpoint), hub, clock, settings, _folder: folder }
+    }
+
+    /// A new user of this name, signed in with a browser's cookie, on the hub's own pages. The first one made
+    /// is admin.
+    pub(crate) async fn user(&self, name: &str) -> Caller<'_> {
+        let new = NewUser {
+            username: name.to_owned(),
+            password: "correct horse".into(),
+            display_name: None,
+            email: None,
+        };
+        let signed_in = self.hub.accounts().register(new, None, &ClientInfo::default()).await.unwrap();
+        let cookie = format!("session={}", signed_in.token.expose());
+        self.stranger().with("cookie", &cookie).with("sec-fetch-site", "same-origin")
     }
 
     /// The text of a page.
@@ -121,7 +135,7 @@ impl Caller<'_> {
 }
 
 impl Reply {
-    async fn of(response: TestResponse) -> Self {
+    pub(crate) async fn of(response: TestResponse) -> Self {
         let mut response = response.0;
         let bytes = response.take_body().into_bytes().await.unwrap();
         Self { response, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
