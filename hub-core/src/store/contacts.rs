@@ -57,9 +57,8 @@ impl Contacts<'_> {
         limit: u32,
     ) -> Result<Vec<StoredContact>> {
         let (at, user) = after.unzip();
-        let rows: Vec<Row> =
-            on!(self.0, |conn| {
-                sqlx::query_as(
+        let rows: Vec<Row> = on!(self.0, |conn| {
+            sqlx::query_as(
             "SELECT user_id, user_name, remark, avatar_url, message_count, last_message_at, window_opened_at,
                 window_sends, window_closed
              FROM contacts
@@ -73,15 +72,14 @@ impl Contacts<'_> {
         .bind(i64::from(limit))
         .fetch_all(conn)
         .await
-            })?;
+        })?;
         Ok(rows.into_iter().map(StoredContact::from).collect())
     }
 
     /// One contact of a bot. The caller has checked whose bot it is.
     pub async fn find(&mut self, bot_id: BotId, user_id: &str) -> Result<Option<StoredContact>> {
-        let row: Option<Row> =
-            on!(self.0, |conn| {
-                sqlx::query_as(
+        let row: Option<Row> = on!(self.0, |conn| {
+            sqlx::query_as(
             "SELECT user_id, user_name, remark, avatar_url, message_count, last_message_at, window_opened_at,
                 window_sends, window_closed
              FROM contacts WHERE bot_id = $1 AND user_id = $2"
@@ -90,7 +88,7 @@ impl Contacts<'_> {
         .bind(user_id)
         .fetch_optional(conn)
         .await
-            })?;
+        })?;
         Ok(row.map(StoredContact::from))
     }
 

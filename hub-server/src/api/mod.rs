@@ -24,6 +24,7 @@
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`.
 
 pub mod auth;
+pub mod bots;
 pub mod meta;
 
 use poem_openapi::Tags;
@@ -56,9 +57,9 @@ pub enum Tag {
 }
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, bots::BotsApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, meta::MetaApi)
+    (auth::AuthApi, bots::BotsApi, meta::MetaApi)
 }
