@@ -172,6 +172,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_names_each_of_its_channels_once() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "wx-a").await;
+        let Actor::Channel(sender) = world.channel_actor(&ann, bot) else { unreachable!() };
+        let other: ChannelId = world.hub.context().ids.next();
+        let bots = world.hub.bots();
+        let sent = bots.send(&Actor::Channel(sender), bot, say("hi"), None).await.unwrap().message_id;
+        for channel in [sender.channel_id, other] {
+            world
+                .sql(format!(
+                    "INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket,
+                        webhook, ai, on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
+                     VALUES ('{channel}', '{bot}', 'c', 1, '{channel}', '', '{{}}', '{{}}', '{{}}', '{{}}', 'retry',
+                        60, 1, 0, 0);
+                     INSERT INTO channel_log (channel_id, seq, message_id) VALUES ('{channel}', 1, '{sent}')"
+                ))
+                .await;
+        }
+        let page =
+            bots.messages(&ann, bot, &MessageFilter::default(), &PageRequest::default()).await.unwrap();
+        assert_eq!(page.items[0].channel_ids, [sender.channel_id, other]);
+    }
+
+    #[tokio::test]
     async fn pages_are_stable_under_inserts_and_bound_to_their_filter() {
         let world = World::open().await;
         let ann = world.user("ann").await;
