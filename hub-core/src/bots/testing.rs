@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
+use tokio::sync::Barrier;
 
 use super::{BotStatus, NewSend, credentials};
 use crate::{
@@ -41,13 +42,15 @@ pub(super) struct Script {
     pub starts: Vec<Vec<String>>,
     /// The code and the number of each question.
     pub asked: Vec<(String, Option<String>)>,
+    /// Questions wait here for each other.
+    pub together: Option<Arc<Barrier>>,
     /// What the next start fails with.
     pub no_code: Option<NetworkError>,
 }
 
 #[async_trait]
 impl Network for Scripted {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 
@@ -71,8 +74,10 @@ impl Network for Scripted {
         verify_code: Option<&str>,
         _: Duration,
     ) -> Result<LoginProgress, NetworkError> {
-        // Lets another confirm get as far as this one.
-        tokio::task::yield_now().await;
+        let together = self.script().together.clone();
+        if let Some(barrier) = together {
+            barrier.wait().await;
+        }
         let mut script = self.script();
         script.asked.push((state.0.expose().to_owned(), verify_code.map(str::to_owned)));
         let step = script.steps.pop_front().unwrap_or(Ok(LoginStep::Waiting))?;

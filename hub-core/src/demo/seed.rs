@@ -6,7 +6,7 @@ use super::{ADA, BOB, DemoReceiver, NAME, NETWORK, RECEIVER_URL};
 use crate::{
     access::{Actor, Role, UserActor},
     accounts::{User, UserStatus},
-    bots::{BindStatus, Bot, NewBind},
+    bots::{BindStatus, Bot, Bots, NewBind},
     channels::{
         Channel, Channels, Filter, NewChannel,
         sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
@@ -76,7 +76,10 @@ pub async fn seed(hub: &Hub, simulator: &Simulator, receiver: &DemoReceiver) -> 
 /// # Errors
 /// What binding and storing say.
 pub async fn renew_logins(hub: &Hub, simulator: &Simulator) -> Result<usize> {
-    let bots = hub.bots().list(&Actor::Operator, Some(MAX_LIMIT), None).await?;
+    let bots = {
+        let page = PageRequest::parse(&Bots::bot_list(&Actor::Operator), Some(MAX_LIMIT), None)?;
+        hub.bots().list(&Actor::Operator, &page).await?
+    };
     let mut renewed = 0;
     for bot in bots.items.into_iter().filter(|bot| bot.network == NETWORK) {
         let record = hub.context().store.read().await?.bots().find(None, bot.id).await?;

@@ -1,6 +1,8 @@
 //! The bind flow against a scripted network; numbers like L4 are those of `ilink.md` §18.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Barrier;
 
 use super::*;
 use crate::{
@@ -244,6 +246,7 @@ async fn two_confirms_at_once_make_one_bot() {
     let ann = world.user("ann").await;
     let id = world.start(&ann).await;
     world.network.then([Confirmed(login("wx-a", "t1")), Confirmed(login("wx-a", "t2"))]);
+    world.network.script().together = Some(Arc::new(Barrier::new(2)));
     let (one, two) = tokio::join!(world.confirm(&ann, id, None), world.confirm(&ann, id, None));
     assert_eq!((one.status, two.status), (BindStatus::Confirmed, BindStatus::Confirmed));
     let bot = one.bot.unwrap();
