@@ -184,9 +184,10 @@ impl HubBuilder {
         let random = self.random.unwrap_or_else(Random::system);
         let networks: HashMap<_, _> =
             self.networks.into_iter().map(|network| (network.name().to_owned(), network)).collect();
-        let store = match migrate {
-            true => Store::open(&store, clock.clone()).await?,
-            false => Store::open_existing(&store, clock.clone()).await?,
+        let store = if migrate {
+            Store::open(&store, clock.clone()).await?
+        } else {
+            Store::open_existing(&store, clock.clone()).await?
         };
         let ctx = Context {
             store,

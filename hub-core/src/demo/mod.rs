@@ -9,7 +9,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-pub use names::{name_contacts, person_id};
+pub use names::{greet, name_contacts, person_id};
 pub use receiver::{Behaviour, DemoReceiver, Received};
 pub use seed::{Demo, renew_logins, seed};
 pub use signature::Verdict;

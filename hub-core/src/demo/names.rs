@@ -7,11 +7,23 @@ use crate::{
     access::Actor,
     error::{ErrorCode, Result},
     hub::Hub,
+    network::sim::Simulator,
 };
 
 /// The id of a simulated person: `Ada` is `ada@im.wechat`; what looks like an id stays as it is.
 pub fn person_id(name: &str) -> String {
     if name.contains('@') { name.to_owned() } else { format!("{}@im.wechat", name.trim().to_lowercase()) }
+}
+
+/// The first words of the demo's two people to its bot.
+///
+/// # Errors
+/// `NOT_FOUND` when the simulator does not know the bot.
+pub fn greet(simulator: &Simulator, demo: &Demo) -> Result<()> {
+    for (person, text) in [(BOB, "hello"), (ADA, "order 42")] {
+        simulator.say(&demo.wx_id, Some(person), text)?;
+    }
+    Ok(())
 }
 
 /// Gives the demo's two people their names as soon as the hub knows them: the network tells none. Waits for

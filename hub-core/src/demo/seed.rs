@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ADA, BOB, DemoReceiver, NAME, NETWORK, RECEIVER_URL};
+use super::{ADA, DemoReceiver, NAME, NETWORK, RECEIVER_URL};
 use crate::{
     access::{Actor, Role, UserActor},
     accounts::{User, UserStatus},
@@ -42,32 +42,25 @@ pub struct Demo {
 /// What binding and storing say.
 pub async fn seed(hub: &Hub, simulator: &Simulator, receiver: &DemoReceiver) -> Result<Option<Demo>> {
     let known = hub.context().store.read().await?.demo().bot().await?;
-    let (bot, channel, created) = match known {
-        Some(id) => {
-            let Some(bot) = found(hub.bots().get(&Actor::Operator, id).await)? else { return Ok(None) };
-            let Some(channel) = find_channel(hub, id).await? else { return Ok(None) };
-            (bot, channel, false)
-        }
-        None => {
-            let owner = holder(hub).await?;
-            let bot = bind(hub, simulator, owner, Some(NAME), None, ADA).await?;
-            let channel = create_channel(hub, bot.id).await?;
-            let id = bot.id;
-            let remember = hub
-                .context()
-                .store
-                .write(move |tx| Box::pin(async move { tx.demo().remember_bot(id).await }));
-            remember.await?;
-            for (person, text) in [(ADA, "order 42"), (BOB, "hello")] {
-                simulator.say(&bot.wx_id, Some(person), text)?;
-            }
-            (bot, channel, true)
-        }
+    let (bot, channel) = if let Some(id) = known {
+        let Some(bot) = found(hub.bots().get(&Actor::Operator, id).await)? else { return Ok(None) };
+        let Some(channel) = find_channel(hub, id).await? else { return Ok(None) };
+        (bot, channel)
+    } else {
+        let owner = holder(hub).await?;
+        let bot = bind(hub, simulator, owner, Some(NAME), None, ADA).await?;
+        let channel = create_channel(hub, bot.id).await?;
+        let id = bot.id;
+        hub.context()
+            .store
+            .write(move |tx| Box::pin(async move { tx.demo().remember_bot(id).await }))
+            .await?;
+        (bot, channel)
     };
     if let Some(secret) = secret_of(hub, bot.id, channel).await? {
         receiver.set_secret(secret);
     }
-    Ok(Some(Demo { bot_id: bot.id, channel_id: channel, wx_id: bot.wx_id, created }))
+    Ok(Some(Demo { bot_id: bot.id, channel_id: channel, wx_id: bot.wx_id, created: known.is_none() }))
 }
 
 /// Logs every bot of the simulated network in again: a simulator that lives in the process forgets its
