@@ -10,6 +10,7 @@ pub mod context;
 pub mod delivery;
 pub mod egress;
 pub mod error;
+pub mod events;
 pub mod hub;
 pub mod id;
 pub mod idempotency;
@@ -23,6 +24,7 @@ pub mod store;
 pub mod tasks;
 pub mod text;
 pub mod time;
+pub mod traces;
 
 pub use error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

@@ -7,7 +7,7 @@ use crate::{
     bots::{BotStatus, Bots, login_expired, sender, window::Closed},
     context::Hint,
     error::{Error, ErrorCode, Problems, Result},
-    id::{BotId, MessageId, OutboxId, TraceId},
+    id::{BotId, MessageId, TraceId},
     idempotency::{self, Idempotent},
     network::{TextFormat, WindowRules},
     secret::{Secret, TokenHash},
@@ -15,11 +15,11 @@ use crate::{
         Tx,
         outbox::{NewOutbound, NewPart},
     },
-    text,
+    text, traces,
 };
 
 /// A message to send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NewSend {
     /// Receiver, byte for byte; the person who owns the account when absent.
     pub to_user_id: Option<String>,
@@ -91,7 +91,7 @@ impl Bots<'_> {
         }
         let trace_id = self.ctx.ids.next();
         let now = self.ctx.store.now();
-        let parts: Vec<NewPart> = parts.into_iter().map(|text| self.part(text)).collect();
+        let parts: Vec<NewPart> = parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
         let outbound = NewOutbound {
             message_id: self.ctx.ids.next(),
             bot_id,
@@ -105,10 +105,12 @@ impl Bots<'_> {
             now,
         };
         let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
+        let caller = if channel_id.is_some() { "channel" } else { "api" };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {
                 check_window(tx, &outbound, &rules, max_queued).await?;
                 tx.outbox().enqueue(std::slice::from_ref(&outbound)).await?;
+                tx.traces().insert(&[&traces::of_send(&outbound, trace_id, caller)]).await?;
                 let message_id = outbound.message_id;
                 Ok(Sent { message_id, status: "queued".to_owned(), trace_id })
             })
@@ -116,13 +118,6 @@ impl Bots<'_> {
         .await?;
         self.ctx.wake.hint(Hint::Outbox(bot_id));
         Ok(sent)
-    }
-
-    fn part(self, text: String) -> NewPart {
-        let id: OutboxId = self.ctx.ids.next();
-        // The network wants a handle of ours that is new for each item (ilink.md §10.1).
-        let client_id = format!("hub-{}", id.to_string().trim_start_matches("out_"));
-        NewPart { id, client_id, text }
     }
 }
 
@@ -206,7 +201,7 @@ mod tests {
                 AND (o.part = 1 OR m.dedupe_key = o.client_id)
                 AND (o.part = 0 OR o.id > (SELECT id FROM outbox WHERE part = 0))";
         assert_eq!(world.number(parts).await, 2);
-        let channel = world.channel_actor(&ann, bot);
+        let channel = world.channel_actor(&ann, bot).await;
         world.hub.bots().send(&channel, bot, say("three"), None).await.unwrap();
         let by_channel = "SELECT COUNT(*) FROM messages WHERE channel_id IS NOT NULL";
         assert_eq!(world.number(by_channel).await, 1);

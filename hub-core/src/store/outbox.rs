@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, MessageId, OutboxId, TraceId},
+    id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
     network::{MessageItem, MessageKind},
     time::Timestamp,
 };
@@ -49,6 +49,16 @@ pub struct NewPart {
     pub client_id: String,
     /// The text of this part.
     pub text: String,
+}
+
+impl NewPart {
+    /// An item under an id of its own. The network wants a handle of ours that is new for each item
+    /// (`protocols/ilink.md` §10.1); the item's id is.
+    pub fn new(ids: &Ids, text: String) -> Self {
+        let id: OutboxId = ids.next();
+        let client_id = format!("hub-{}", id.to_string().trim_start_matches("out_"));
+        Self { id, client_id, text }
+    }
 }
 
 /// Statements about the outbox, on a lent connection.
