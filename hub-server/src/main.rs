@@ -262,7 +262,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     if let (Some(simulator), Some(listener)) = (booted.simulator, sim_listener) {
         background.spawn("simulator", simulator.serve(listener, background.clone()));
     }
-    boot::start(&booted.hub).await?;
+    booted.hub.start().await?;
     let endpoint = app(booted.hub.clone(), settings.clone());
     serve(listeners, endpoint, ServeLimits::default(), &http, &Clock::system());
     say(&banner(config, &url, sim_control, setup.as_ref()));
@@ -326,7 +326,7 @@ impl Running {
             if !self.http.wait(&clock, DRAIN).await {
                 tracing::warn!("some requests did not end in time and were cut");
             }
-            boot::stop(&self.hub).await;
+            self.hub.shutdown().await;
             self.background.stop();
             self.background.wait(&clock, Duration::from_secs(2)).await;
         };

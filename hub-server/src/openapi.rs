@@ -59,8 +59,8 @@ fn finish(document: &mut Value, guarded: &Guarded) {
     }
     rename_schemas(document);
     if let Some(paths) = document["paths"].as_object_mut() {
-        for operation in paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
-            finish_operation(operation, guarded);
+        for (method, operation) in paths.values_mut().filter_map(Value::as_object_mut).flatten() {
+            finish_operation(method, operation, guarded);
         }
     }
     let failures = FAILURES.iter().map(|(status, text)| (response_name(*status), failure(*status, text)));
@@ -70,11 +70,12 @@ fn finish(document: &mut Value, guarded: &Guarded) {
 }
 
 /// Failures point to the shared responses; those that cannot happen on an operation are left out.
-fn finish_operation(operation: &mut Value, guarded: &Guarded) {
+fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
     let needs_credential =
         operation["operationId"].as_str().and_then(|id| guarded.get(id)).copied().unwrap_or(false);
     let has_body = operation.get("requestBody").is_some();
     let has_parameters = operation.get("parameters").is_some();
+    let is_health = operation["tags"][0] == "Health";
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, _) in FAILURES {
         let can_happen = match status {
@@ -83,7 +84,10 @@ fn finish_operation(operation: &mut Value, guarded: &Guarded) {
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
             // The path and method of an operation in the document exist.
             StatusCode::METHOD_NOT_ALLOWED => false,
-            _ => true,
+            StatusCode::CONFLICT => method != "get",
+            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => true,
+            // Health is asked without limits, and asks nobody.
+            _ => !is_health,
         };
         if responses.remove(status.as_str()).is_some() && can_happen {
             let reference = format!("#/components/responses/{}", response_name(status));
@@ -141,7 +145,11 @@ fn rename_schemas(document: &mut Value) {
         names.insert(name.clone(), if is_free { new } else { name.clone() });
     }
     let old = std::mem::take(schemas);
-    schemas.extend(old.into_iter().map(|(name, schema)| (names[&name].clone(), schema)));
+    schemas.extend(old.into_iter().map(|(name, mut schema)| {
+        // The title repeats the old name.
+        schema.as_object_mut().and_then(|schema| schema.remove("title"));
+        (names[&name].clone(), schema)
+    }));
     visit(document, &mut |object| {
         if let Some(Value::String(reference)) = object.get_mut("$ref")
             && let Some(name) = reference.strip_prefix("#/components/schemas/")

@@ -96,20 +96,6 @@ impl App {
         Self { client: TestClient::new(endpoint), hub, clock, settings, _folder: folder }
     }
 
-    /// A new user of this name, signed in with a browser's cookie, on the hub's own pages. The first one made
-    /// is admin.
-    pub(crate) async fn user(&self, name: &str) -> Caller<'_> {
-        let new = NewUser {
-            username: name.to_owned(),
-            password: "correct horse".into(),
-            display_name: None,
-            email: None,
-        };
-        let signed_in = self.hub.accounts().register(new, None, &ClientInfo::default()).await.unwrap();
-        let cookie = format!("session={}", signed_in.token.expose());
-        self.stranger().with("cookie", &cookie).with("sec-fetch-site", "same-origin")
-    }
-
     /// The text of a page.
     pub(crate) async fn text(&self, path: &str) -> String {
         self.client.get(path).send().await.0.into_body().into_string().await.unwrap()

@@ -177,24 +177,19 @@ mod tests {
         let ann = world.user("ann").await;
         let bot = world.bot(&ann, "wx-a").await;
         world.person_writes(bot, "wx-a").await;
-        let Actor::Channel(sender) = world.channel_actor(&ann, bot) else { unreachable!() };
-        let other: ChannelId = world.hub.context().ids.next();
+        let sender = world.channel_actor(&ann, bot).await;
+        let Actor::Channel(first) = sender else { unreachable!() };
+        let Actor::Channel(second) = world.channel_actor(&ann, bot).await else { unreachable!() };
+        let channels = [first.channel_id, second.channel_id];
         let bots = world.hub.bots();
-        let sent = bots.send(&Actor::Channel(sender), bot, say("hi"), None).await.unwrap().message_id;
-        for channel in [sender.channel_id, other] {
-            world
-                .sql(format!(
-                    "INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket,
-                        webhook, ai, on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
-                     VALUES ('{channel}', '{bot}', 'c', 1, '{channel}', '', '{{}}', '{{}}', '{{}}', '{{}}', 'retry',
-                        60, 1, 0, 0);
-                     INSERT INTO channel_log (channel_id, seq, message_id) VALUES ('{channel}', 1, '{sent}')"
-                ))
-                .await;
+        let sent = bots.send(&sender, bot, say("hi"), None).await.unwrap().message_id;
+        for channel in channels {
+            let log = "INSERT INTO channel_log (channel_id, seq, message_id)";
+            world.sql(format!("{log} VALUES ('{channel}', 1, '{sent}')")).await;
         }
         let page =
             bots.messages(&ann, bot, &MessageFilter::default(), &PageRequest::default()).await.unwrap();
-        assert_eq!(page.items[0].channel_ids, [sender.channel_id, other]);
+        assert_eq!(page.items[0].channel_ids, channels);
     }
 
     #[tokio::test]

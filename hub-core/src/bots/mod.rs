@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(refused.unwrap_err().code(), ErrorCode::NotFound);
         }
         assert!(bots.list(&bob, &PageRequest::default()).await.unwrap().items.is_empty());
-        let channel = world.channel_actor(&ann, bot);
+        let channel = world.channel_actor(&ann, bot).await;
         assert_eq!(bots.get(&channel, bot).await.unwrap_err().code(), ErrorCode::Forbidden);
         bots.delete(&ann, bot).await.unwrap();
         assert_eq!(bots.get(&ann, bot).await.unwrap_err().code(), ErrorCode::NotFound);

@@ -16,7 +16,7 @@ use crate::{
     Hub,
     access::{Actor, ChannelActor, Role, UserActor},
     config::HubConfig,
-    id::{BotId, UserId},
+    id::{BotId, ChannelId, UserId},
     network::{
         Connection, Credentials, LoginProgress, LoginPrompt, LoginState, LoginStep, Network, NetworkError,
         TextFormat, WindowRules,
@@ -181,10 +181,17 @@ impl World {
         Actor::User(UserActor { user_id, role: Role::Member, session_id: None })
     }
 
-    /// The client of a channel of a bot.
-    pub fn channel_actor(&self, owner: &Actor, bot_id: BotId) -> Actor {
-        let owner_id = owner.user().unwrap().user_id;
-        Actor::Channel(ChannelActor { channel_id: self.hub.context().ids.next(), bot_id, owner_id })
+    /// The client of a new channel of a bot.
+    pub async fn channel_actor(&self, owner: &Actor, bot_id: BotId) -> Actor {
+        let channel_id: ChannelId = self.hub.context().ids.next();
+        self.sql(format!(
+            "INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket, webhook, ai,
+                on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
+             VALUES ('{channel_id}', '{bot_id}', 'c', 1, '{channel_id}', '', '{{}}', '{{}}', '{{}}', '{{}}',
+                'retry', 60, 0, 0, 0)"
+        ))
+        .await;
+        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id: owner.user().unwrap().user_id })
     }
 
     /// A bot whose account belongs to `person`.

@@ -298,6 +298,24 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// An outcome that the store refuses for what it is, not for its own state: the delivery is given up.
+    async fn abandon(&self, bot: &BotWork, finished: &Finished) {
+        let (id, fence, now) = (finished.id, finished.fence, finished.now);
+        let given_up = self.ctx.store.write(move |tx| {
+            let reason = "the outcome of an attempt could not be stored";
+            Box::pin(async move { tx.deliveries().abandon(id, fence, reason, now).await })
+        });
+        if let Err(error) = given_up.await {
+            Self::report(
+                "a delivery could not be given up; it is made again after the next start",
+                bot,
+                &error,
+            );
+        }
+    }
+}
+
 /// The attempt at a webhook that was switched off meanwhile.
 fn off(now: Timestamp) -> Concluded {
     let detail = json!({ "error": "the channel's webhook is off" });

@@ -65,9 +65,9 @@ pub const TAG_ORDER: [&str; 10] =
     ["Auth", "Bots", "Channel API", "Channels", "Plugins", "Apps", "User", "Admin", "Bot API", "Health"];
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, bots::BotsApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, bots::BotsApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi)
+    (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi)
 }

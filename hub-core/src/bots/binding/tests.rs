@@ -76,7 +76,7 @@ async fn a_login_belongs_to_whoever_started_it() {
     let bot = world.bot(&ann, "wx-a").await;
     let id = world.start(&ann).await;
     let bots = world.hub.bots();
-    for stranger in [&bob, &world.channel_actor(&ann, bot)] {
+    for stranger in [&bob, &world.channel_actor(&ann, bot).await] {
         let refused = bots.confirm_bind(stranger, id, None, NOW).await;
         assert_eq!(refused.unwrap_err().code(), ErrorCode::NotFound);
     }
@@ -309,7 +309,7 @@ async fn a_channel_client_renews_its_own_bot_only() {
     let ann = world.user("ann").await;
     let bot = world.bot(&ann, "wx-a").await;
     let other = world.bot(&ann, "wx-b").await;
-    let client = world.channel_actor(&ann, bot);
+    let client = world.channel_actor(&ann, bot).await;
     let bots = world.hub.bots();
     let foreign = NewBind { for_bot: Some(other), ..NewBind::default() };
     assert_eq!(bots.start_bind(&client, foreign).await.unwrap_err().code(), ErrorCode::NotFound);
