@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use hub_core::{
     Hub,
     access::Actor,
+    config::HubConfig,
     demo::{ADA, Demo, DemoReceiver, NAME, RECEIVER_HOST, RECEIVER_URL, Received, connector, seed},
     egress::EgressConfig,
     network::sim::{Outbound, SimConfig, Simulator},
@@ -60,7 +61,11 @@ impl Stage {
         let receiver = DemoReceiver::new(clock.clone());
         let mut egress = EgressConfig::default();
         egress.in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(receiver.clone()));
+        let mut config = HubConfig::default();
+        // The held poll of this chat network brings nothing that anybody waits for.
+        config.poll_grace = Duration::ZERO;
         let hub = Hub::builder()
+            .config(config)
             .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
             .secret_key(random.bytes())
             .network(connector(&simulator, clock.clone(), random.clone())?)

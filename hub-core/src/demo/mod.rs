@@ -3,6 +3,7 @@
 
 mod names;
 mod receiver;
+mod recent;
 mod seed;
 mod signature;
 mod stage;
@@ -11,6 +12,7 @@ mod tests;
 
 pub use names::{greet, name_contacts, person_id};
 pub use receiver::{Behaviour, DemoReceiver, Received};
+pub use recent::{Recent, recent};
 pub use seed::{Demo, renew_logins, seed};
 pub use signature::Verdict;
 pub use stage::{DemoListener, connector};

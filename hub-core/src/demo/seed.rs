@@ -159,7 +159,7 @@ async fn holder(hub: &Hub) -> Result<UserId> {
     holder.await
 }
 
-fn found<T>(result: Result<T>) -> Result<Option<T>> {
+pub(super) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         other => other.map(Some),
