@@ -47,7 +47,8 @@ pub async fn recent(hub: &Hub, limit: u32) -> Result<Vec<Recent>> {
     let traces: HashMap<_, _> = traces.items.into_iter().map(|trace| (trace.message_id, trace)).collect();
     let page = PageRequest::parse(&Bots::contact_list(bot.id), Some(200), None)?;
     let contacts = hub.bots().contacts(&Actor::Operator, bot.id, &page).await?;
-    let names: HashMap<_, _> = contacts.items.into_iter().map(|contact| (contact.user_id, contact.remark)).collect();
+    let names: HashMap<_, _> =
+        contacts.items.into_iter().map(|contact| (contact.user_id, contact.remark)).collect();
     let view = |message: crate::bots::Message| {
         let trace = traces.get(&message.id);
         let outcome = match trace {

@@ -174,6 +174,18 @@ pub struct Credentials {
     pub base_url: String,
 }
 
+impl Credentials {
+    /// A login whose calls go to the network's default address.
+    pub fn new(token: impl Into<Secret>, account_id: &str, owner_user_id: &str) -> Self {
+        Self {
+            token: token.into(),
+            account_id: account_id.to_owned(),
+            owner_user_id: owner_user_id.to_owned(),
+            base_url: String::new(),
+        }
+    }
+}
+
 /// The answer of one [`Connection::receive`].
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
@@ -305,6 +317,43 @@ pub struct InboundMessage {
     pub sent_at: Timestamp,
     /// The message as the network wrote it, with everything secret in it.
     pub raw: Secret,
+}
+
+impl InboundMessage {
+    /// A person's text in a direct chat, without anything optional. Networks that need a permission to answer
+    /// put it into [`context_token`](Self::context_token).
+    pub fn text(
+        dedupe_key: &str,
+        from_user_id: &str,
+        to_user_id: &str,
+        text: &str,
+        sent_at: Timestamp,
+    ) -> Self {
+        let item = MessageItem {
+            kind: MessageKind::Text,
+            text: Some(text.to_owned()),
+            file_name: None,
+            size: None,
+            duration_ms: None,
+        };
+        Self {
+            dedupe_key: dedupe_key.to_owned(),
+            network_id: None,
+            class: MessageClass::User,
+            from_user_id: from_user_id.to_owned(),
+            to_user_id: to_user_id.to_owned(),
+            user_name: String::new(),
+            session_id: String::new(),
+            group_id: String::new(),
+            kind: MessageKind::Text,
+            content: text.to_owned(),
+            items: vec![item],
+            quote: None,
+            context_token: None,
+            sent_at,
+            raw: Secret::new(String::new()),
+        }
+    }
 }
 
 /// How a text is marked up.

@@ -1,14 +1,7 @@
 //! The configuration of the server: flag before `HUB_…` variable before `hub.toml` (`contract.md` §11). All
 //! problems are found in one pass and reported together.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    net::SocketAddr,
-    num::NonZeroU32,
-    path::PathBuf,
-    str::FromStr,
-};
+use std::{collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr};
 
 use hub_core::{
     config::{HubConfig, Registration},
