@@ -31,19 +31,19 @@ pub enum Exit {
 }
 
 /// The table of `help exit-codes`.
-pub const TABLE: &str = "\
-  0  done
-  1  failed: the hub said no, or something broke
-  2  wrong usage
-  3  partly done (bulk commands: some failed)
-  4  not signed in, expired or forbidden
-  5  not found
-  6  conflict, or an input file that is not acceptable
-  7  nobody answers: the server, the simulator or the database
-  8  timed out waiting
-  9  a check failed (--check)
-130  interrupted
-";
+pub const TABLE: &str = concat!(
+    "  0  done\n",
+    "  1  failed: the hub said no, or something broke\n",
+    "  2  wrong usage\n",
+    "  3  partly done (bulk commands: some failed)\n",
+    "  4  not signed in, expired or forbidden\n",
+    "  5  not found\n",
+    "  6  conflict, or an input file that is not acceptable\n",
+    "  7  nobody answers: the server, the simulator or the database\n",
+    "  8  timed out waiting\n",
+    "  9  a check failed (--check)\n",
+    "130  interrupted\n",
+);
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

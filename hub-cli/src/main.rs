@@ -28,6 +28,8 @@ fn main() -> ExitCode {
             return commands::run(cli, &printer).await;
         }
         tokio::select! {
+            // First the command: while it reads stdin, a signal does what it always does.
+            biased;
             done = commands::run(cli, &printer) => done,
             // What the command held is dropped with it: files of the demo are gone before the process ends.
             _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),

@@ -1,0 +1,377 @@
+//! The contract of the command line: what reaches stdout and stderr, and every exit code from a real case.
+
+use std::{
+    io::Write,
+    net::TcpListener,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use hub_core::{
+    Hub, data_dir,
+    demo::{ADA, DemoReceiver, RECEIVER_HOST, connector, seed},
+    egress::EgressConfig,
+    network::sim::{SimConfig, Simulator},
+    random::Random,
+    store::StoreConfig,
+    time::Clock,
+};
+use serde_json::Value;
+
+/// The binary without anything of the surroundings.
+fn hub_cli(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
+    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    hub_cli(folder).args(arguments).output().unwrap()
+}
+
+fn run_with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut command = hub_cli(folder);
+    let mut child = command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A failure leaves stdout empty, names its code in both forms, and says the same in JSON.
+fn assert_fails(folder: &Path, arguments: &[&str], exit: i32, code: &str) {
+    let human = run(folder, arguments);
+    assert_eq!(human.status.code(), Some(exit), "{arguments:?}: {}", stderr(&human));
+    assert_eq!(stdout(&human), "", "{arguments:?}");
+    assert!(stderr(&human).contains(&format!("error[{code}]: ")), "{arguments:?}: {}", stderr(&human));
+    let json = run(folder, &[arguments, &["--json"]].concat());
+    assert_eq!(json.status.code(), Some(exit), "{arguments:?}");
+    assert_eq!(stdout(&json), "");
+    let document: Value = serde_json::from_str(&stderr(&json)).unwrap();
+    assert_eq!(document["success"], false);
+    assert_eq!(document["error"]["code"], code);
+    assert_eq!(document["exit_code"], exit);
+    assert!(document["error"]["message"].is_string());
+}
+
+fn temp() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// A hub with an admin.
+fn hub() -> tempfile::TempDir {
+    let folder = temp();
+    let made = run_with_input(
+        folder.path(),
+        &["users", "create-admin", "ada", "--password-file", "-"],
+        "correct horse\n",
+    );
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    folder
+}
+
+/// A hub with a demo bot to which Ada wrote; nothing runs on it any more.
+fn hub_with_demo() -> tempfile::TempDir {
+    let folder = temp();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (clock, random) = (Clock::system(), Random::system());
+        let simulator = Simulator::new(SimConfig::quick(), clock.clone(), random.clone());
+        let receiver = DemoReceiver::new(clock.clone());
+        let mut egress = EgressConfig::default();
+        egress.in_process.insert(RECEIVER_HOST.to_owned(), std::sync::Arc::new(receiver.clone()));
+        let hub = Hub::builder()
+            .store(StoreConfig::Sqlite(data_dir::database(folder.path())))
+            .secret_key(data_dir::load_key(folder.path(), &random).unwrap())
+            .network(connector(&simulator, clock, random).unwrap())
+            .egress(egress);
+        let hub = hub.open().await.unwrap();
+        let demo = seed(&hub, &simulator, &receiver).await.unwrap().unwrap();
+        hub.start().await.unwrap();
+        simulator.say(&demo.wx_id, Some(ADA), "order 42").unwrap();
+        let patience = std::time::Duration::from_secs(20);
+        assert_eq!(simulator.wait_outbound(None, 0, patience).await.len(), 1);
+        hub.shutdown().await;
+    });
+    folder
+}
+
+#[test]
+fn sends_and_traces_of_a_stopped_hub() {
+    let folder = hub_with_demo();
+    let sent = run(folder.path(), &["send", "demo", ADA, "hello", "--json"]);
+    let sent: Value = serde_json::from_str(&stdout(&sent)).unwrap();
+    assert_eq!(sent["status"], "queued");
+    let list = run(folder.path(), &["traces", "list", "--bot", "demo", "--json"]);
+    let list: Value = serde_json::from_str(&stdout(&list)).unwrap();
+    assert_eq!(list["items"].as_array().unwrap().len(), 2);
+    assert_eq!(list["items"][0]["trace_id"], sent["trace_id"]);
+    assert!(list["next_cursor"].is_null());
+    let rows = run(folder.path(), &["traces", "list", "--bot", "demo", "--status", "ok"]);
+    assert_eq!(stdout(&rows).lines().count(), 1, "no header in a pipe");
+    assert_eq!(stdout(&rows).lines().next().unwrap().split('\t').count(), 5);
+    let trace = list["items"][1]["trace_id"].as_str().unwrap();
+    let shown = run(folder.path(), &["traces", "show", trace]);
+    assert!(stdout(&shown).lines().all(|line| line.chars().count() <= 80), "{}", stdout(&shown));
+    let shown = run(folder.path(), &["traces", "show", trace, "--json=status,steps"]);
+    let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
+    assert_eq!((&shown["status"], &shown["steps"][0]["name"]), (&"ok".into(), &"received".into()));
+}
+
+#[test]
+fn exit_1_refused() {
+    let folder = hub_with_demo();
+    assert_fails(folder.path(), &["send", "demo", "stranger@im.wechat", "hi"], 1, "WINDOW_CLOSED");
+    assert_fails(folder.path(), &["send", "demo", ADA, " "], 2, "INVALID_PARAMS");
+}
+
+#[test]
+fn exit_8_timed_out_and_130_interrupted() {
+    let folder = hub_with_demo();
+    let wait = ["send", "demo", ADA, "hi", "--wait", "--timeout", "1"];
+    assert_fails(folder.path(), &wait, 8, "UNAVAILABLE");
+    let count = || {
+        let list = run(folder.path(), &["traces", "list", "--bot", "demo"]);
+        stdout(&list).lines().count()
+    };
+    let before = count();
+    let mut command = hub_cli(folder.path());
+    command.args(["send", "demo", ADA, "hi", "--wait", "--timeout", "60"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!((0..200).any(|_| count() > before), "the message was not stored");
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output)), (Some(130), String::new()));
+}
+
+#[test]
+fn a_simulator_of_its_own() {
+    use std::io::{BufRead, BufReader};
+    let folder = temp();
+    let mut command = hub_cli(folder.path());
+    command.args(["sim", "serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let ready = lines.next().unwrap().unwrap();
+    let url = ready.strip_prefix("ready ").unwrap().to_owned();
+    assert_fails(folder.path(), &["sim", "say", "hi", "--sim", &url], 5, "NOT_FOUND");
+    let reset = run(folder.path(), &["sim", "reset", "--sim", &url]);
+    assert_eq!(reset.status.code(), Some(0), "{}", stderr(&reset));
+    let taken = url.trim_start_matches("http://");
+    assert_fails(folder.path(), &["sim", "serve", "--listen", taken], 2, "INVALID_PARAMS");
+    Command::new("kill").args(["-TERM", &server.id().to_string()]).status().unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+/// Replaces what differs from run to run: ids and times.
+fn normalise(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let Some((head, bar)) = line.split_once(" ms  ").filter(|_| line.starts_with("  ")) else {
+            let id = line.find("tr_").map(|at| &line[at..at + 29]);
+            let line = id.map_or_else(|| line.to_owned(), |id| line.replace(id, "TRACE"));
+            let words = line.split("  ").map(|part| if part.ends_with(" ms") { "TIME" } else { part });
+            lines.push(words.collect::<Vec<_>>().join("  "));
+            continue;
+        };
+        assert!(head.trim().parse::<u64>().is_ok(), "{line}");
+        // Columns: 8 for the offset, then name and status, 7 for the duration, 16 for the bar.
+        let parts: Vec<&str> = bar.split("  ").filter(|part| !part.trim().is_empty()).collect();
+        let words = parts.iter().filter(|part| !part.contains(['▏', '█']) && !part.trim().ends_with(" ms"));
+        lines.push(format!("AT {}", words.map(|part| part.trim()).collect::<Vec<_>>().join(" | ")));
+    }
+    lines.join("\n")
+}
+
+const DEMO: &str = r#"chat
+  Ada → demo   order 42
+  demo → Ada   42 is on its way
+
+receiver
+  POST http://receiver.local/hook  attempt 1
+  signature verified (X-Signature, webhook-signature)
+
+trace TRACE  ok  TIME  status 200
+AT received | ok | text
+AT filter | ok | matched
+AT request | ok | POST http://receiver.lo…
+AT response | ok | 200 {"reply":"42 is on …
+AT reply | pending | queued to ada@im.wechat
+AT reply | ok | sent to ada@im.wechat"#;
+
+#[test]
+fn the_demo_delivers_and_leaves_nothing_behind() {
+    let (folder, temporary) = (temp(), temp());
+    let output = hub_cli(folder.path()).arg("demo").env("TMPDIR", temporary.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(normalise(&stdout(&output)), DEMO);
+    assert!(stdout(&output).lines().all(|line| line.chars().count() <= 80));
+    assert!(!stdout(&output).contains('\u{1b}'), "no colour in a pipe");
+    assert_eq!(temporary.path().read_dir().unwrap().count(), 0);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    let narrow = hub_cli(folder.path()).args(["demo", "-q"]).env("COLUMNS", "40").output().unwrap();
+    assert!(stdout(&narrow).lines().skip(9).all(|line| line.chars().count() <= 48), "{}", stdout(&narrow));
+    assert_eq!(stderr(&narrow), "");
+}
+
+#[test]
+fn the_demo_as_a_document() {
+    let folder = temp();
+    let output = run(folder.path(), &["demo", "--json"]);
+    let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(document["reply"], "42 is on its way");
+    assert_eq!(document["verified"], true);
+    assert_eq!(document["trace"]["status"], "ok");
+    let fields = run(folder.path(), &["demo", "--json=?"]);
+    let mut listed: Vec<String> = stdout(&fields).lines().map(str::to_owned).collect();
+    listed.sort();
+    let mut keys: Vec<String> = document.as_object().unwrap().keys().cloned().collect();
+    keys.sort();
+    assert_eq!(listed, keys);
+    let some = run(folder.path(), &["demo", "--json=verified,reply"]);
+    let some: Value = serde_json::from_str(&stdout(&some)).unwrap();
+    assert_eq!(some, serde_json::json!({ "verified": true, "reply": "42 is on its way" }));
+    assert_eq!(stderr(&output), "", "no prose beside a document");
+}
+
+#[test]
+fn colour_is_forced_and_refused() {
+    let folder = temp();
+    assert!(stdout(&run(folder.path(), &["demo", "--color", "always"])).contains('\u{1b}'));
+    let forced = hub_cli(folder.path()).arg("demo").env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(stdout(&forced).contains('\u{1b}'));
+    let refused = hub_cli(folder.path()).arg("demo").env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output();
+    assert!(!stdout(&refused.unwrap()).contains('\u{1b}'));
+}
+
+#[test]
+fn exit_2_wrong_usage() {
+    let folder = hub();
+    for arguments in [&["no-such-command"][..], &["traces", "list"], &[]] {
+        let output = run(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(!stderr(&output).is_empty());
+    }
+    let json = run(folder.path(), &["no-such-command", "--json"]);
+    let document: Value = serde_json::from_str(&stderr(&json)).unwrap();
+    assert_eq!((&document["error"]["code"], &document["exit_code"]), (&"INVALID_PARAMS".into(), &2.into()));
+    let short = ["users", "create-admin", "bob", "--password-file", "-"];
+    let output = run_with_input(folder.path(), &short, "short");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("short\n"));
+    let output = run(folder.path(), &["demo", "--json=no_such_field"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("elapsed_ms"), "the hint lists the fields");
+}
+
+#[test]
+fn exit_5_not_found() {
+    let (empty, folder) = (temp(), hub());
+    assert_fails(empty.path(), &["traces", "list", "--bot", "demo"], 5, "NOT_FOUND");
+    assert_eq!(empty.path().read_dir().unwrap().count(), 0, "looking makes nothing");
+    assert_fails(folder.path(), &["traces", "list", "--bot", "demo"], 5, "NOT_FOUND");
+    assert_fails(folder.path(), &["traces", "show", "tr_01KAJ6Z8QH0000000000000000"], 5, "NOT_FOUND");
+    assert_fails(folder.path(), &["send", "demo", "ada", "hi"], 5, "NOT_FOUND");
+    assert_fails(folder.path(), &["help", "nonsense"], 5, "NOT_FOUND");
+}
+
+#[test]
+fn exit_6_conflict_or_unreadable_file() {
+    let folder = hub();
+    let again = run_with_input(
+        folder.path(),
+        &["users", "create-admin", "ada", "--password-file", "-", "--json"],
+        "correct horse\n",
+    );
+    assert_eq!(again.status.code(), Some(6));
+    let document: Value = serde_json::from_str(&stderr(&again)).unwrap();
+    assert_eq!(document["error"]["code"], "CONFLICT");
+    let missing = ["users", "create-admin", "bob", "--password-file", "/no/such/file"];
+    assert_fails(folder.path(), &missing, 6, "INVALID_PARAMS");
+}
+
+#[test]
+fn exit_7_nobody_answers() {
+    let folder = temp();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("http://{free}");
+    assert_fails(folder.path(), &["sim", "say", "hi", "--sim", &nobody], 7, "UNAVAILABLE");
+    assert_fails(folder.path(), &["sim", "reset", "--sim", &nobody], 7, "UNAVAILABLE");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let nested = file.join("hub").display().to_string();
+    assert_fails(folder.path(), &["db", "migrate", "--data-dir", &nested], 7, "UNAVAILABLE");
+}
+
+#[test]
+fn exit_9_a_check_failed() {
+    let folder = temp();
+    let exported = run(folder.path(), &["openapi", "export"]);
+    assert_eq!(exported.status.code(), Some(0));
+    let document: Value = serde_json::from_str(&stdout(&exported)).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3."));
+    let file = folder.path().join("hub.json");
+    std::fs::write(&file, &exported.stdout).unwrap();
+    let path = file.display().to_string();
+    let same = run(folder.path(), &["openapi", "export", "--check", &path]);
+    assert_eq!((same.status.code(), stdout(&same)), (Some(0), String::new()));
+    let yaml = folder.path().join("hub.yaml").display().to_string();
+    std::fs::write(&yaml, run(folder.path(), &["openapi", "export", "--format", "yaml"]).stdout).unwrap();
+    assert_eq!(run(folder.path(), &["openapi", "export", "--check", &yaml]).status.code(), Some(0));
+    std::fs::write(&file, stdout(&exported).replacen("Hub", "Pub", 1)).unwrap();
+    assert_fails(folder.path(), &["openapi", "export", "--check", &path], 9, "CONFLICT");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let folder = temp();
+    let mut child = hub_cli(folder.path())
+        .args(["openapi", "export"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}
+
+#[test]
+fn an_admin_as_a_document() {
+    let folder = temp();
+    let made = run_with_input(
+        folder.path(),
+        &["users", "create-admin", "Ada", "--password-file", "-", "--json"],
+        "correct horse\nsecond line\n",
+    );
+    let document: Value = serde_json::from_str(&stdout(&made)).unwrap();
+    assert_eq!((&document["username"], &document["role"]), (&"ada".into(), &"admin".into()));
+    assert!(document["id"].as_str().unwrap().starts_with("usr_"));
+    assert!(!stdout(&made).contains("correct horse") && !stderr(&made).contains("correct horse"));
+}
+
+#[test]
+fn help_tells_what_scripts_need() {
+    let folder = temp();
+    let codes = run(folder.path(), &["help", "exit-codes"]);
+    for code in ["  0  done", "  7  nobody answers", "130  interrupted"] {
+        assert!(stdout(&codes).contains(code), "{code}");
+    }
+    assert!(stdout(&run(folder.path(), &["help", "env"])).contains("HUB_DATA_DIR"));
+    assert!(stdout(&run(folder.path(), &["help", "sim", "say"])).contains("--as <PERSON>"));
+    assert_eq!(run(folder.path(), &["--version"]).status.code(), Some(0));
+}
