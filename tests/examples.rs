@@ -1,0 +1,186 @@
+//! The examples do what they say: they run to their end, and the receivers believe a hub and nobody else.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use hub_core::{
+    Hub,
+    access::Actor,
+    channels::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+    demo::{ADA, Demo, DemoReceiver, RECEIVER_HOST, connector, seed},
+    egress::EgressConfig,
+    network::sim::{SimConfig, Simulator},
+    random::Random,
+    secret::Secret,
+    store::StoreConfig,
+    time::Clock,
+};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
+}
+
+/// Builds an example, which is quick when it is built, and says where it is.
+fn build(name: &str) -> PathBuf {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "-p", "hub-examples", "--example", name]);
+    assert!(command.status().unwrap().success(), "{name} does not build");
+    // Beside the folder of this test's own binary.
+    let own = std::env::current_exe().unwrap();
+    own.ancestors().nth(2).unwrap().join("examples").join(name)
+}
+
+#[test]
+fn a_hub_can_be_embedded() {
+    let output = Command::new(build("01_embed")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains(r#""content":"hello""#) && text.contains("name: Request"), "{text}");
+    assert!(text.contains(r#"the chat shows Some("thank you")"#), "{text}");
+}
+
+#[test]
+fn a_network_can_be_added() {
+    let output = Command::new(build("02_custom_network")).output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "eve reads: hello, Eve\n");
+}
+
+/// A receiver that runs.
+struct Receiver {
+    process: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+    url: String,
+}
+
+impl Receiver {
+    fn start(command: &mut Command) -> Self {
+        let command = command.env("WEBHOOK_SECRET", SECRET).env("LISTEN", "127.0.0.1:0");
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let ready = lines.next().unwrap().unwrap();
+        let url = ready.strip_prefix("ready ").unwrap().to_owned();
+        Self { process, lines, url }
+    }
+
+    /// The receiver's word for the next request.
+    fn word(&mut self) -> String {
+        let line = self.lines.next().unwrap().unwrap();
+        line.split(' ').next().unwrap_or_default().to_owned()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A hub whose demo channel posts to a receiver on this machine.
+struct Sender {
+    hub: Hub,
+    simulator: Simulator,
+    demo: Demo,
+    _folder: tempfile::TempDir,
+}
+
+impl Sender {
+    async fn to(url: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (clock, random) = (Clock::system(), Random::system());
+        let simulator = Simulator::new(SimConfig::quick(), clock.clone(), random.clone());
+        let built_in = DemoReceiver::new(clock.clone());
+        let allowed = url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+        let mut egress = EgressConfig { allow: vec![allowed], ..EgressConfig::default() };
+        egress.in_process.insert(RECEIVER_HOST.to_owned(), std::sync::Arc::new(built_in.clone()));
+        let hub = Hub::builder()
+            .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
+            .secret_key(random.bytes())
+            .network(connector(&simulator, clock, random).unwrap())
+            .egress(egress);
+        let hub = hub.open().await.unwrap();
+        let demo = seed(&hub, &simulator, &built_in).await.unwrap().unwrap();
+        hub.start().await.unwrap();
+        Self { hub, simulator, demo, _folder: folder }
+    }
+
+    async fn configure(&self, url: &str, method: AuthMethod, secret: &str) {
+        let auth = AuthUpdate { method, header_name: None, secret: Change::Set(Secret::new(secret)) };
+        let webhook =
+            WebhookUpdate { url: url.to_owned(), auth, auto_reply: true, ..WebhookUpdate::default() };
+        let Demo { bot_id, channel_id, .. } = self.demo;
+        self.hub.channels().set_webhook(&Actor::Operator, bot_id, channel_id, webhook).await.unwrap();
+    }
+
+    fn say(&self, text: &str) {
+        self.simulator.say(&self.demo.wx_id, Some(ADA), text).unwrap();
+    }
+
+    async fn replies(&self, after: u64) -> Vec<String> {
+        let sent = self.simulator.wait_outbound(None, after, PATIENCE).await;
+        sent.into_iter().map(|sent| sent.text).collect()
+    }
+}
+
+async fn believes_the_hub_and_nobody_else(mut command: Command) {
+    let mut receiver = Receiver::start(&mut command);
+    let url = receiver.url.clone();
+    let sender = Sender::to(&url).await;
+    sender.configure(&url, AuthMethod::Hmac, SECRET).await;
+    sender.say("with X-Signature");
+    assert_eq!(receiver.word(), "verified");
+    assert_eq!(sender.replies(0).await, ["thank you"]);
+    // Without a method of its own, the Standard Webhooks headers go with every secret.
+    sender.configure(&url, AuthMethod::None, SECRET).await;
+    sender.say("with webhook-signature");
+    assert_eq!(receiver.word(), "verified");
+    assert_eq!(sender.replies(1).await, ["thank you"]);
+    // A hub that knows another secret; nothing signs with the old one beside it.
+    for method in [AuthMethod::Hmac, AuthMethod::None] {
+        let stranger = Sender::to(&url).await;
+        stranger.configure(&url, method, "another secret of 24 by.").await;
+        stranger.say("not yours");
+        assert_eq!(receiver.word(), "refused", "{method:?}");
+        stranger.hub.shutdown().await;
+    }
+    sender.hub.shutdown().await;
+}
+
+/// An interpreter with a script; `None` where it is not installed, which CI does not accept.
+fn script(interpreter: &str, name: &str) -> Option<Command> {
+    let present = Command::new(interpreter).arg("--version").output().is_ok_and(|out| out.status.success());
+    assert!(present || std::env::var_os("CI").is_none(), "{interpreter} is not installed");
+    present.then(|| {
+        let mut command = Command::new(interpreter);
+        command.arg(examples().join(name));
+        command
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_receiver_in_rust_verifies() {
+    believes_the_hub_and_nobody_else(Command::new(build("03_webhook_receiver"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_receiver_in_python_verifies() {
+    if let Some(command) = script("python3", "webhook_receiver.py") {
+        believes_the_hub_and_nobody_else(command).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_receiver_in_node_verifies() {
+    if let Some(command) = script("node", "webhook_receiver.mjs") {
+        believes_the_hub_and_nobody_else(command).await;
+    }
+}
