@@ -54,10 +54,22 @@ fn a_network_can_be_added() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "eve reads: hello, Eve\n");
 }
 
+/// Lines of a process, read beside the test so that a wait for one can end.
+type Receives = std::sync::mpsc::Receiver<String>;
+
+fn read_lines(output: ChildStdout) -> Receives {
+    let (send, lines) = std::sync::mpsc::sync_channel(100);
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        lines.try_for_each(|line| send.send(line))
+    });
+    lines
+}
+
 /// A receiver that runs.
 struct Receiver {
     process: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
+    lines: Receives,
     url: String,
 }
 
@@ -65,15 +77,15 @@ impl Receiver {
     fn start(command: &mut Command) -> Self {
         let command = command.env("WEBHOOK_SECRET", SECRET).env("LISTEN", "127.0.0.1:0");
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let ready = lines.next().unwrap().unwrap();
+        let lines = read_lines(process.stdout.take().unwrap());
+        let ready = lines.recv_timeout(PATIENCE).unwrap();
         let url = ready.strip_prefix("ready ").unwrap().to_owned();
         Self { process, lines, url }
     }
 
     /// The receiver's word for the next request.
-    fn word(&mut self) -> String {
-        let line = self.lines.next().unwrap().unwrap();
+    fn word(&self) -> String {
+        let line = self.lines.recv_timeout(PATIENCE).unwrap();
         line.split(' ').next().unwrap_or_default().to_owned()
     }
 }
@@ -132,7 +144,7 @@ impl Sender {
 }
 
 async fn believes_the_hub_and_nobody_else(mut command: Command) {
-    let mut receiver = Receiver::start(&mut command);
+    let receiver = Receiver::start(&mut command);
     let url = receiver.url.clone();
     let sender = Sender::to(&url).await;
     sender.configure(&url, AuthMethod::Hmac, SECRET).await;

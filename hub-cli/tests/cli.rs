@@ -1,4 +1,5 @@
 //! The contract of the command line: what reaches stdout and stderr, and every exit code from a real case.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
     io::Write,
