@@ -138,6 +138,10 @@ impl Engine {
         run("lease supervisor", |engine| Box::pin(async move { engine.supervise().await }));
         run("delivery worker", |engine| Box::pin(async move { engine.work().await }));
         run("retention", |engine| Box::pin(async move { engine.retain().await }));
+        if engine.ctx.store.is_shared() {
+            run("hints to other nodes", |engine| Box::pin(async move { engine.tell_other_nodes().await }));
+            run("hints of other nodes", |engine| Box::pin(async move { engine.hear_other_nodes().await }));
+        }
         Ok(engine)
     }
 
@@ -192,7 +196,7 @@ impl Engine {
             tokio::select! {
                 () = self.tasks.stop_token().cancelled() => return,
                 () = self.ctx.clock.sleep_until(look_at) => {}
-                hint = hints.recv() => match hint {
+                heard = hints.recv() => match heard.map(|heard| heard.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
                     Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bot(id) { self.scan(&bot).await },
