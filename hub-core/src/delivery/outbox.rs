@@ -109,7 +109,10 @@ impl Outbox {
     /// Starts a task for every person with open items that has none.
     async fn start_open_items(self: &Arc<Self>) -> Result<()> {
         let mut read = self.engine.ctx.store.read().await?;
-        let items = read.sending().open(self.bot.lease.bot_id, ROUND).await?;
+        let items = read
+            .sending()
+            .open(self.bot.lease.bot_id, &self.rules, self.engine.ctx.store.now(), ROUND)
+            .await?;
         drop(read);
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -278,7 +281,7 @@ impl Outbox {
             }
             SendOutcome::WindowClosed(reason) => {
                 self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
-                    s.close_window = Some(reason.clone())
+                    s.close_window = Some(reason.clone());
                 })
                 .await?;
                 Ok(Go::Wait)
@@ -286,7 +289,7 @@ impl Outbox {
             SendOutcome::LoginExpired(reason) => {
                 // Seen for old permissions while the login is fine: a poll tells which.
                 self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
-                    s.close_window = Some(reason.clone())
+                    s.close_window = Some(reason.clone());
                 })
                 .await?;
                 self.bot.poke.notify_one();

@@ -26,6 +26,7 @@
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
 pub mod auth;
+pub mod bots;
 pub mod channels;
 pub mod meta;
 pub mod traces;
@@ -59,10 +60,14 @@ pub enum Tag {
     Health,
 }
 
+/// The tags' names in the order of [`Tag`]; poem-openapi sorts them by letter.
+pub const TAG_ORDER: [&str; 10] =
+    ["Auth", "Bots", "Channel API", "Channels", "Plugins", "Apps", "User", "Admin", "Bot API", "Health"];
+
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi)
+    (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi)
 }
