@@ -162,6 +162,8 @@ pub mod random;
 pub mod secret;
 pub mod store;
 pub mod tasks;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod time;
 pub mod traces;
