@@ -276,16 +276,16 @@ impl Engine {
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => break,
-                Err(error) if error.code() == ErrorCode::Unavailable && !self.tasks.stopping() => {
+                Err(error) if error.code() == ErrorCode::Unavailable => {
+                    if self.tasks.stopping() {
+                        return false; // The attempt is made again after the next start.
+                    }
                     tracing::warn!(%bot_id, %error, "an outcome could not be stored; trying again");
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
-                    Self::report(
-                        "an outcome could not be stored; the delivery will be made again",
-                        bot,
-                        &error,
-                    );
+                    Self::report("an outcome could not be stored", bot, &error);
+                    self.abandon(bot, &finished).await;
                     return false;
                 }
             }
