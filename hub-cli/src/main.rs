@@ -35,7 +35,7 @@ fn main() -> ExitCode {
             _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         }
     });
-    match done.and_then(|exit| printer.flush().map(|()| exit)) {
+    match done.and_then(|exit| printer::Printer::flush().map(|()| exit)) {
         Ok(exit) => exit.into(),
         Err(failure) => printer.fail(&failure),
     }

@@ -167,7 +167,7 @@ impl Printer {
     }
 
     /// The line on stderr that says that something is up; scripts wait for it.
-    pub fn ready(&self, text: &str) {
+    pub fn ready(text: &str) {
         write_err(text);
     }
 
@@ -190,7 +190,7 @@ impl Printer {
     ///
     /// # Errors
     /// What writing says.
-    pub fn flush(&self) -> Result<(), Failure> {
+    pub fn flush() -> Result<(), Failure> {
         io::stdout().flush().map_err(Failure::from)
     }
 }

@@ -25,7 +25,7 @@ pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
     let tasks = Tasks::new();
     tasks.spawn("simulator", simulator.serve(listener, tasks.clone()));
     // The one line that scripts wait for: always the same, whatever the output looks like.
-    printer.ready(&format!("ready http://{address}"));
+    Printer::ready(&format!("ready http://{address}"));
     stopped().await;
     tasks.stop();
     tasks.wait(&Clock::system(), Duration::from_secs(3)).await;
