@@ -1,4 +1,5 @@
 //! Promises of the specification, tested from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod conformance;
 mod ilink;
