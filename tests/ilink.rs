@@ -6,5 +6,5 @@ mod login;
 mod quotes;
 mod receiving;
 mod sending;
-mod stage;
+pub mod stage;
 mod typing;

@@ -68,7 +68,7 @@ impl Hub {
     /// twice is starting once.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the store cannot be written.
+    /// `UNAVAILABLE` when the store cannot be written, or is a file that another process works on.
     pub async fn start(&self) -> Result<()> {
         self.engine
             .get_or_try_init(|| Engine::start((*self.ctx).clone(), self.tasks.clone()))

@@ -219,8 +219,7 @@ impl TestHubBuilder {
 pub struct TestHub {
     settings: TestHubBuilder,
     sim: Simulator,
-    hub: Hub,
-    runtime: Option<Runtime>,
+    running: Option<(Runtime, Hub)>,
     runs: u64,
     _folder: Option<TempDir>,
 }
@@ -263,13 +262,13 @@ impl TestHub {
             let service = Arc::new(sim.clone()) as Arc<dyn LocalService>;
             settings.egress.in_process.insert(SIM_HOST.to_owned(), service);
         }
-        let (runtime, hub) = run(&settings, 0).await?;
-        Ok(Self { settings, sim, hub, runtime: Some(runtime), runs: 1, _folder: folder })
+        let running = Some(run(&settings, 0).await?);
+        Ok(Self { settings, sim, running, runs: 1, _folder: folder })
     }
 
-    /// The hub under test. After [`restart`](Self::restart) it is another one.
+    /// The hub under test. After [`restart`](Self::restart) it is another one; in between there is none.
     pub fn hub(&self) -> &Hub {
-        &self.hub
+        &self.running.as_ref().expect("the hub was stopped").1
     }
 
     /// The chat network.
@@ -287,9 +286,14 @@ impl TestHub {
         self.settings.store.as_ref().unwrap()
     }
 
+    /// A hub to be configured on the same store, network and clock. It needs a seed of its own.
+    pub fn another(&self) -> TestHubBuilder {
+        self.settings.clone()
+    }
+
     /// Stops the hub in order.
     pub async fn shutdown(&mut self) {
-        self.hub.shutdown().await;
+        self.hub().shutdown().await;
         self.end().await;
     }
 
@@ -298,18 +302,23 @@ impl TestHub {
         self.end().await;
     }
 
+    /// Whether the hub works from its next start on, or is only open.
+    pub fn work(&mut self, works: bool) {
+        self.settings.works = works;
+    }
+
     /// Starts the hub again on the same store, network and clock; stops it first if it runs.
     pub async fn restart(&mut self) {
-        if self.runtime.is_some() {
+        if self.running.is_some() {
             self.shutdown().await;
         }
-        let (runtime, hub) = run(&self.settings, self.runs).await.unwrap();
-        (self.runtime, self.hub) = (Some(runtime), hub);
+        self.running = Some(run(&self.settings, self.runs).await.unwrap());
         self.runs += 1;
     }
 
     async fn end(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some((runtime, hub)) = self.running.take() else { return };
+        drop(hub);
         let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::from_secs(10)));
         ended.await.unwrap();
     }
@@ -322,8 +331,8 @@ impl TestHub {
             display_name: None,
             email: None,
         };
-        let signed_in = self.hub.accounts().register(user, None, &ClientInfo::default()).await.unwrap();
-        self.hub.accounts().authenticate_session(signed_in.token.expose()).await.unwrap()
+        let signed_in = self.hub().accounts().register(user, None, &ClientInfo::default()).await.unwrap();
+        self.hub().accounts().authenticate_session(signed_in.token.expose()).await.unwrap()
     }
 
     /// Binds the account of a new person.
@@ -333,7 +342,7 @@ impl TestHub {
 
     /// Binds the account of a person, who may have been bound before: that ends the former login.
     pub async fn bind_person(&self, actor: &Actor, person: Option<&str>) -> TestBot {
-        let bots = self.hub.bots();
+        let bots = self.hub().bots();
         let bind = bots.start_bind(actor, NewBind::default()).await.unwrap();
         let Account { wx_id, owner_user_id } = self.sim.confirm(bind.qr_text.expose(), person).unwrap();
         // The network has its answer ready, so one question is enough.
@@ -344,7 +353,7 @@ impl TestHub {
 
     /// Makes a channel.
     pub async fn channel(&self, actor: &Actor, bot: BotId, new: NewChannel) -> ChannelId {
-        self.hub.channels().create(actor, bot, new, None).await.unwrap().channel.id
+        self.hub().channels().create(actor, bot, new, None).await.unwrap().channel.id
     }
 
     /// Makes a channel with a webhook.
@@ -369,7 +378,7 @@ impl TestHub {
     /// Those of [`Bots::send`](crate::bots::Bots::send).
     pub async fn send(&self, actor: &Actor, bot: &TestBot, text: &str) -> Result<Sent> {
         let new = NewSend { content: text.to_owned(), ..NewSend::default() };
-        self.hub.bots().send(actor, bot.id, new, None).await
+        self.hub().bots().send(actor, bot.id, new, None).await
     }
 
     /// Waits until `look` finds something. `what` is for the message when it does not.
@@ -400,7 +409,7 @@ impl TestHub {
     pub async fn bot_status(&self, actor: &Actor, bot: BotId, wanted: BotStatus) -> BotHealth {
         let what = format!("status {}", wanted.as_str());
         self.until(&what, async || {
-            let health = self.hub.bots().status(actor, bot).await.unwrap();
+            let health = self.hub().bots().status(actor, bot).await.unwrap();
             (health.bot.status == wanted).then_some(health)
         })
         .await
@@ -418,10 +427,10 @@ impl TestHub {
     /// The newest traces of a bot, at most 100, with their steps.
     pub async fn traces(&self, actor: &Actor, bot: BotId, query: &TraceQuery) -> Vec<Trace> {
         let request = PageRequest::parse(&query.list_name(bot), Some(100), None).unwrap();
-        let page = self.hub.traces().list(actor, bot, query, &request).await.unwrap();
+        let page = self.hub().traces().list(actor, bot, query, &request).await.unwrap();
         let mut traces = Vec::with_capacity(page.items.len());
         for trace in page.items {
-            traces.push(self.hub.traces().get(actor, bot, trace.trace_id).await.unwrap());
+            traces.push(self.hub().traces().get(actor, bot, trace.trace_id).await.unwrap());
         }
         traces
     }
@@ -439,7 +448,7 @@ impl TestHub {
 
 impl Drop for TestHub {
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
+        if let Some((runtime, _)) = self.running.take() {
             runtime.shutdown_background();
         }
     }

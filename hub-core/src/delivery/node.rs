@@ -5,6 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fs::File,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
 };
@@ -42,6 +43,8 @@ pub struct Engine {
     /// Channels whose webhook took its last message: their next success is no news for the store.
     pub(super) healthy: Mutex<HashSet<ChannelId>>,
     bots: RwLock<HashMap<BotId, Arc<BotWork>>>,
+    /// Keeps other processes off a SQLite file.
+    claim: Mutex<Option<File>>,
 }
 
 /// A bot this node works for.
@@ -126,8 +129,10 @@ impl Engine {
     /// Starts working: takes leases, polls, delivers, sends.
     ///
     /// # Errors
-    /// What the store says when the leases of a dead predecessor cannot be voided.
+    /// `UNAVAILABLE` when another process works on the same file, or what the store says when the leases of a
+    /// dead predecessor cannot be voided.
     pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
+        let claim = ctx.store.claim()?;
         ctx.store.sync_clock().await?;
         if !ctx.store.is_shared() {
             // No other process works on this file: whatever leases it holds are of the dead.
@@ -139,6 +144,7 @@ impl Engine {
             work_ready: Notify::new(),
             healthy: Mutex::default(),
             bots: RwLock::default(),
+            claim: Mutex::new(claim),
             tasks,
             ctx,
         });
@@ -185,6 +191,7 @@ impl Engine {
         if let Err(error) = released.await {
             tracing::warn!(%error, "leases could not be given back; they run out by themselves");
         }
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     async fn supervise(self: &Arc<Self>) {

@@ -1,6 +1,11 @@
 //! Opening either database: options, pools, migrations.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    fs::{File, TryLockError},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions, PgPool, SqlitePool,
@@ -139,6 +144,26 @@ impl Backend {
         }
         .map(Read)
         .map_err(classify)
+    }
+
+    /// Takes the file for this process alone, as long as the answer lives; `None` on PostgreSQL, which nodes
+    /// share.
+    pub(super) fn claim(&self) -> Result<Option<File>> {
+        let Self::Sqlite { write, .. } = self else { return Ok(None) };
+        let mut path = write.get_filename().to_owned().into_os_string();
+        path.push(".lock");
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorCode::Unavailable, format!("cannot lock the database: {error}"))
+        };
+        let file = crate::private_files::open(path.as_ref()).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => {
+                let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
+                Err(taken.with_hint("stop it first; only a PostgreSQL database serves several hubs"))
+            }
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
     }
 
     pub(super) async fn close(&self) {

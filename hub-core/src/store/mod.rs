@@ -203,6 +203,16 @@ impl Store {
         &self.stats
     }
 
+    /// Takes the right to work on the database: to poll, to deliver and to send. Several nodes share a
+    /// PostgreSQL database under leases; a SQLite file is worked on by one process, as long as the answer
+    /// lives. Whoever only reads and writes needs no claim.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when another process has the file.
+    pub fn claim(&self) -> Result<Option<std::fs::File>> {
+        self.backend.claim()
+    }
+
     /// Whether this is PostgreSQL, which several nodes may share.
     pub fn is_shared(&self) -> bool {
         matches!(self.backend, backend::Backend::Postgres { .. })
