@@ -1,1 +1,4 @@
+//! Promises of the specification, tested from outside.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod ilink;

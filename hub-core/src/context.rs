@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::broadcast;
 
 use crate::{
+    accounts::PasswordHasher,
     config::HubConfig,
     egress::Egress,
     error::{Error, Result},
@@ -29,6 +30,8 @@ pub struct Context {
     pub ids: Ids,
     /// Seals secrets at rest.
     pub sealer: Sealer,
+    /// Hashes passwords, a few at a time.
+    pub passwords: PasswordHasher,
     /// The guarded HTTP client.
     pub egress: Egress,
     /// Chat networks by name.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    accounts::Accounts,
+    accounts::{Accounts, PasswordHasher},
     bots::Bots,
     channels::Channels,
     config::HubConfig,
@@ -133,6 +133,7 @@ impl HubBuilder {
             store,
             ids: Ids::new(clock.clone(), random.clone()),
             sealer: Sealer::new(&key, random.clone()),
+            passwords: PasswordHasher::new(self.config.password_hashers, random.clone()),
             egress: Egress::new(self.egress)?,
             networks: Arc::new(networks),
             config: Arc::new(self.config),

@@ -132,6 +132,15 @@ impl Store {
         self.writer.run(command).await
     }
 
+    /// Hands over a command whose outcome nobody waits for, such as noting that something was used. It is
+    /// dropped when the committer's queue is full.
+    pub fn write_later<T: Send + 'static>(
+        &self,
+        command: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
+    ) {
+        self.writer.run_later(command);
+    }
+
     /// Stores a batch of inbound messages, the work that follows from it and the network's cursor, in one
     /// transaction (`contract.md` §6.1).
     ///

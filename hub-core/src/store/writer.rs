@@ -68,12 +68,17 @@ impl Writer {
         &self,
         job: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let job: Job = Box::new(move |tx| {
-            let run = job(tx);
-            async move { run.await.map(|value| Box::new(value) as Box<dyn Any + Send>) }.boxed()
-        });
-        let answer = self.ask(|reply| Command::Run(job, reply)).await?;
+        let answer = self.ask(|reply| Command::Run(boxed(job), reply)).await?;
         Ok(*answer.downcast().expect("the job made this very type"))
+    }
+
+    /// Hands a command over without waiting for anything; a full queue drops it.
+    pub(super) fn run_later<T: Send + 'static>(
+        &self,
+        job: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
+    ) {
+        let (reply, _) = oneshot::channel();
+        let _ = self.0.try_send(Command::Run(boxed(job), reply));
     }
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
@@ -82,6 +87,16 @@ impl Writer {
         self.0.send(command(reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
+}
+
+/// Forgets the type of a command's answer, so that commands of all kinds share one queue.
+fn boxed<T: Send + 'static>(
+    job: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
+) -> Job {
+    Box::new(move |tx| {
+        let run = job(tx);
+        async move { run.await.map(|value| Box::new(value) as Box<dyn Any + Send>) }.boxed()
+    })
 }
 
 /// The receiving end, owned by the committer.

@@ -50,7 +50,10 @@ fn filter_inline(line: &str, out: &mut String) {
                 out.push_str(&rest[..used]);
                 used
             }
-            '!' if let Some(used) = image_len(near) => used,
+            '!' => image_len(near).unwrap_or_else(|| {
+                out.push('!');
+                1
+            }),
             '*' | '_' => emphasis(near, out),
             _ => {
                 out.push(first);

@@ -1,7 +1,7 @@
 //! The connector for the WeChat iLink Bot API (`protocols/ilink.md`), and for everything that speaks it: the
 //! simulator is a different server behind the same connector.
 //!
-//! [`IlinkNetwork`] logs accounts in and makes [`connection::IlinkConnection`]s. Nothing here keeps state
+//! [`IlinkNetwork`] logs accounts in and makes their connections. Nothing here keeps state
 //! that matters across a restart: cursors, tokens and windows belong to the hub.
 
 use std::{sync::Arc, time::Duration};

@@ -182,7 +182,7 @@ fn bearer(token: &Secret) -> Result<HeaderValue, EgressError> {
 }
 
 fn unsendable(message: &str) -> EgressError {
-    EgressError { fault: EgressFault::Connect, written: false, message: message.to_owned() }
+    EgressError { fault: EgressFault::BlockedAddress, written: false, message: message.to_owned() }
 }
 
 /// The value of `X-WECHAT-UIN`: base64 of the decimal digits.

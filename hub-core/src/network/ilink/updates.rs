@@ -128,4 +128,31 @@ mod tests {
         assert_eq!(odd.messages.len(), 1);
         assert_eq!(odd.messages[0].class, MessageClass::Quarantined);
     }
+
+    #[test]
+    fn mutated_batches_are_read_or_refused_and_nothing_else() {
+        let random = crate::random::Random::seeded(12);
+        let below = |bound: usize| usize::try_from(random.below(bound as u64)).unwrap();
+        let good = r#"{"ret":0,"msgs":[{"seq":4,"message_id":7497484083968569736,"from_user_id":"a@im.wechat",
+            "create_time_ms":1790000000123,"message_type":1,"context_token":"AARz","item_list":[{"type":1,
+            "text_item":{"text":"hi"},"ref_msg":{"svr_id":"9","partial_text":{"start":"a","end":"b",
+            "startindex":1}}}]},{"message_id":"2","from_user_id":"b","item_list":[{"type":4,
+            "file_item":{"len":"5"}}]}],"get_updates_buf":"c","longpolling_timeout_ms":35000}"#;
+        let pieces =
+            ["\"", "\\", "{", "}", "[", "]", ",", ":", "null", "-1", "1e999", "\\ud800", "\\u0000", "[[[["];
+        for _ in 0..10_000 {
+            let mut bytes = good.as_bytes().to_vec();
+            for _ in 0..=below(3) {
+                let (from, piece) = (below(bytes.len()), pieces[below(pieces.len())]);
+                let to = (from + below(4)).min(bytes.len());
+                bytes.splice(from..to, piece.bytes());
+            }
+            let body = String::from_utf8_lossy(&bytes);
+            let Some(fields) = Fields::parse(&body) else { continue };
+            let _ = hold(&fields);
+            for message in read_batch(&fields, Timestamp::from_millis(5)).messages {
+                assert!(!message.dedupe_key.is_empty() && !message.dedupe_key.contains('\0'));
+            }
+        }
+    }
 }

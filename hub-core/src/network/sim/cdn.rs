@@ -87,7 +87,8 @@ impl Cdn {
 impl World {
     pub(super) fn get_upload_url(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
         let wx_id = self.authenticate(env, call)?;
-        let request = UploadRequest::read(&call.json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
+        let request =
+            UploadRequest::read(&call.json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
         if !self.accounts.get(&wx_id).is_some_and(|account| account.knows(&request.to_user_id)) {
             return Err(Reply::refuse(-1, "unknown user"));
         }
@@ -108,8 +109,7 @@ impl World {
         if env.config.upload_urls != UploadUrls::Param {
             let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
             let (param, filekey) = (encode(&param), encode(&filekey));
-            let url =
-                format!("{}/c2c/upload?encrypted_query_param={param}&filekey={filekey}", call.base);
+            let url = format!("{}/c2c/upload?encrypted_query_param={param}&filekey={filekey}", call.base);
             answer.insert("upload_full_url".to_owned(), json!(url));
         }
         if env.config.upload_urls != UploadUrls::Full {
@@ -241,17 +241,18 @@ struct UploadRequest {
 }
 
 impl UploadRequest {
-    /// `None` when a field has the wrong type or form, or one that is always needed is missing.
+    /// `None` when a field has the wrong type or form, or one that is always needed is missing. Null is absent:
+    /// published clients write it for what they leave out.
     fn read(json: &Map<String, Value>) -> Option<Self> {
         let number = |name| json.get(name).and_then(Value::as_u64);
         let hex = |name| is_hex32(text_of(json, name).as_bytes());
         let filekey = match json.get("filekey") {
-            None => None,
+            None | Some(Value::Null) => None,
             Some(Value::String(key)) if !key.is_empty() => Some(key.clone()),
             Some(_) => return None,
         };
         let no_need_thumb = match json.get("no_need_thumb") {
-            None => None,
+            None | Some(Value::Null) => None,
             Some(Value::Bool(no)) => Some(*no),
             Some(_) => return None,
         };
@@ -277,3 +278,6 @@ fn new_param(env: &Env<'_>) -> String {
         BASE64URL_NOPAD.encode(&bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,7 +155,7 @@ impl Default for SimCaps {
             peers: 10_000,
             pending: 100_000,
             retained: 1_000,
-            outbound: 50_000,
+            outbound: 20_000,
             client_ids: 20_000,
             records: 10_000,
             faults: 1_000,

@@ -162,3 +162,6 @@ fn refuse(error: &Error) -> Reply {
     };
     Reply { status, ..Reply::json(&body) }
 }
+
+#[cfg(test)]
+mod tests;

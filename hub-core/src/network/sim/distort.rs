@@ -1,6 +1,8 @@
 //! What a fault makes of an answer.
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use std::collections::BTreeMap;
+
+use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -9,6 +11,10 @@ use super::{
 };
 use crate::local_http::Cut;
 
+/// What a gateway says instead of JSON.
+const PAGE: &str =
+    "<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Try later</h1></body></html>\n";
+
 /// The answer in place of the right one; the right one itself for actions that do something else.
 pub(super) fn distort(action: &Action, call: &Call, reply: Reply) -> Result<Reply, Cut> {
     Ok(match action {
@@ -16,7 +22,7 @@ pub(super) fn distort(action: &Action, call: &Call, reply: Reply) -> Result<Repl
         Action::Status { status, body, headers, .. } => {
             Reply { status: status_code(*status), headers: to_headers(headers), body: body.clone().into() }
         }
-        Action::Html { status, .. } => html(status_code(*status)),
+        Action::Html { status, .. } => Reply::html(status_code(*status), PAGE),
         Action::Empty { .. } => Reply::raw_json(String::new()),
         Action::Error { ret, errcode, errmsg, .. } => {
             let mut answer = json!({"ret": ret, "errcode": errcode, "errmsg": errmsg});
@@ -34,9 +40,8 @@ pub(super) fn distort(action: &Action, call: &Call, reply: Reply) -> Result<Repl
                 answer.retain(|name, _| !remove.contains(name));
                 answer.extend(set.clone());
             });
-            for name in remove_headers {
-                reply.headers.remove(name.as_str());
-            }
+            let removed = |name: &HeaderName| remove_headers.iter().any(|gone| name == gone.as_str());
+            reply.headers.retain(|(name, _)| !removed(name));
             reply
         }
         Action::FreezeCursor => edit(reply, |answer| {
@@ -115,15 +120,8 @@ fn add_unknown(message: &mut Value) {
     }
 }
 
-fn html(status: StatusCode) -> Reply {
-    let body = "<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Try later</h1></body></html>\n";
-    let mut reply = Reply::text(status, body);
-    reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    reply
-}
-
 /// The headers of a checked fault.
-fn to_headers(headers: &std::collections::BTreeMap<String, String>) -> HeaderMap {
+fn to_headers(headers: &BTreeMap<String, String>) -> Vec<(HeaderName, HeaderValue)> {
     let parse = |(name, value): (&String, &String)| {
         Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?))
     };

@@ -80,7 +80,7 @@ impl Inbox {
         let first = self.queue.front().map_or(0, |stored| stored.position);
         let skip = usize::try_from((position + 1).saturating_sub(first)).unwrap_or(usize::MAX);
         let found = self.queue.iter().skip(skip).take(limit);
-        let last = found.clone().last().map_or(position, |stored| stored.position);
+        let last = found.clone().next_back().map_or(position, |stored| stored.position);
         (found.map(|stored| stored.json.as_str()).collect(), last)
     }
 
@@ -181,7 +181,7 @@ impl World {
         let context = stamp::context_token(&self.secret, &draft.wx_id, &draft.from, env.random);
         let Some(account) = self.accounts.get_mut(&draft.wx_id) else { return id.to_string() };
         let from = draft.from.clone();
-        let message = account.compose(env, id, context, draft);
+        let message = account.compose(env, id, &context, draft);
         // Only a person's message opens the window (ilink §9).
         if message.get("message_type").and_then(Value::as_u64) == Some(1) {
             account.peers.insert(from, Peer { last_inbound: env.now, sends: 0 });
@@ -199,7 +199,7 @@ impl World {
 
 impl BoundBot {
     /// The message of ilink §8.1: the simulator's fields, the item defaults of §8.4, then the raw fields.
-    fn compose(&mut self, env: &Env<'_>, id: u64, context: String, draft: Draft) -> Map<String, Value> {
+    fn compose(&mut self, env: &Env<'_>, id: u64, context: &str, draft: Draft) -> Map<String, Value> {
         self.inbox.seq += 1;
         let now = env.now.as_millis();
         let mut items = draft.items.unwrap_or_default();

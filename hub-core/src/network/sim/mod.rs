@@ -8,6 +8,25 @@
 //! It is an independent witness: nothing is shared with the connector in [`network::ilink`](super::ilink), so
 //! a misreading of the protocol on one side fails against the other. Every held answer and every expiry goes
 //! by the [`Clock`], so a test with a manual clock never sleeps. Everything kept is bounded by [`SimCaps`].
+//!
+//! ```
+//! use bytes::Bytes;
+//! use hub_core::{local_http::LocalService, network::sim::*, random::Random, time::Clock};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let sim = Simulator::new(SimConfig::default(), Clock::system(), Random::seeded(1));
+//! // A hub asks for a QR code …
+//! let request = http::Request::get("http://sim.local/ilink/bot/get_bot_qrcode?bot_type=3");
+//! let answer = sim.call(request.body(Bytes::new()).unwrap()).await.unwrap();
+//! let answer: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
+//! // … a person scans and confirms it, and writes.
+//! let account = sim.confirm(answer["qrcode_img_content"].as_str().unwrap(), None).unwrap();
+//! let message_id = sim.say(&account.wx_id, None, "hello").unwrap();
+//! assert!(message_id.parse::<u64>().unwrap() > 1 << 53);
+//! // From the bot's next send on, sends are too fast for half a minute.
+//! sim.add_fault(Fault::new(Action::RateLimit { penalty_ms: 30_000 })).unwrap();
+//! # });
+//! ```
 
 use std::{
     fmt,
@@ -161,9 +180,8 @@ impl Simulator {
     ) -> Vec<Outbound> {
         let until = self.clock().now() + wait;
         loop {
-            let (items, mut bell) = self.act(|world, _| {
-                (world.outbox.list(wx_id, after, limit), world.outbox.bell.listen())
-            });
+            let (items, mut bell) =
+                self.act(|world, _| (world.outbox.list(wx_id, after, limit), world.outbox.bell.listen()));
             if !items.is_empty() || self.clock().now() >= until {
                 return items;
             }
@@ -280,6 +298,7 @@ impl Simulator {
             }
         }
         let reply = self.dispatch(&call, shadow).await;
+        // Answers are read again only when there is a reason to.
         if !self.act(|world, _| world.faults.any_late()) {
             return Ok(reply);
         }

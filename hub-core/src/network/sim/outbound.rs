@@ -166,7 +166,7 @@ impl World {
         let send = self.read_send(env, &wx_id, call)?;
         if let Some(sent) = self.repeat_of(env, &wx_id, send.client_id) {
             self.outbox.count_repeat(sent.n);
-            return Ok(accepted(sent.message_id));
+            return Ok(accepted(sent.message_id, shadow));
         }
         self.check_permission(env, &wx_id, &send)?;
         if send.client_id.is_empty() {
@@ -201,7 +201,7 @@ impl World {
                 account.client_ids.remember(env, client_id, Sent { message_id, n });
             }
         }
-        Ok(if known { accepted(message_id) } else { Reply::done() })
+        Ok(accepted(message_id, shadow))
     }
 
     /// The rules of ilink §17.2 that answer `-3` or `-2` whatever the window says.
@@ -262,7 +262,14 @@ impl World {
     }
 }
 
-/// The answer that names the new message: a JSON string here, a number in `getupdates` (ilink §2.1).
-fn accepted(message_id: u64) -> Reply {
-    Reply::json(&json!({"ret": 0, "message_id": message_id.to_string()}))
+/// The answer that names the new message: a JSON string here, a number in `getupdates` (ilink §2.1). Accounts
+/// in shadow mode are told no id (§10.3).
+fn accepted(message_id: u64, shadow: Option<Shadow>) -> Reply {
+    match shadow {
+        Some(Shadow { message_id: false }) => Reply::done(),
+        _ => Reply::json(&json!({"ret": 0, "message_id": message_id.to_string()})),
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,6 +128,9 @@ impl QrCode {
     /// Checks a pairing code that came with a poll.
     fn verify(&mut self, given: &str) {
         let Some((right, tries)) = &mut self.verify else { return };
+        if self.status != Status::NeedVerifyCode {
+            return;
+        }
         if given == right {
             self.verify = None;
             self.set(Status::Scaned);
@@ -277,9 +280,9 @@ impl World {
         }
         let local_tokens = code.local_tokens.clone();
         let user_id = user_id.map_or_else(|| new_user_id(env.random), str::to_owned);
-        let held = self.account_of_owner(&user_id).filter(|account| {
-            !account.is_expired(env.now) && local_tokens.contains(&account.token)
-        });
+        let held = self
+            .account_of_owner(&user_id)
+            .filter(|account| !account.is_expired(env.now) && local_tokens.contains(&account.token));
         let (account, status) = match held {
             Some(account) => (account.public(), Status::BindedRedirect),
             None => (self.bind(env, user_id)?.public(), Status::Confirmed),
@@ -342,3 +345,6 @@ fn status_reply(status: Status) -> Reply {
 fn wrong_state(status: Status) -> Error {
     Error::conflict(format!("the QR code is in state {}", status.as_str()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,8 @@ pub(super) fn context_token(key: &Key, wx_id: &str, user_id: &str, random: &Rand
 
 /// Whether a context token was made for this bot and this person.
 pub(super) fn context_token_fits(key: &Key, wx_id: &str, user_id: &str, token: &str) -> bool {
-    let bytes = token.strip_prefix(CONTEXT_PREFIX).and_then(|text| BASE64URL_NOPAD.decode(text.as_bytes()).ok());
+    let bytes =
+        token.strip_prefix(CONTEXT_PREFIX).and_then(|text| BASE64URL_NOPAD.decode(text.as_bytes()).ok());
     bytes.is_some_and(|bytes| {
         bytes.split_at_checked(48).is_some_and(|(nonce, given)| {
             given == mark(key, &[b"context", wx_id.as_bytes(), user_id.as_bytes(), nonce])

@@ -81,6 +81,10 @@ impl Rig {
         read(&self.http(self.request("GET", path, "", Bytes::new())).await.unwrap())
     }
 
+    pub(super) async fn get_status(&self, path: &str) -> u16 {
+        self.http(self.request("GET", path, "", Bytes::new())).await.unwrap().status().as_u16()
+    }
+
     /// A control call: status and answer.
     pub(super) async fn control(&self, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };

@@ -74,3 +74,39 @@ fn user_of(call: &Call) -> Result<&str, Reply> {
     let user_id = call.text("ilink_user_id");
     if user_id.is_empty() { Err(Reply::refuse(-2, "ilink_user_id required")) } else { Ok(user_id) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::sim::{SimConfig, testing::Rig};
+
+    #[tokio::test]
+    async fn a_ticket_is_for_one_person_who_wrote_and_for_ten_minutes() {
+        let rig = Rig::new(SimConfig::default());
+        let bot = rig.login(None).await;
+        let owner = json!({"ilink_user_id": bot.owner()});
+        let none = rig.call("getconfig", &bot, json!({})).await;
+        assert_eq!(none, json!({"ret": -2, "errmsg": "ilink_user_id required"}));
+        let early = rig.call("getconfig", &bot, owner.clone()).await;
+        assert_eq!(early, json!({"ret": -4, "errmsg": "GetTypingTicket rpc failed"}));
+        rig.hear(&bot).await;
+        let ticket = rig.call("getconfig", &bot, owner).await["typing_ticket"].clone();
+        let typing = |status: u64, ticket: Value| {
+            rig.call(
+                "sendtyping",
+                &bot,
+                json!({"ilink_user_id": bot.owner(), "typing_ticket": ticket, "status": status}),
+            )
+        };
+        assert_eq!(typing(1, ticket.clone()).await, json!({"ret": 0}));
+        rig.advance(599);
+        assert_eq!(typing(2, ticket.clone()).await, json!({"ret": 0}));
+        assert_eq!(typing(3, ticket.clone()).await["ret"], -2);
+        assert_eq!(typing(1, json!("wrong")).await["ret"], -2);
+        rig.advance(1);
+        assert_eq!(typing(2, ticket).await["ret"], -2);
+        let seen: Vec<_> = rig.sim.typing(Some(bot.wx_id())).iter().map(|t| t.on).collect();
+        assert_eq!(seen, [true, false]);
+        assert_eq!(rig.sim.typing(Some("other")), []);
+    }
+}

@@ -112,8 +112,9 @@ impl World {
             return Step::Answer(Reply::expired());
         };
         let next_due = account.inbox.release_due(env.now);
-        if poll.held && account.inbox.held > 1 {
-            // What another poll took while this one was held is not handed out twice (ilink §7.5).
+        if poll.held {
+            // What was handed out while this poll was held went to another poller, and goes to one only
+            // (ilink §7.5).
             poll.position = poll.position.max(account.inbox.handed);
         }
         let silent = env.config.silent_until_notifystart && !account.started;
@@ -147,3 +148,6 @@ impl World {
         Ok(Reply::done())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,9 +66,9 @@ impl Violations {
 /// Whether `X-WECHAT-UIN` is base64 of the decimal digits of a uint32, in the one form a number has.
 pub(super) fn uin_is_valid(call: &Call) -> bool {
     let digits = call.header("x-wechat-uin").and_then(|uin| BASE64.decode(uin.as_bytes()).ok());
-    digits.and_then(|digits| String::from_utf8(digits).ok()).is_some_and(|digits| {
-        digits.parse::<u32>().is_ok_and(|number| number.to_string() == digits)
-    })
+    digits
+        .and_then(|digits| String::from_utf8(digits).ok())
+        .is_some_and(|digits| digits.parse::<u32>().is_ok_and(|number| number.to_string() == digits))
 }
 
 /// Whether both `iLink-App-*` headers are there.
@@ -76,4 +76,89 @@ pub(super) fn app_headers_are_valid(call: &Call) -> bool {
     let id = call.header("ilink-app-id").is_some_and(|id| !id.is_empty());
     let version = call.header("ilink-app-clientversion");
     id && version.is_some_and(|version| version.parse::<u32>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{HeaderValue, Request};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::network::sim::{
+        SimConfig,
+        testing::{Bot, Rig, read},
+    };
+
+    async fn start(rig: &Rig, bot: &Bot, change: impl FnOnce(&mut Request<Bytes>)) -> Value {
+        let body = r#"{"base_info":{}}"#.into();
+        let mut request = rig.request("POST", "/ilink/bot/msg/notifystart", &bot.token, body);
+        change(&mut request);
+        read(&rig.http(request).await.unwrap())
+    }
+
+    fn set(name: &'static str, value: &str) -> impl FnOnce(&mut Request<Bytes>) {
+        let value = HeaderValue::from_str(value).unwrap();
+        move |request| drop(request.headers_mut().insert(name, value))
+    }
+
+    #[tokio::test]
+    async fn malformed_headers_are_recorded_and_refused_only_when_strict() {
+        for (uin, valid) in [
+            ("MzA1NDE5ODk2", true),
+            ("MA==", true),
+            ("NDI5NDk2NzI5NQ==", true),
+            ("NDI5NDk2NzI5Ng==", false), // 4294967296
+            ("MDE=", false),             // 01
+            ("KzE=", false),             // +1
+            ("305419896", false),
+            ("", false),
+        ] {
+            let lenient = Rig::new(SimConfig::default());
+            let bot = lenient.login(None).await;
+            assert_eq!(start(&lenient, &bot, set("x-wechat-uin", uin)).await["ret"], 0);
+            let kinds: Vec<_> = lenient.sim.violations(Some(bot.wx_id())).iter().map(|v| v.kind).collect();
+            assert_eq!(kinds, if valid { vec![] } else { vec![ViolationKind::BadUin] }, "{uin}");
+            let strict = Rig::new(SimConfig { strict_headers: true, ..SimConfig::default() });
+            let bot = strict.login(None).await;
+            let answer = start(&strict, &bot, set("x-wechat-uin", uin)).await;
+            assert_eq!(answer["errcode"] == -14, !valid, "{uin} {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_other_slip_is_recorded_under_its_name() {
+        let rig = Rig::new(SimConfig::default());
+        let bot = rig.login(None).await;
+        start(&rig, &bot, |_| {}).await;
+        assert_eq!(rig.sim.violations(None), []);
+        start(&rig, &bot, set("x-wechat-uin", "MA==")).await;
+        start(&rig, &bot, set("x-wechat-uin", "MA==")).await;
+        start(&rig, &bot, set("ilink-app-clientversion", "1.0")).await;
+        start(&rig, &bot, |request| drop(request.headers_mut().remove("ilink-app-id"))).await;
+        start(&rig, &bot, |request| *request.body_mut() = "{}".into()).await;
+        let kinds: Vec<_> = rig.sim.violations(Some(bot.wx_id())).iter().map(|v| v.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                ViolationKind::RepeatedUin,
+                ViolationKind::BadAppHeaders,
+                ViolationKind::BadAppHeaders,
+                ViolationKind::NoBaseInfo
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_oldest_record_is_dropped_at_the_cap() {
+        let mut config = SimConfig::default();
+        config.caps.records = 2;
+        let rig = Rig::new(config);
+        let bot = rig.login(None).await;
+        start(&rig, &bot, |request| *request.body_mut() = "{}".into()).await;
+        start(&rig, &bot, set("x-wechat-uin", "")).await;
+        start(&rig, &bot, set("x-wechat-uin", "")).await;
+        assert!(rig.sim.violations(None).iter().all(|v| v.kind == ViolationKind::BadUin));
+        assert_eq!(rig.sim.violations(None).len(), 2);
+    }
 }

@@ -80,11 +80,6 @@ impl Endpoint {
         };
         fits.then_some(endpoint)
     }
-
-    /// Whether calls carry the account's token.
-    pub(super) const fn is_authenticated(self) -> bool {
-        !matches!(self, Self::GetBotQrcode | Self::GetQrcodeStatus | Self::CdnUpload | Self::CdnDownload)
-    }
 }
 
 /// One request of the protocol, parsed as far as that needs no state.
@@ -181,19 +176,21 @@ pub(super) fn base_url<B>(request: &Request<B>, public_url: Option<&str>) -> Str
 }
 
 /// One answer.
-#[derive(Clone)]
 pub(super) struct Reply {
     pub status: StatusCode,
-    pub headers: HeaderMap,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
 }
 
 impl Reply {
+    fn new(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
+        let content_type = (header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        Self { status, headers: vec![content_type], body }
+    }
+
     /// HTTP 200 with JSON that is already written.
     pub(super) fn raw_json(body: String) -> Self {
-        let mut reply = Self { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into() };
-        reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        reply
+        Self::new(StatusCode::OK, "application/json", body.into())
     }
 
     /// HTTP 200 with JSON.
@@ -217,24 +214,24 @@ impl Reply {
     }
 
     /// An HTTP error with a line of text.
-    pub(super) fn text(status: StatusCode, text: &str) -> Self {
-        let mut reply = Self { status, headers: HeaderMap::new(), body: text.to_owned().into() };
-        reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        reply
+    pub(super) fn text(status: StatusCode, text: &'static str) -> Self {
+        Self::new(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
     }
 
-    /// HTTP 200 with bytes; an empty body when there are none.
+    /// A page.
+    pub(super) fn html(status: StatusCode, page: &'static str) -> Self {
+        Self::new(status, "text/html; charset=utf-8", Bytes::from_static(page.as_bytes()))
+    }
+
+    /// HTTP 200 with bytes.
     pub(super) fn bytes(body: Bytes) -> Self {
-        let mut reply = Self { status: StatusCode::OK, headers: HeaderMap::new(), body };
-        reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-        reply
+        Self::new(StatusCode::OK, "application/octet-stream", body)
     }
 
-    /// The same answer with one more header.
+    /// The same answer with one more header; without it where the value cannot be one.
     pub(super) fn with_header(mut self, name: &'static str, value: &str) -> Self {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            self.headers.insert(HeaderName::from_static(name), value);
-        }
+        let value = HeaderValue::from_str(value).ok();
+        self.headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
         self
     }
 }
@@ -243,7 +240,73 @@ impl From<Reply> for Response<Bytes> {
     fn from(reply: Reply) -> Self {
         let mut response = Response::new(reply.body);
         *response.status_mut() = reply.status;
-        *response.headers_mut() = reply.headers;
+        response.headers_mut().extend(reply.headers);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+    use crate::network::sim::{SimConfig, testing::Rig};
+
+    #[tokio::test]
+    async fn unknown_paths_and_methods_bad_json_and_large_bodies_have_their_status() {
+        let rig = Rig::new(SimConfig::default());
+        let bot = rig.login(None).await;
+        let large = vec![b' '; MAX_API_BODY + 1];
+        for (method, path, body, status) in [
+            ("GET", "/ilink/bot/unknown", "".into(), 404),
+            ("GET", "/", "".into(), 404),
+            ("GET", "/ilink/bot/getupdates", "".into(), 404),
+            ("PUT", "/c2c/upload?encrypted_query_param=x", "".into(), 404),
+            ("POST", "/ilink/bot/getupdates", "{".into(), 400),
+            ("POST", "/ilink/bot/getupdates", "[]".into(), 400),
+            ("POST", "/ilink/bot/getupdates", "".into(), 400),
+            ("POST", "/ilink/bot/get_bot_qrcode?bot_type=3", "x".into(), 400),
+            ("POST", "/ilink/bot/get_bot_qrcode?bot_type=3", "".into(), 200),
+            ("GET", "/ilink/bot/get_bot_qrcode?bot_type=3", "".into(), 200),
+            ("POST", "/ilink/bot/sendmessage", Bytes::from(large), 413),
+        ] {
+            let response = rig.http(rig.request(method, path, &bot.token, body)).await.unwrap();
+            assert_eq!(response.status().as_u16(), status, "{method} {path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn urls_start_with_the_address_of_the_request_or_the_configured_one() {
+        let rig = Rig::new(SimConfig::default());
+        assert!(rig.new_qr(&[]).await.1.starts_with("http://sim.test:9801/q/"));
+        let absolute = Request::post("http://sim.local/ilink/bot/get_bot_qrcode?bot_type=3");
+        let response = rig.http(absolute.body(Bytes::new()).unwrap()).await.unwrap();
+        assert!(String::from_utf8_lossy(response.body()).contains("http://sim.local/q/"));
+        let public = Some("https://sim.example/".to_owned());
+        let rig = Rig::new(SimConfig { public_url: public, ..SimConfig::default() });
+        assert!(rig.new_qr(&[]).await.1.starts_with("https://sim.example/q/"));
+    }
+
+    #[tokio::test]
+    async fn a_call_without_the_literal_or_a_valid_token_is_an_expired_session() {
+        let rig = Rig::new(SimConfig::default());
+        let bot = rig.login(None).await;
+        let body = || Bytes::from_static(b"{\"base_info\":{}}");
+        let request = |token: &str| rig.request("POST", "/ilink/bot/msg/notifystart", token, body());
+        let mut no_literal = request(&bot.token);
+        no_literal.headers_mut().remove("authorizationtype");
+        let mut no_token = request(&bot.token);
+        no_token.headers_mut().remove("authorization");
+        for request in [no_literal, no_token, request("wrong")] {
+            let response = rig.http(request).await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK);
+            assert_eq!(
+                serde_json::from_slice::<Value>(response.body()).unwrap(),
+                json!({"errcode": -14, "errmsg": "session timeout"})
+            );
+        }
+        let response = rig.http(request(&bot.token)).await.unwrap();
+        assert_eq!(response.body(), r#"{"ret":0}"#);
     }
 }

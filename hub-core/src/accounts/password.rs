@@ -1,0 +1,263 @@
+//! Passwords: what is accepted, and hashing that cannot starve the process (`contract.md` §2).
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use argon2::{
+    Algorithm, Argon2, Params, Version,
+    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    error::{Error, ErrorCode, Problems, Result},
+    random::Random,
+    secret::Secret,
+};
+
+/// Shortest and longest password, in characters.
+const LENGTH: std::ops::RangeInclusive<usize> = 8..=256;
+/// Hashes that may wait for their turn (reliability A4).
+const WAITING: usize = 64;
+
+/// The first guesses of everybody who guesses, in lower case. Repetitions of one character are refused by rule.
+const COMMON: [&str; 40] = [
+    "password",
+    "password1",
+    "password12",
+    "password123",
+    "passw0rd",
+    "p@ssw0rd",
+    "p@ssword",
+    "12345678",
+    "123456789",
+    "1234567890",
+    "87654321",
+    "987654321",
+    "123123123",
+    "12341234",
+    "11223344",
+    "12344321",
+    "qwertyui",
+    "qwertyuiop",
+    "qwerty123",
+    "qwerty12",
+    "1q2w3e4r",
+    "1q2w3e4r5t",
+    "1qaz2wsx",
+    "q1w2e3r4",
+    "asdfghjk",
+    "asdfghjkl",
+    "zxcvbnm1",
+    "abcd1234",
+    "abc12345",
+    "a1234567",
+    "a12345678",
+    "aa123456",
+    "aa12345678",
+    "woaini1314",
+    "iloveyou",
+    "iloveyou1",
+    "sunshine",
+    "princess",
+    "football",
+    "letmein1",
+];
+
+/// Notes what is wrong with a new password. Whoever has taken `username` can guess it first.
+pub(super) fn check(problems: &mut Problems, password: &Secret, username: &str) {
+    let text = password.expose();
+    let length = text.chars().take(LENGTH.end() + 1).count();
+    if !LENGTH.contains(&length) {
+        problems.add("password", "must be 8 to 256 characters");
+        return;
+    }
+    let lower = text.to_lowercase();
+    let mut chars = lower.chars();
+    let first = chars.next();
+    if lower == username.to_lowercase() {
+        problems.add("password", "must not be the username");
+    } else if COMMON.contains(&lower.as_str()) || chars.all(|c| Some(c) == first) {
+        problems.add("password", "is too easy to guess");
+    }
+}
+
+/// Computes argon2id hashes off the asynchronous threads, a few at a time. Each takes 19 MiB; who comes when
+/// all places and the queue are taken gets `RATE_LIMITED`. Cheap to clone.
+#[derive(Clone)]
+pub struct PasswordHasher {
+    /// One permit per hash that runs or waits.
+    room: Arc<Semaphore>,
+    /// One permit per hash that runs.
+    slots: Arc<Semaphore>,
+    random: Random,
+}
+
+/// What came out of a comparison.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// The password is another one, or there is none.
+    Wrong,
+    /// It is the password.
+    Right,
+    /// It is the password, hashed with weaker parameters than today's; here is a new hash.
+    Outdated(Secret),
+}
+
+impl PasswordHasher {
+    /// A hasher that computes `at_once` hashes at the same time.
+    pub fn new(at_once: usize, random: Random) -> Self {
+        let at_once = at_once.max(1);
+        Self {
+            room: Arc::new(Semaphore::new(at_once + WAITING)),
+            slots: Arc::new(Semaphore::new(at_once)),
+            random,
+        }
+    }
+
+    /// The hash of a new password, as a PHC string.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when too many wait.
+    pub(super) async fn hash(&self, password: Secret) -> Result<Secret> {
+        let salt: [u8; 16] = self.random.bytes();
+        self.run(move || hash_now(&password, &salt)).await?
+    }
+
+    /// Compares a password with a stored hash. Without one it works as long and says [`Verdict::Wrong`].
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when too many wait.
+    pub(super) async fn verify(&self, password: Secret, stored: Option<Secret>) -> Result<Verdict> {
+        let salt: [u8; 16] = self.random.bytes();
+        self.run(move || verify_now(&password, stored.as_ref(), &salt)).await?
+    }
+
+    /// Runs a computation in a place of its own. The place is held until it ends, also when the caller has
+    /// gone away meanwhile.
+    async fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| {
+            Error::new(ErrorCode::RateLimited, "too many people sign in at the moment")
+                .with_retry_after(Duration::from_secs(1))
+        })?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(Error::internal)?;
+        let job = tokio::task::spawn_blocking(move || {
+            let _held = (room, slot);
+            compute()
+        });
+        job.await.map_err(Error::internal)
+    }
+}
+
+impl fmt::Debug for PasswordHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PasswordHasher")
+            .field("free", &self.slots.available_permits())
+            .finish_non_exhaustive()
+    }
+}
+
+/// argon2id with 19 MiB, two passes, one lane.
+fn argon2() -> Argon2<'static> {
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::DEFAULT)
+}
+
+fn hash_now(password: &Secret, salt: &[u8]) -> Result<Secret> {
+    let hash = argon2().hash_password_with_salt(password.expose().as_bytes(), salt);
+    hash.map(|hash| Secret::new(hash.to_string())).map_err(Error::internal)
+}
+
+fn verify_now(password: &Secret, stored: Option<&Secret>, salt: &[u8]) -> Result<Verdict> {
+    let Some(stored) = stored else {
+        hash_now(password, salt)?;
+        return Ok(Verdict::Wrong);
+    };
+    let stored = PasswordHash::new(stored.expose()).map_err(Error::internal)?;
+    // Parameters of the comparison are those of the stored hash.
+    if argon2().verify_password(password.expose().as_bytes(), &stored).is_err() {
+        return Ok(Verdict::Wrong);
+    }
+    if is_current(&stored) { Ok(Verdict::Right) } else { hash_now(password, salt).map(Verdict::Outdated) }
+}
+
+fn is_current(stored: &PasswordHash) -> bool {
+    let at_least = |params: Params| {
+        params.m_cost() >= Params::DEFAULT_M_COST && params.t_cost() >= Params::DEFAULT_T_COST
+    };
+    stored.algorithm.as_str() == Algorithm::Argon2id.as_str()
+        && stored.version == Some(Version::V0x13.into())
+        && Params::try_from(stored).is_ok_and(at_least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(password: &str) -> Option<String> {
+        let mut problems = Problems::default();
+        check(&mut problems, &password.into(), "alice-in-chains");
+        problems.finish().err().map(|error| error.details()[0].reason.to_string())
+    }
+
+    #[test]
+    fn passwords_are_long_enough_and_not_the_first_guess() {
+        for good in [
+            "tr0mbone",
+            "八个字的密码也可以",
+            "correct horse battery staple",
+            "a\0bcdefgh",
+            &"ab".repeat(128),
+        ] {
+            assert_eq!(problem(good), None, "{good:?}");
+        }
+        for (bad, why) in [
+            ("", "must be 8 to 256 characters"),
+            ("tr0mbon", "must be 8 to 256 characters"),
+            (&"ab".repeat(129), "must be 8 to 256 characters"),
+            ("Alice-In-Chains", "must not be the username"),
+            ("Password1", "is too easy to guess"),
+            ("88888888", "is too easy to guess"),
+        ] {
+            assert_eq!(problem(bad).as_deref(), Some(why), "{bad:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn hashes_are_argon2id_and_compare_every_byte() {
+        let hasher = PasswordHasher::new(1, Random::seeded(1));
+        let long = format!("{}a", "x".repeat(72));
+        let hash = hasher.hash(long.as_str().into()).await.unwrap();
+        assert!(hash.expose().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.expose());
+        let verdict = |password: &str| hasher.verify(password.into(), Some(hash.clone()));
+        assert!(matches!(verdict(&long).await.unwrap(), Verdict::Right));
+        assert!(matches!(verdict(&format!("{}b", "x".repeat(72))).await.unwrap(), Verdict::Wrong));
+        let none = hasher.verify(long.as_str().into(), None).await.unwrap();
+        assert!(matches!(none, Verdict::Wrong));
+    }
+
+    #[tokio::test]
+    async fn weaker_hashes_are_replaced() {
+        let weak =
+            Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::new(8 * 1024, 1, 1, None).unwrap());
+        let weak = weak.hash_password_with_salt(b"tr0mbone", &[1; 16]).unwrap().to_string();
+        let hasher = PasswordHasher::new(1, Random::seeded(2));
+        let Verdict::Outdated(fresh) = hasher.verify("tr0mbone".into(), Some(weak.into())).await.unwrap()
+        else {
+            panic!("a hash of 8 MiB is outdated");
+        };
+        assert!(matches!(hasher.verify("tr0mbone".into(), Some(fresh)).await.unwrap(), Verdict::Right));
+    }
+
+    #[tokio::test]
+    async fn who_finds_the_queue_full_is_told_to_come_back() {
+        let hasher = PasswordHasher::new(1, Random::seeded(3));
+        let _running = Arc::clone(&hasher.slots).acquire_owned().await.unwrap();
+        let waiting: Vec<_> = (0..=WAITING).map(|_| Box::pin(hasher.run(|| ()))).collect();
+        let mut waiting = futures_util::future::join_all(waiting);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        let error = hasher.run(|| ()).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::RateLimited);
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+        drop(waiting);
+        assert_eq!(hasher.room.available_permits(), 1 + WAITING, "who goes away makes room");
+    }
+}

@@ -1,0 +1,91 @@
+//! How a hub gets its first administrator when nobody can simply register: the setup token printed at the
+//! start, names from the environment, and the operator at the command line.
+
+use std::time::Duration;
+
+use crate::{
+    access::{Actor, Role},
+    accounts::{Accounts, NewUser, User, user::add_user},
+    error::{Error, ErrorCode, Result},
+    secret::{Secret, TokenHash, TokenKind, new_token},
+    store::accounts::Purpose,
+};
+
+/// How long a setup token can be used.
+pub const SETUP_TOKEN_LIFETIME: Duration = Duration::from_secs(30 * 60);
+
+/// What [`Accounts::ensure_admin`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnsuredAdmin {
+    /// There was no admin; now there is this one.
+    Created(User),
+    /// There was one already; nothing was changed, and the given password was not looked at.
+    Exists,
+}
+
+impl Accounts<'_> {
+    /// Makes a setup token for [`Accounts::register`], usable once within [`SETUP_TOKEN_LIFETIME`]; earlier
+    /// ones end. `None` when an admin exists: there is nothing left to set up.
+    pub async fn mint_setup_token(&self) -> Result<Option<Secret>> {
+        let token = new_token(TokenKind::Setup, &self.ctx.random);
+        let hash = TokenHash::of(token.expose());
+        let expires_at = self.ctx.store.now() + SETUP_TOKEN_LIFETIME;
+        let minted = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let mut accounts = tx.accounts();
+                accounts.lock_admins().await?;
+                if accounts.has_admin().await? {
+                    return Ok(false);
+                }
+                accounts.delete_one_time(Purpose::Setup, "").await?;
+                accounts.insert_one_time(Purpose::Setup, &hash, "", expires_at).await?;
+                Ok(true)
+            })
+        });
+        Ok(minted.await?.then_some(token))
+    }
+
+    /// Makes an admin of this name while the hub has none (`HUB_ADMIN_USERNAME`, `HUB_ADMIN_PASSWORD`); safe
+    /// to call at every start.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when a member has the name.
+    pub async fn ensure_admin(&self, username: &str, password: Secret) -> Result<EnsuredAdmin> {
+        if self.ctx.store.read().await?.accounts().has_admin().await? {
+            return Ok(EnsuredAdmin::Exists);
+        }
+        let new = NewUser { username: username.to_owned(), password, display_name: None, email: None };
+        self.add_admin(new, true).await
+    }
+
+    /// Makes another admin (`users create-admin`).
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but the operator, `INVALID_PARAMS` naming every broken field, `CONFLICT` when
+    /// the name is taken.
+    pub async fn create_admin(&self, actor: &Actor, new: NewUser) -> Result<User> {
+        if *actor != Actor::Operator {
+            return Err(Error::new(ErrorCode::Forbidden, "only the operator of the hub can do this"));
+        }
+        match self.add_admin(new, false).await? {
+            EnsuredAdmin::Created(user) => Ok(user),
+            EnsuredAdmin::Exists => Err(Error::internal("an unconditional create found an admin")),
+        }
+    }
+
+    async fn add_admin(&self, new: NewUser, only_first: bool) -> Result<EnsuredAdmin> {
+        let (mut user, password) = new.into_user(self.ctx.ids.next(), self.ctx.store.now())?;
+        let password_hash = self.ctx.passwords.hash(password).await?;
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                tx.accounts().lock_admins().await?;
+                if only_first && tx.accounts().has_admin().await? {
+                    return Ok(EnsuredAdmin::Exists);
+                }
+                user.role = add_user(tx, &user, &password_hash, Some(Role::Admin)).await?;
+                Ok(EnsuredAdmin::Created(user))
+            })
+        });
+        write.await
+    }
+}

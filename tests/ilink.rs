@@ -1,0 +1,10 @@
+//! The connector against the simulator over a real loopback socket: the cases of `protocols/ilink.md` §18
+//! that the connector decides. Each test is named after its case.
+
+mod life;
+mod login;
+mod quotes;
+mod receiving;
+mod sending;
+mod stage;
+mod typing;
