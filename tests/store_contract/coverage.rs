@@ -1,0 +1,58 @@
+//! Every method of the store has a case, and every case names methods that exist and that it calls.
+
+use std::{collections::BTreeSet, path::Path};
+
+const CASES: &[super::Covered] = &[
+    super::accounts::COVERED,
+    super::channels::COVERED,
+    super::deliveries::COVERED,
+    super::idempotency::COVERED,
+    super::inbox::COVERED,
+    super::leases::COVERED,
+    super::traces::COVERED,
+    super::writer::COVERED,
+];
+
+#[test]
+fn every_method_of_the_store_has_a_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hub-core/src/store");
+    let mut methods = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let source = std::fs::read_to_string(&path).unwrap();
+        // What tests alone can call stands behind `#[cfg(test)]`, at the end of the file.
+        let source = source.split("#[cfg(test)]").next().unwrap();
+        for line in source.lines() {
+            if let Some(rest) = line.trim_start().strip_prefix("pub async fn ") {
+                let name = rest.split(['(', '<']).next().unwrap();
+                methods.insert(format!("{file}::{name}"));
+            }
+        }
+    }
+    let covered: BTreeSet<String> = CASES
+        .iter()
+        .flat_map(|(file, cases)| cases.iter().copied().flatten().map(move |name| format!("{file}::{name}")))
+        .collect();
+    let uncovered: Vec<_> = methods.difference(&covered).collect();
+    assert!(uncovered.is_empty(), "no case of the store's contract names {uncovered:?}");
+    let unknown: Vec<_> = covered.difference(&methods).collect();
+    assert!(unknown.is_empty(), "cases name methods that the store does not have: {unknown:?}");
+}
+
+#[test]
+fn cases_call_what_they_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("store_contract");
+    for (file, cases) in CASES {
+        let file = if *file == "mod" { "writer" } else { file };
+        let own = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
+        // Opening a database and handing over a command are what every case begins with.
+        let shared = include_str!("../support/database.rs").to_owned() + include_str!("../store_contract.rs");
+        for method in cases.iter().copied().flatten() {
+            let called = |text: &str| {
+                text.contains(&format!(".{method}(")) || text.contains(&format!("Store::{method}("))
+            };
+            assert!(called(&own) || called(&shared), "{file}.rs names `{method}` and never calls it");
+        }
+    }
+}
