@@ -9,6 +9,7 @@ use crate::{
     config::HubConfig,
     egress::Egress,
     error::{Error, Result},
+    events::Events,
     id::{BotId, Ids},
     network::Network,
     random::Random,
@@ -40,6 +41,8 @@ pub struct Context {
     pub config: Arc<HubConfig>,
     /// Hints for the workers.
     pub wake: Wake,
+    /// What happens, for who listens.
+    pub events: Events,
 }
 
 impl Context {

@@ -2,19 +2,24 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use tokio::sync::{OnceCell, broadcast};
+
 use crate::{
     accounts::{Accounts, PasswordHasher},
     bots::Bots,
     channels::Channels,
     config::HubConfig,
     context::{Context, Wake},
+    delivery::{node::Engine, trace::Traces},
     egress::{Egress, EgressConfig},
     error::{Error, Result},
+    events::{Event, Events},
     id::Ids,
     network::Network,
     random::Random,
     secret::Sealer,
     store::{Store, StoreConfig},
+    tasks::Tasks,
     time::Clock,
 };
 
@@ -22,6 +27,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Hub {
     ctx: Arc<Context>,
+    tasks: Tasks,
+    engine: Arc<OnceCell<Arc<Engine>>>,
 }
 
 impl Hub {
@@ -43,6 +50,42 @@ impl Hub {
     /// Channels and their settings.
     pub fn channels(&self) -> Channels<'_> {
         Channels::new(&self.ctx)
+    }
+
+    /// What happened to messages.
+    pub fn traces(&self) -> Traces<'_> {
+        Traces::new(&self.ctx)
+    }
+
+    /// Hears what happens from now on. Who lags more than 1,024 events behind loses the oldest.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.ctx.events.listen()
+    }
+
+    /// Starts the work: polling, delivering, sending. A hub that is only opened can be asked and told
+    /// everything, and what it is told to send is sent by whichever node works on the same store. Starting
+    /// twice is starting once.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the store cannot be written.
+    pub async fn start(&self) -> Result<()> {
+        self.engine
+            .get_or_try_init(|| Engine::start((*self.ctx).clone(), self.tasks.clone()))
+            .await
+            .map(|_| ())
+    }
+
+    /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store,
+    /// gives the leases back and closes the store.
+    pub async fn shutdown(&self) {
+        self.tasks.stop();
+        if !self.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
+            tracing::warn!("work in flight did not end in time; it is made again at the next start");
+        }
+        if let Some(engine) = self.engine.get() {
+            engine.stop().await;
+        }
+        self.ctx.store.close().await;
     }
 
     /// The parts this hub was built from.
@@ -138,9 +181,10 @@ impl HubBuilder {
             networks: Arc::new(networks),
             config: Arc::new(self.config),
             wake: Wake::new(),
+            events: Events::new(),
             clock,
             random,
         };
-        Ok(Hub { ctx: Arc::new(ctx) })
+        Ok(Hub { ctx: Arc::new(ctx), tasks: Tasks::new(), engine: Arc::default() })
     }
 }

@@ -10,6 +10,7 @@ pub mod context;
 pub mod delivery;
 pub mod egress;
 pub mod error;
+pub mod events;
 pub mod hub;
 pub mod id;
 pub mod idempotency;

@@ -106,15 +106,9 @@ pub async fn authenticate_user(
     let Some(cookie) = &presented.cookie else {
         return Err(ApiError::new(ErrorCode::Unauthorized, "sign in or send an API key"));
     };
-    let actor = authenticate_session(hub, cookie.expose()).await?;
+    let actor = hub.accounts().authenticate_session(cookie.expose()).await?;
     check_origin(settings, request.method(), request.headers())?;
     Ok(actor)
-}
-
-/// No endpoint of this branch starts a session, so none is known.
-#[expect(clippy::unused_async, reason = "becomes `hub.accounts().authenticate_session` with branch accounts")]
-async fn authenticate_session(_hub: &Hub, _token: &str) -> hub_core::Result<Actor> {
-    Err(Error::new(ErrorCode::Unauthorized, "the session has ended; sign in again"))
 }
 
 /// No endpoint of this branch makes channel keys, so none is known.

@@ -7,6 +7,7 @@ pub mod app;
 mod app_tests;
 mod body_cap;
 mod client;
+pub mod config;
 pub mod credentials;
 mod docs;
 mod edge;

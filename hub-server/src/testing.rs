@@ -2,6 +2,7 @@
 
 use hub_core::{
     Hub,
+    accounts::{ClientInfo, NewUser},
     random::Random,
     store::StoreConfig,
     time::{ManualClock, Timestamp},
@@ -13,7 +14,10 @@ use poem::{
 };
 use serde_json::Value;
 
-use crate::{AppSettings, app, settings::Values};
+use crate::{AppSettings, app, credentials::PLAIN_COOKIE, settings::Values};
+
+/// Password of every [`App::user`].
+pub(crate) const PASSWORD: &str = "tr0mbone solo";
 
 /// An application on a database of its own.
 pub(crate) struct App {
@@ -67,6 +71,19 @@ impl App {
     /// The text of a page.
     pub(crate) async fn text(&self, path: &str) -> String {
         self.client.get(path).send().await.0.into_body().into_string().await.unwrap()
+    }
+
+    /// A signed-in user in a browser on our own pages; the first one is admin.
+    pub(crate) async fn user(&self, username: &str) -> Caller<'_> {
+        let new = NewUser {
+            username: username.to_owned(),
+            password: PASSWORD.into(),
+            display_name: None,
+            email: None,
+        };
+        let signed_in = self.hub.accounts().register(new, None, &ClientInfo::default()).await.unwrap();
+        let cookie = format!("{PLAIN_COOKIE}={}", signed_in.token.expose());
+        self.stranger().with("Cookie", &cookie).with("Origin", "http://localhost:9800")
     }
 
     /// Somebody without any credential.

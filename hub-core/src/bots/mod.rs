@@ -1,6 +1,29 @@
 //! Bots, the bind flow, contacts and messages.
 
-use crate::context::Context;
+use crate::{
+    access::Actor,
+    context::{Context, Hint},
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    page::{Page, PageRequest},
+};
+
+mod binding;
+mod contacts;
+pub mod credentials;
+mod messages;
+pub mod qr;
+mod record;
+mod send;
+#[cfg(test)]
+mod testing;
+pub mod window;
+
+pub use binding::{BindStatus, BindStep, BindView, NewBind, StoredBind};
+pub use contacts::{Contact, StoredContact};
+pub use messages::{Direction, Message, MessageFilter};
+pub use record::{Bot, BotHealth, BotRecord, BotStatus};
+pub use send::{NewSend, Sent};
 
 /// Bots, the bind flow, contacts and messages: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
@@ -11,5 +34,193 @@ pub struct Bots<'h> {
 impl<'h> Bots<'h> {
     pub(crate) fn new(ctx: &'h Context) -> Self {
         Self { ctx }
+    }
+
+    /// The actor's bots, newest first.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for a channel client, `INVALID_PARAMS` on a bad limit or cursor.
+    pub async fn list(&self, actor: &Actor, limit: Option<u32>, cursor: Option<&str>) -> Result<Page<Bot>> {
+        let owner = actor.scope()?.owner();
+        let list = format!("bots:{}", actor.principal());
+        let request = PageRequest::parse(&list, limit, cursor)?;
+        let rows = self.ctx.store.read().await?.bots().page(owner, &request).await?;
+        let page = Page::from_rows(&list, &request, rows, |bot| bot.id.to_string());
+        Ok(page.map(|bot| self.view(bot)))
+    }
+
+    /// One bot.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is the actor's.
+    pub async fn get(&self, actor: &Actor, id: BotId) -> Result<Bot> {
+        self.record(actor, id).await.map(|bot| self.view(bot))
+    }
+
+    /// One bot, with what its poller last noted.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is the actor's.
+    pub async fn status(&self, actor: &Actor, id: BotId) -> Result<BotHealth> {
+        let bot = self.record(actor, id).await?;
+        Ok(BotHealth {
+            since: bot.status_since,
+            last_poll_at: bot.last_poll_at,
+            last_error: bot.last_error.clone(),
+            poller_node: bot.poller_node(self.ctx.store.now()).map(str::to_owned),
+            bot: self.view(bot),
+        })
+    }
+
+    /// Deletes a bot and everything of it: channels, messages, contacts, what waits to be sent.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is the actor's.
+    pub async fn delete(&self, actor: &Actor, id: BotId) -> Result<()> {
+        let owner = actor.scope()?.owner();
+        let found = self
+            .ctx
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let found = tx.bots().delete(owner, id).await?;
+                    if found {
+                        tx.binds().delete_of_bot(id).await?;
+                    }
+                    Ok(found)
+                })
+            })
+            .await?;
+        if !found {
+            return Err(Error::not_found("bot"));
+        }
+        self.ctx.wake.hint(Hint::Bot(id));
+        Ok(())
+    }
+
+    /// Makes the hub connect a bot anew (`contract.md` §4).
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is the actor's; `CONFLICT` when the network wants a new login.
+    pub async fn reconnect(&self, actor: &Actor, id: BotId) -> Result<Bot> {
+        let owner = actor.scope()?.owner();
+        let now = self.ctx.store.now();
+        let done = self
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.bots().reconnect(owner, id, now).await }))
+            .await?;
+        let bot = self.get(actor, id).await?;
+        if !done {
+            return Err(login_expired());
+        }
+        self.ctx.wake.hint(Hint::Bot(id));
+        Ok(bot)
+    }
+
+    async fn record(&self, actor: &Actor, id: BotId) -> Result<BotRecord> {
+        let owner = actor.scope()?.owner();
+        let found = self.ctx.store.read().await?.bots().find(owner, id).await?;
+        found.ok_or_else(|| Error::not_found("bot"))
+    }
+
+    fn view(&self, bot: BotRecord) -> Bot {
+        let rules = self.ctx.networks.get(&bot.network).map(|network| network.window_rules());
+        bot.into_view(rules, self.ctx.store.now())
+    }
+}
+
+fn login_expired() -> Error {
+    Error::conflict("the network wants a new login: bind the bot again")
+        .with_hint("POST /api/bots/bind/start")
+}
+
+/// Whose bot a sender may use: the owner for the `WHERE`, and the channel that speaks.
+///
+/// # Errors
+/// `NOT_FOUND` for a channel client and another bot than its own.
+fn sender(actor: &Actor, id: BotId) -> Result<(Option<String>, Option<ChannelId>)> {
+    match actor {
+        Actor::Channel(channel) if channel.bot_id == id => {
+            Ok((Some(channel.owner_id.to_string()), Some(channel.channel_id)))
+        }
+        Actor::Channel(_) => Err(Error::not_found("bot")),
+        Actor::User(_) | Actor::Operator => Ok((actor.scope()?.owner(), None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{testing::*, *};
+    use crate::error::ErrorCode;
+
+    #[tokio::test]
+    async fn only_the_owner_sees_and_changes_a_bot() {
+        let world = World::open().await;
+        let (ann, bob) = (world.user("ann").await, world.user("bob").await);
+        let bot = world.bot(&ann, "wx-a").await;
+        let bots = world.hub.bots();
+        assert_eq!(bots.get(&ann, bot).await.unwrap().id, bot);
+        assert_eq!(bots.get(&Actor::Operator, bot).await.unwrap().id, bot);
+        for refused in [
+            bots.get(&bob, bot).await.map(drop),
+            bots.status(&bob, bot).await.map(drop),
+            bots.reconnect(&bob, bot).await.map(drop),
+            bots.delete(&bob, bot).await,
+            bots.contacts(&bob, bot, None, None).await.map(drop),
+            bots.set_remark(&bob, bot, "wx-a", "x").await.map(drop),
+            bots.messages(&bob, bot, &MessageFilter::default(), None, None).await.map(drop),
+            bots.send(&bob, bot, say("hi"), None).await.map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::NotFound);
+        }
+        assert!(bots.list(&bob, None, None).await.unwrap().items.is_empty());
+        let channel = world.channel_actor(&ann, bot);
+        assert_eq!(bots.get(&channel, bot).await.unwrap_err().code(), ErrorCode::Forbidden);
+        bots.delete(&ann, bot).await.unwrap();
+        assert_eq!(bots.get(&ann, bot).await.unwrap_err().code(), ErrorCode::NotFound);
+    }
+
+    #[tokio::test]
+    async fn pages_are_newest_first_and_stable_under_inserts() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let mut made = Vec::new();
+        for n in 0..5 {
+            made.push(world.bot(&ann, &format!("wx-{n}")).await);
+        }
+        let bots = world.hub.bots();
+        let first = bots.list(&ann, Some(2), None).await.unwrap();
+        world.bot(&ann, "wx-late").await;
+        let second = bots.list(&ann, Some(2), first.next_cursor.as_deref()).await.unwrap();
+        let third = bots.list(&ann, Some(2), second.next_cursor.as_deref()).await.unwrap();
+        let seen: Vec<_> = [first.items, second.items, third.items].concat().iter().map(|b| b.id).collect();
+        made.reverse();
+        assert_eq!(seen, made);
+        assert_eq!(third.next_cursor, None);
+        let bob = world.user("bob").await;
+        let stolen = bots.list(&bob, None, first.next_cursor.as_deref()).await;
+        assert_eq!(stolen.unwrap_err().code(), ErrorCode::InvalidParams);
+    }
+
+    #[tokio::test]
+    async fn reconnect_starts_over_unless_the_login_expired() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let id = world.bot(&ann, "wx-a").await;
+        let mut hints = world.hub.context().wake.listen();
+        world.set_status(id, BotStatus::Connecting, None).await;
+        world.set_status(id, BotStatus::Error, Some("boom")).await;
+        let bots = world.hub.bots();
+        assert_eq!(bots.get(&ann, id).await.unwrap().status_reason.as_deref(), Some("boom"));
+        let bot = bots.reconnect(&ann, id).await.unwrap();
+        assert_eq!((bot.status, bot.status_reason), (BotStatus::Connecting, None));
+        assert_eq!(hints.try_recv().unwrap(), Hint::Bot(id));
+        world.set_status(id, BotStatus::Expired, Some("session timeout")).await;
+        assert_eq!(bots.reconnect(&ann, id).await.unwrap_err().code(), ErrorCode::Conflict);
+        let bot = bots.get(&ann, id).await.unwrap();
+        assert_eq!(bot.status, BotStatus::Expired);
+        assert!(!bot.can_send);
+        assert!(hints.try_recv().is_err());
     }
 }

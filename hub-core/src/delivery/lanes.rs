@@ -110,7 +110,8 @@ impl<J: Queued> Lanes<J> {
 
     /// Whether a channel has room for another job in memory.
     pub fn room(&self, channel: ChannelId) -> bool {
-        self.jobs < self.max_jobs && self.channels.get(&channel).is_none_or(|channel| channel.jobs < MAX_PER_CHANNEL)
+        self.jobs < self.max_jobs
+            && self.channels.get(&channel).is_none_or(|channel| channel.jobs < MAX_PER_CHANNEL)
     }
 
     /// Jobs in memory, those in flight included.
@@ -130,7 +131,14 @@ impl<J: Queued> Lanes<J> {
 
     /// Puts a job at the end of its lane. With `not_before`, a lane that is empty is held until then: the job
     /// was attempted before and still has to wait.
-    pub fn push(&mut self, channel: ChannelId, lane: &Arc<str>, pace: Pace, job: J, not_before: Option<Timestamp>) {
+    pub fn push(
+        &mut self,
+        channel: ChannelId,
+        lane: &Arc<str>,
+        pace: Pace,
+        job: J,
+        not_before: Option<Timestamp>,
+    ) {
         let entry = self.channels.entry(channel).or_insert_with(|| Channel {
             lanes: HashMap::new(),
             ready: VecDeque::new(),
@@ -386,7 +394,8 @@ mod tests {
             );
         }
         push(&mut lanes, 2, "b", 100);
-        let order: Vec<u32> = std::iter::from_fn(|| lanes.pop(at(0)).map(|(_slot, job)| job.n)).take(3).collect();
+        let order: Vec<u32> =
+            std::iter::from_fn(|| lanes.pop(at(0)).map(|(_slot, job)| job.n)).take(3).collect();
         assert!(order[..2].contains(&100), "{order:?}");
     }
 
@@ -395,8 +404,13 @@ mod tests {
         let mut lanes = Lanes::new(100, 2);
         for n in 0..4 {
             let lane: Arc<str> = format!("r{n}").into();
-            lanes.push(channel(1), &lane, Pace { max_in_flight: 8, spacing: Duration::ZERO },
-                Note { lane: "r", n, retry: true }, Some(at(0)));
+            lanes.push(
+                channel(1),
+                &lane,
+                Pace { max_in_flight: 8, spacing: Duration::ZERO },
+                Note { lane: "r", n, retry: true },
+                Some(at(0)),
+            );
         }
         let (first, _) = lanes.pop(at(0)).unwrap();
         assert!(lanes.pop(at(0)).is_none(), "one of two slots is kept from retries");
@@ -441,7 +455,10 @@ mod tests {
                     1 | 2 => {
                         if let Some((slot, job)) = lanes.pop(at(now)) {
                             let id = slot.channel.as_u128();
-                            assert!(!flying.iter().any(|(_, c, j)| (*c, j.lane) == (id, job.lane)), "seed {seed}");
+                            assert!(
+                                !flying.iter().any(|(_, c, j)| (*c, j.lane) == (id, job.lane)),
+                                "seed {seed}"
+                            );
                             flying.push((slot, id, job));
                         }
                     }

@@ -1,5 +1,27 @@
-//! The way of a message to its sinks.
+//! The way of a message, in order:
+//!
+//! 1. [`poller`](self): a bot's network is asked for what is new.
+//! 2. `inbox`: messages, their deliveries and the cursor are committed in one transaction.
+//! 3. [`lanes`]: deliveries wait in order per conversation, channels take turns.
+//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last.
+//! 5. The outcome is committed: state, [`trace`], replies.
+//! 6. `outbox`: replies and sends go to the network, in order per person.
+//!
+//! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 
+mod backlog;
+mod inbox;
+pub mod job;
+pub mod lanes;
+pub mod node;
+mod outbox;
+pub mod payload;
+mod poller;
 pub mod redact;
+mod retention;
 pub mod retry;
 pub mod signing;
+pub mod sink;
+pub mod stage;
+pub mod trace;
+mod worker;

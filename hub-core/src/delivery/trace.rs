@@ -196,6 +196,13 @@ pub struct TraceQuery {
     pub message_id: Option<MessageId>,
 }
 
+impl TraceQuery {
+    /// The name of this list for [`PageRequest::parse`]: a cursor of another bot or filter is refused.
+    pub fn list_name(&self, bot_id: BotId) -> String {
+        format!("traces:{bot_id}:{self:?}")
+    }
+}
+
 /// Traces: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
 pub struct Traces<'h> {
@@ -210,29 +217,28 @@ impl<'h> Traces<'h> {
     /// Traces of a bot, newest first, without their steps.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the bot is not the actor's, `INVALID_PARAMS` on a bad limit or cursor.
+    /// `NOT_FOUND` when the bot is not the actor's.
     pub async fn list(
         &self,
         actor: &Actor,
         bot_id: BotId,
         query: &TraceQuery,
-        limit: Option<u32>,
-        cursor: Option<&str>,
+        page: &PageRequest,
     ) -> Result<Page<Trace>> {
         let scope = actor.scope()?;
-        let list = format!("traces:{bot_id}:{query:?}");
-        let page = PageRequest::parse(&list, limit, cursor)?;
         let filter = TraceFilter {
             channel_id: query.channel_id,
             status: query.status.map(TraceStatus::as_str),
             message_id: query.message_id,
         };
         let mut read = self.ctx.store.read().await?;
-        let rows = read.traces().list(scope, bot_id, &filter, &page).await?;
+        let rows = read.traces().list(scope, bot_id, &filter, page).await?;
         if rows.is_empty() {
-            read.bots().find(scope, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+            if !read.channels().sees_bot(scope, bot_id).await? {
+                return Err(Error::not_found("bot"));
+            }
         }
-        let page = Page::from_rows(&list, &page, rows, |row| row.id.clone());
+        let page = Page::from_rows(&query.list_name(bot_id), page, rows, |row| row.id.clone());
         let items = page.items.into_iter().map(Trace::try_from).collect::<Result<_>>()?;
         Ok(Page { items, next_cursor: page.next_cursor })
     }
@@ -257,17 +263,26 @@ impl<'h> Traces<'h> {
     /// # Errors
     /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its webhook
     /// has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
-    pub async fn replay(&self, actor: &Actor, bot_id: BotId, id: TraceId, to: Option<&str>) -> Result<TraceId> {
+    pub async fn replay(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: TraceId,
+        to: Option<&str>,
+    ) -> Result<TraceId> {
         let trace = self.get(actor, bot_id, id).await?;
         let Some(channel_id) = trace.channel_id else {
-            return Err(Error::conflict("this trace belongs to no channel, so there is nowhere to deliver it to"));
+            return Err(Error::conflict(
+                "this trace belongs to no channel, so there is nowhere to deliver it to",
+            ));
         };
         if let Some(to) = to {
             self.ctx.egress.check_url(to)?;
         }
-        let channel = self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
+        let channel =
+            self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
         let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
-        if to.is_none() && !channel.has_webhook() {
+        if to.is_none() && !channel.webhook()?.enabled {
             return Err(Error::conflict("the channel's webhook is off; switch it on or name a URL"));
         }
         let now = self.ctx.store.now();

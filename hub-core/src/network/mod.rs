@@ -227,6 +227,14 @@ impl MessageKind {
             Self::Other => "other",
         }
     }
+
+    /// The kind with a name of [`MessageKind::as_str`]; any other word is [`MessageKind::Other`].
+    pub fn from_word(word: &str) -> Self {
+        [Self::Text, Self::Image, Self::Voice, Self::Video, Self::File]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+            .unwrap_or(Self::Other)
+    }
 }
 
 /// Who speaks in a message, and whether it is to be acted upon.

@@ -5,7 +5,7 @@ use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnectio
 use super::{
     accounts::Accounts, binds::Binds, bots::Bots, channels::Channels, contacts::Contacts,
     deliveries::Deliveries, idempotency::Idempotency, leases::Leases, messages::Messages, outbox::Outbox,
-    traces::Traces,
+    sending::Sending, traces::Traces,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -97,6 +97,10 @@ macro_rules! views {
             /// Items on their way to the network.
             pub fn outbox(&mut self) -> Outbox<'_> {
                 Outbox(self.conn())
+            }
+            /// The outbox's worker.
+            pub fn sending(&mut self) -> Sending<'_> {
+                Sending(self.conn())
             }
             /// What happened to messages.
             pub fn traces(&mut self) -> Traces<'_> {

@@ -4,6 +4,8 @@
 //! Any other value means that nobody does, whether it was never loaded, its node died, or the bot changed
 //! hands; the backlog scan finds all of them the same way.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::{
@@ -67,15 +69,29 @@ pub struct Finished {
     pub health: Option<SinkHealth>,
 }
 
-/// A change in the state of a channel's webhook.
-#[derive(Debug, Clone, Serialize)]
+/// What an attempt says about a channel's webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkHealth {
     /// The channel.
     pub channel: ChannelId,
-    /// Since when everything failed, in Unix milliseconds; `None` after a success.
-    pub failing_since: Option<i64>,
-    /// Why the webhook is switched off from now on.
-    pub disable: Option<String>,
+    /// What it says.
+    pub report: HealthReport,
+}
+
+/// See [`SinkHealth`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HealthReport {
+    /// It took a message.
+    Works,
+    /// It failed; switched off when it has done nothing else since before `give_up_before`.
+    Fails {
+        /// When.
+        now: Timestamp,
+        /// The oldest beginning of an unbroken failure that is still borne.
+        give_up_before: Timestamp,
+    },
+    /// It asked to be switched off.
+    Gone,
 }
 
 /// A delivery and its message, as the backlog scan loads them.
@@ -259,7 +275,7 @@ struct FinishRow<'a> {
 }
 
 /// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again.
-pub(super) async fn finish(tx: &mut Tx, finished: Vec<Finished>) -> Result<()> {
+pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()> {
     let mut conn = tx.conn();
     let rows: Vec<FinishRow<'_>> = finished
         .iter()
@@ -304,10 +320,10 @@ pub(super) async fn finish(tx: &mut Tx, finished: Vec<Finished>) -> Result<()> {
     let stored: std::collections::HashSet<DeliveryId> =
         stored.iter().filter_map(|id| id.parse().ok()).collect();
     let (mut traces, mut replies, mut health) = (Vec::new(), Vec::new(), Vec::new());
-    for one in finished.into_iter().filter(|one| stored.contains(&one.id)) {
-        traces.push(one.trace);
-        replies.extend(one.replies);
-        health.extend(one.health);
+    for one in finished.iter().filter(|one| stored.contains(&one.id)) {
+        traces.push(&one.trace);
+        replies.extend(one.replies.iter().cloned());
+        health.extend(&one.health);
     }
     super::traces::update(&mut conn, &traces).await?;
     if !replies.is_empty() {
@@ -316,26 +332,53 @@ pub(super) async fn finish(tx: &mut Tx, finished: Vec<Finished>) -> Result<()> {
     note_health(&mut tx.conn(), &health).await
 }
 
-/// Writes the few changes of sinks' health; of several in one batch the last wins.
-async fn note_health(conn: &mut Conn<'_>, health: &[SinkHealth]) -> Result<()> {
-    for one in health {
-        on!(*conn, |conn| {
-            sqlx::query(
-            "UPDATE channels SET failing_since = $2, webhook_disabled = COALESCE($3, webhook_disabled) WHERE id = $1"
-        )
-        .bind(one.channel.to_string())
-        .bind(one.failing_since)
-        .bind(one.disable.as_deref())
-        .execute(conn)
-        .await
-        .map(|_| ())
-        })?;
-        if one.disable.is_some() {
+/// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so
+/// that no batch is routed to it any more.
+async fn note_health(conn: &mut Conn<'_>, health: &[&SinkHealth]) -> Result<()> {
+    for SinkHealth { channel, report } in health {
+        let channel = channel.to_string();
+        let switched_off: u64 = match report {
+            HealthReport::Works => on!(*conn, |conn| sqlx::query(
+                "UPDATE channels SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL"
+            )
+            .bind(&channel)
+            .execute(conn)
+            .await
+            .map(|_| 0))?,
+            HealthReport::Fails { now, give_up_before } => {
+                on!(*conn, |conn| sqlx::query(
+                    "UPDATE channels SET failing_since = $2 WHERE id = $1 AND failing_since IS NULL"
+                )
+                .bind(&channel)
+                .bind(now.as_millis())
+                .execute(conn)
+                .await
+                .map(|_| ()))?;
+                on!(*conn, |conn| sqlx::query(
+                    "UPDATE channels SET webhook_disabled = 'every delivery failed for days'
+                     WHERE id = $1 AND failing_since <= $2 AND webhook_disabled IS NULL"
+                )
+                .bind(&channel)
+                .bind(give_up_before.as_millis())
+                .execute(conn)
+                .await
+                .map(|done| done.rows_affected()))?
+            }
+            HealthReport::Gone => on!(*conn, |conn| sqlx::query(
+                "UPDATE channels SET webhook_disabled = 'the receiver answered 410 Gone'
+                 WHERE id = $1 AND webhook_disabled IS NULL"
+            )
+            .bind(&channel)
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))?,
+        };
+        if switched_off > 0 {
             on!(*conn, |conn| sqlx::query(
                 "UPDATE bots SET config_rev = config_rev + 1
                  WHERE id = (SELECT bot_id FROM channels WHERE id = $1)"
             )
-            .bind(one.channel.to_string())
+            .bind(&channel)
             .execute(conn)
             .await
             .map(|_| ()))?;

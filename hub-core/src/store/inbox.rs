@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, Tx, on, on_each},
+    conn::{Conn, Tx, on_each},
     json,
+    messages::Messages,
     traces::NewTrace,
 };
 use crate::{
@@ -490,10 +491,21 @@ async fn move_cursors(conn: &mut Conn<'_>, batches: &[&Accept], inserted: &HashS
     )
 }
 
-/// Where a bot's polling goes on, and under which settings revision.
-pub(super) async fn position(conn: &mut Conn<'_>, bot_id: BotId) -> Result<Option<(String, i64)>> {
-    on!(*conn, |conn| sqlx::query_as("SELECT cursor, lease_fence FROM bots WHERE id = $1")
-        .bind(bot_id.to_string())
-        .fetch_optional(conn)
-        .await)
+impl Messages<'_> {
+    /// Texts of a bot's messages, in both directions, by the ids that the network gave them.
+    pub async fn texts_by_network_id(
+        &mut self,
+        bot_id: BotId,
+        ids: &[&str],
+    ) -> Result<HashMap<String, String>> {
+        let rows: Vec<(String, String)> = on_each!(
+            self.0,
+            "SELECT network_id, content FROM messages
+             WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
+            "SELECT network_id, content FROM messages
+             WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text($2::json))",
+            |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(ids)).fetch_all(conn).await
+        )?;
+        Ok(rows.into_iter().collect())
+    }
 }

@@ -119,3 +119,53 @@ impl Leases<'_> {
 fn leases(rows: Vec<(String, i64)>) -> Vec<Lease> {
     rows.into_iter().filter_map(|(id, fence)| Some(Lease { bot_id: id.parse().ok()?, fence })).collect()
 }
+
+/// What a node needs to work for a bot.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct WorkRow {
+    /// Name of the network.
+    pub network: String,
+    /// Sealed login.
+    pub credentials: String,
+    /// Where polling goes on.
+    pub cursor: String,
+    /// Status word.
+    pub status: String,
+    /// The bot's id on the network.
+    pub wx_id: String,
+}
+
+impl Leases<'_> {
+    /// What the holder of a lease needs; `None` when the lease is gone.
+    pub async fn work(&mut self, lease: &Lease) -> Result<Option<WorkRow>> {
+        on!(self.0, |conn| sqlx::query_as(
+            "SELECT network, credentials, cursor, status, wx_id FROM bots WHERE id = $1 AND lease_fence = $2"
+        )
+        .bind(lease.bot_id.to_string())
+        .bind(lease.fence)
+        .fetch_optional(conn)
+        .await)
+    }
+
+    /// Bots of a node with work that nobody holds: deliveries, then items to send.
+    pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
+        let deliveries: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
+                SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
+                  AND (d.state = 'pending' OR (d.state = 'parked' AND d.due_at <= $2)))"
+        )
+        .bind(node.to_string())
+        .bind(now.as_millis())
+        .fetch_all(conn)
+        .await)?;
+        let outbox: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
+                SELECT 1 FROM outbox o WHERE o.bot_id = b.id AND o.state IN ('queued', 'sending'))"
+        )
+        .bind(node.to_string())
+        .fetch_all(conn)
+        .await)?;
+        let parse = |ids: Vec<String>| ids.iter().filter_map(|id| id.parse().ok()).collect();
+        Ok((parse(deliveries), parse(outbox)))
+    }
+}

@@ -1,7 +1,153 @@
-//! Statements about messages.
+//! Statements about messages in both directions: the read side.
 
-use super::conn::Conn;
+use std::collections::HashMap;
+
+use super::{
+    conn::{Conn, on_each},
+    json,
+};
+use crate::{
+    bots::{Direction, Message, MessageFilter},
+    error::{Error, Result},
+    id::{BotId, ChannelId, MessageId},
+    network::MessageKind,
+    page::PageRequest,
+    time::Timestamp,
+};
 
 /// Statements about messages, on a lent connection.
 #[derive(Debug)]
 pub struct Messages<'c>(pub(super) Conn<'c>);
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    bot_id: String,
+    direction: String,
+    from_user_id: String,
+    to_user_id: String,
+    user_name: String,
+    session_id: String,
+    kind: String,
+    content: String,
+    items: String,
+    quoted: Option<String>,
+    status: String,
+    status_reason: Option<String>,
+    channel_id: Option<String>,
+    trace_id: Option<String>,
+    created_at: i64,
+}
+
+impl TryFrom<Row> for Message {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            id: row.id.parse().map_err(Error::internal)?,
+            bot_id: row.bot_id.parse().map_err(Error::internal)?,
+            channel_ids: row.channel_id.iter().filter_map(|id| id.parse().ok()).collect(),
+            direction: Direction::parse(&row.direction)
+                .ok_or_else(|| Error::internal(format!("{} is no direction", row.direction)))?,
+            from_user_id: row.from_user_id,
+            to_user_id: row.to_user_id,
+            user_name: row.user_name,
+            session_id: row.session_id,
+            kind: kind(&row.kind),
+            content: row.content,
+            items: serde_json::from_str(&row.items).map_err(Error::internal)?,
+            quoted: row
+                .quoted
+                .map(|quote| serde_json::from_str(&quote))
+                .transpose()
+                .map_err(Error::internal)?,
+            status: row.status,
+            status_reason: row.status_reason,
+            trace_id: row.trace_id.and_then(|id| id.parse().ok()),
+            created_at: Timestamp::from_millis(row.created_at),
+        })
+    }
+}
+
+/// A word that this version does not know shows as `other`.
+fn kind(word: &str) -> MessageKind {
+    serde_json::from_value(word.into()).unwrap_or(MessageKind::Other)
+}
+
+/// The `WHERE` differs in one word: SQLite's `LIKE` ignores the case of ASCII letters, PostgreSQL's does not.
+macro_rules! page_statement {
+    ($like:literal) => {
+        concat!(
+            "SELECT id, bot_id, direction, from_user_id, to_user_id, user_name, session_id, kind, content, items,
+                quoted, status, status_reason, channel_id, trace_id, created_at
+             FROM messages
+             WHERE bot_id = $1
+                AND (CAST($2 AS TEXT) IS NULL OR id < $2)
+                AND (CAST($3 AS TEXT) IS NULL OR direction = $3)
+                AND (CAST($4 AS TEXT) IS NULL OR peer = $4)
+                AND (CAST($5 AS BIGINT) IS NULL OR created_at >= $5)
+                AND (CAST($6 AS BIGINT) IS NULL OR created_at < $6)
+                AND (CAST($7 AS TEXT) IS NULL OR content ",
+            $like,
+            " $7 ESCAPE '\\')
+             ORDER BY id DESC LIMIT $8"
+        )
+    };
+}
+
+impl Messages<'_> {
+    /// A page of a bot's messages, newest first, with the channels that received each of them; one row more
+    /// than asked for tells whether more follow. The caller has checked whose bot it is.
+    pub async fn page(
+        &mut self,
+        bot_id: BotId,
+        filter: &MessageFilter,
+        request: &PageRequest,
+    ) -> Result<Vec<Message>> {
+        let pattern = filter.q.as_deref().map(contains);
+        let rows: Vec<Row> =
+            on_each!(self.0, page_statement!("LIKE"), page_statement!("ILIKE"), |conn, sql| {
+                sqlx::query_as(sql)
+                    .bind(bot_id.to_string())
+                    .bind(request.after())
+                    .bind(filter.direction.map(Direction::as_str))
+                    .bind(&filter.user_id)
+                    .bind(filter.since.map(Timestamp::as_millis))
+                    .bind(filter.until.map(Timestamp::as_millis))
+                    .bind(&pattern)
+                    .bind(i64::from(request.limit()) + 1)
+                    .fetch_all(conn)
+                    .await
+            })?;
+        let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
+        let mut channels = self.channels_of(&messages).await?;
+        for message in &mut messages {
+            message.channel_ids.append(&mut channels.remove(&message.id).unwrap_or_default());
+        }
+        Ok(messages)
+    }
+
+    async fn channels_of(&mut self, messages: &[Message]) -> Result<HashMap<MessageId, Vec<ChannelId>>> {
+        let ids = json(&messages.iter().map(|message| message.id).collect::<Vec<_>>());
+        let rows: Vec<(String, String)> = on_each!(
+            self.0,
+            "SELECT message_id, channel_id FROM channel_log
+             WHERE message_id IN (SELECT value FROM json_each($1)) ORDER BY channel_id",
+            "SELECT message_id, channel_id FROM channel_log
+             WHERE message_id IN (SELECT json_array_elements_text(CAST($1 AS json))) ORDER BY channel_id",
+            |conn, sql| sqlx::query_as(sql).bind(&ids).fetch_all(conn).await
+        )?;
+        let mut channels: HashMap<MessageId, Vec<ChannelId>> = HashMap::new();
+        for (message, channel) in rows {
+            let message = message.parse().map_err(Error::internal)?;
+            channels.entry(message).or_default().push(channel.parse().map_err(Error::internal)?);
+        }
+        Ok(channels)
+    }
+}
+
+/// The pattern for "contains this text".
+fn contains(text: &str) -> String {
+    let escaped = text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
+    format!("%{escaped}%")
+}

@@ -39,6 +39,7 @@ pub mod inbox;
 pub mod leases;
 pub mod messages;
 pub mod outbox;
+pub mod sending;
 pub mod traces;
 mod writer;
 
@@ -101,7 +102,7 @@ impl Store {
                 inbox,
                 store.clock.clone(),
                 Arc::clone(&store.stats),
-                store.fatal.clone(),
+                writer::Signals { stop: store.tasks.stop_token().clone(), fatal: store.fatal.clone() },
             ),
         );
         Ok(store)
@@ -150,11 +151,11 @@ impl Store {
         self.writer.accept(batch).await
     }
 
-    /// Stores the outcome of attempts: state, trace, replies and next due time in one transaction.
+    /// Stores the outcome of an attempt: state, trace, replies and next due time in one transaction.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
-    pub async fn finish(&self, finished: Vec<deliveries::Finished>) -> Result<()> {
+    pub async fn finish(&self, finished: Arc<deliveries::Finished>) -> Result<()> {
         self.writer.finish(finished).await
     }
 
@@ -190,11 +191,10 @@ impl Store {
         matches!(self.backend, backend::Backend::Postgres { .. })
     }
 
-    /// Finishes what was handed over and closes every connection. Clones must not be used afterwards.
-    pub async fn close(self) {
-        let Self { backend, writer, tasks, clock, .. } = self;
-        drop(writer);
-        tasks.wait(&clock, Duration::from_secs(10)).await;
-        backend.close().await;
+    /// Finishes what was handed over and closes every connection; whatever is asked later is refused.
+    pub async fn close(&self) {
+        self.tasks.stop();
+        self.tasks.wait(&self.clock, Duration::from_secs(10)).await;
+        self.backend.close().await;
     }
 }

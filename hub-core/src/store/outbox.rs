@@ -1,57 +1,183 @@
-//! Statements about the outbox: items on their way to the network.
+//! Statements about the outbox: accepting what is to be sent.
 
-use super::conn::Conn;
+use std::collections::HashSet;
+
+use serde_json::{Value, json as object};
+
+use super::{
+    conn::{Conn, on, on_each},
+    json,
+};
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, MessageId, OutboxId, TraceId},
+    id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
+    network::{MessageItem, MessageKind},
     time::Timestamp,
 };
+
+/// A message on its way out, with the items the network will be given.
+#[derive(Debug, Clone)]
+pub struct NewOutbound {
+    /// Id of the message.
+    pub message_id: MessageId,
+    /// Bot that sends it.
+    pub bot_id: BotId,
+    /// Receiver, byte for byte.
+    pub peer: String,
+    /// Equal keys of one bot are one message: a repeated hook adds nothing (`contract.md` §6.6).
+    pub dedupe_key: String,
+    /// The whole text. Must not contain NUL, as everything that is stored.
+    pub content: String,
+    /// The items, in sending order; each costs one send.
+    pub parts: Vec<NewPart>,
+    /// The channel that asked for it, if one did.
+    pub channel_id: Option<ChannelId>,
+    /// The trace it belongs to.
+    pub trace_id: Option<TraceId>,
+    /// When trying ends.
+    pub expires_at: Timestamp,
+    /// When it was accepted; due at once.
+    pub now: Timestamp,
+}
+
+/// One item of a message.
+#[derive(Debug, Clone)]
+pub struct NewPart {
+    /// Id of the row. Ids rise in sending order.
+    pub id: OutboxId,
+    /// The network's handle against repeats, fixed before the first try (`ilink.md` §10.4).
+    pub client_id: String,
+    /// The text of this part.
+    pub text: String,
+}
+
+impl NewPart {
+    /// An item under an id of its own. The network wants a handle of ours that is new for each item
+    /// (`protocols/ilink.md` §10.1); the item's id is.
+    pub fn new(ids: &Ids, text: String) -> Self {
+        let id: OutboxId = ids.next();
+        let client_id = format!("hub-{}", id.to_string().trim_start_matches("out_"));
+        Self { id, client_id, text }
+    }
+}
 
 /// Statements about the outbox, on a lent connection.
 #[derive(Debug)]
 pub struct Outbox<'c>(pub(super) Conn<'c>);
 
-/// A message to be sent.
-#[derive(Debug, Clone)]
-pub struct NewOutbound {
-    /// Id of the message.
-    pub message_id: MessageId,
-    /// The bot that sends it.
-    pub bot_id: BotId,
-    /// The person it goes to.
-    pub peer: String,
-    /// Unique per bot: the same key again adds nothing.
-    pub dedupe_key: String,
-    /// The whole text.
-    pub content: String,
-    /// The items that it is sent as.
-    pub parts: Vec<NewPart>,
-    /// The channel that caused it.
-    pub channel_id: Option<ChannelId>,
-    /// The trace that tells of it.
-    pub trace_id: Option<TraceId>,
-    /// When it is given up.
-    pub expires_at: Timestamp,
-    /// When it was accepted.
-    pub now: Timestamp,
-}
-
-/// One item of a message to be sent.
-#[derive(Debug, Clone)]
-pub struct NewPart {
-    /// Id of the item.
-    pub id: OutboxId,
-    /// The id under which the network sees it, the same on every try.
-    pub client_id: String,
-    /// Its text.
-    pub text: String,
-}
-
 impl Outbox<'_> {
-    /// Stores messages and their items; says which were new.
+    /// Stores messages and their parts in two statements, and tells which messages are new: those whose key
+    /// the bot did not have yet. The others, and those of a bot that is gone, leave no trace. Parts are
+    /// numbered from 0.
     pub async fn enqueue(&mut self, rows: &[NewOutbound]) -> Result<Vec<MessageId>> {
-        let _ = (&self.0, rows);
-        std::future::ready(()).await;
-        Ok(Vec::new())
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let messages = json(&rows.iter().map(message_json).collect::<Vec<_>>());
+        let inserted: Vec<String> =
+            on_each!(self.0, INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES, |conn, sql| {
+                sqlx::query_scalar(sql).bind(&messages).fetch_all(conn).await
+            })?;
+        let inserted: HashSet<String> = inserted.into_iter().collect();
+        let new = || rows.iter().filter(|row| inserted.contains(&row.message_id.to_string()));
+        let parts = json(&new().flat_map(parts_json).collect::<Vec<_>>());
+        on_each!(self.0, INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES, |conn, sql| {
+            sqlx::query(sql).bind(&parts).execute(conn).await.map(|_| ())
+        })?;
+        Ok(new().map(|row| row.message_id).collect())
     }
+
+    /// How many parts wait for a send to one person. The part that is being sent is not among them: its send
+    /// is counted in the person's window.
+    pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<u32> {
+        let count: i64 = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT COUNT(*) FROM outbox WHERE bot_id = $1 AND peer = $2 AND state = 'queued'"
+        )
+        .bind(bot_id.to_string())
+        .bind(peer)
+        .fetch_one(conn)
+        .await)?;
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+}
+
+const INSERT_MESSAGES_SQLITE: &str = "
+    INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
+        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
+    SELECT r.value ->> 'id', b.id, 'outbound', r.value ->> 'peer', b.wx_id, r.value ->> 'peer',
+        COALESCE(c.user_name, ''), '', '', 'text', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
+        'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now'
+    FROM json_each($1) AS r
+    JOIN bots AS b ON b.id = r.value ->> 'bot'
+    LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.value ->> 'peer'
+    WHERE true
+    ON CONFLICT (bot_id, dedupe_key) DO NOTHING
+    RETURNING id";
+
+const INSERT_MESSAGES_POSTGRES: &str = "
+    INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
+        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
+    SELECT r.id, b.id, 'outbound', r.peer, b.wx_id, r.peer,
+        COALESCE(c.user_name, ''), '', '', 'text', r.content, r.items, r.key,
+        'queued', r.channel, r.trace, r.now, r.now
+    FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, peer TEXT, key TEXT, content TEXT,
+        items TEXT, channel TEXT, trace TEXT, now BIGINT)
+    JOIN bots AS b ON b.id = r.bot
+    LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.peer
+    ON CONFLICT (bot_id, dedupe_key) DO NOTHING
+    RETURNING id";
+
+const INSERT_PARTS_SQLITE: &str = "
+    INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
+        expires_at, created_at, updated_at)
+    SELECT r.value ->> 'id', r.value ->> 'message', r.value ->> 'bot', r.value ->> 'peer', r.value ->> 'part',
+        r.value ->> 'parts', r.value ->> 'client', r.value ->> 'text', 'queued', 0, 0, r.value ->> 'now',
+        r.value ->> 'expires', r.value ->> 'now', r.value ->> 'now'
+    FROM json_each($1) AS r";
+
+const INSERT_PARTS_POSTGRES: &str = "
+    INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
+        expires_at, created_at, updated_at)
+    SELECT r.id, r.message, r.bot, r.peer, r.part, r.parts, r.client, r.text, 'queued', 0, 0, r.now, r.expires,
+        r.now, r.now
+    FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, message TEXT, bot TEXT, peer TEXT, part BIGINT,
+        parts BIGINT, client TEXT, text TEXT, now BIGINT, expires BIGINT)";
+
+fn message_json(row: &NewOutbound) -> Value {
+    let item = MessageItem {
+        kind: MessageKind::Text,
+        text: Some(row.content.clone()),
+        file_name: None,
+        size: None,
+        duration_ms: None,
+    };
+    object!({
+        "id": row.message_id,
+        "bot": row.bot_id,
+        "peer": row.peer,
+        "key": row.dedupe_key,
+        "content": row.content,
+        // A column of text: JSON inside JSON, on purpose.
+        "items": json(&[item]),
+        "channel": row.channel_id,
+        "trace": row.trace_id,
+        "now": row.now.as_millis(),
+    })
+}
+
+fn parts_json(row: &NewOutbound) -> impl Iterator<Item = Value> {
+    row.parts.iter().enumerate().map(|(index, part)| {
+        object!({
+            "id": part.id,
+            "message": row.message_id,
+            "bot": row.bot_id,
+            "peer": row.peer,
+            "part": index,
+            "parts": row.parts.len(),
+            "client": part.client_id,
+            "text": part.text,
+            "now": row.now.as_millis(),
+            "expires": row.expires_at.as_millis(),
+        })
+    })
 }

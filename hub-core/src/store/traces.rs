@@ -156,7 +156,7 @@ impl Traces<'_> {
     }
 
     /// Appends steps.
-    pub async fn update(&mut self, updates: &[TraceUpdate]) -> Result<()> {
+    pub async fn update(&mut self, updates: &[&TraceUpdate]) -> Result<()> {
         update(&mut self.0, updates).await
     }
 
@@ -195,7 +195,7 @@ pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<
     )
 }
 
-pub(super) async fn update(conn: &mut Conn<'_>, updates: &[TraceUpdate]) -> Result<()> {
+pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Result<()> {
     if updates.is_empty() {
         return Ok(());
     }
@@ -225,10 +225,10 @@ pub(super) async fn update(conn: &mut Conn<'_>, updates: &[TraceUpdate]) -> Resu
 }
 
 /// One update per trace: a statement changes each row once, whatever it joins with.
-fn merge(updates: &[TraceUpdate]) -> Vec<TraceUpdate> {
+fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
     let mut merged: Vec<TraceUpdate> = Vec::with_capacity(updates.len());
     let mut places: std::collections::HashMap<TraceId, usize> = std::collections::HashMap::new();
-    for update in updates {
+    for &update in updates {
         let Some(&place) = places.get(&update.id) else {
             places.insert(update.id, merged.len());
             merged.push(update.clone());

@@ -33,7 +33,7 @@ type Reply<T> = oneshot::Sender<Result<T>>;
 
 enum Command {
     Accept(Accept, Reply<Accepted>),
-    Finish(Vec<Finished>, Reply<()>),
+    Finish(Arc<Finished>, Reply<()>),
     Run(Job, Reply<Box<dyn Any + Send>>),
 }
 
@@ -60,7 +60,7 @@ impl Writer {
         self.ask(|reply| Command::Accept(accept, reply)).await
     }
 
-    pub(super) async fn finish(&self, finished: Vec<Finished>) -> Result<()> {
+    pub(super) async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
         self.ask(|reply| Command::Finish(finished, reply)).await
     }
 
@@ -102,17 +102,35 @@ fn boxed<T: Send + 'static>(
 /// The receiving end, owned by the committer.
 pub(super) struct Inbox(mpsc::Receiver<Command>);
 
-/// Runs until every [`Writer`] is gone, or the storage failed for good; then `fatal` is cancelled.
+/// How the committer is told to stop, and how it tells that the storage failed.
+pub(super) struct Signals {
+    /// Take nothing new; finish what waits.
+    pub stop: CancellationToken,
+    /// Cancelled by the committer when nothing may be acknowledged any more.
+    pub fatal: CancellationToken,
+}
+
+/// Runs until it is told to stop and nothing waits, or until the storage failed for good.
 pub(super) async fn run(
     backend: Backend,
     mut inbox: Inbox,
     clock: Clock,
     stats: Arc<WriterStats>,
-    fatal: CancellationToken,
+    signals: Signals,
 ) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
-    while inbox.0.recv_many(&mut batch, BATCH).await > 0 {
+    loop {
+        let received = tokio::select! {
+            received = inbox.0.recv_many(&mut batch, BATCH) => received,
+            () = signals.stop.cancelled(), if !inbox.0.is_closed() => {
+                inbox.0.close();
+                continue;
+            }
+        };
+        if received == 0 {
+            break;
+        }
         let commands = batch.len() as u64;
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
@@ -133,7 +151,7 @@ pub(super) async fn run(
             }
             Err(error) if is_fatal(&error) => {
                 tracing::error!(error = %chain(&error), "the storage failed; no write is acknowledged any more");
-                fatal.cancel();
+                signals.fatal.cancel();
                 return;
             }
             // A fresh connection next time: the state of this one is unknown.
@@ -183,8 +201,8 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
                 accepts.push(accept);
                 accept_replies.push(reply);
             }
-            Command::Finish(some, reply) => {
-                finished.extend(some);
+            Command::Finish(one, reply) => {
+                finished.push(one);
                 finish_replies.push(reply);
             }
             Command::Run(job, reply) => jobs.push((job, reply)),
@@ -202,7 +220,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
         }
     }
     if !finished.is_empty() {
-        match in_savepoint(tx, |tx| deliveries::finish(tx, finished).boxed()).await? {
+        match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &finished).await }.boxed()).await? {
             Ok(()) => pending.extend(finish_replies.into_iter().map(|reply| answer_with(reply, ()))),
             Err(error) => fail_all(finish_replies, &error),
         }

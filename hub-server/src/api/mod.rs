@@ -23,7 +23,9 @@
 //!     `poem_openapi::payload::Response::new(Json(…)).header("Set-Cookie", …)`.
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`.
 
+pub mod auth;
 pub mod meta;
+pub mod traces;
 
 use poem_openapi::Tags;
 
@@ -55,9 +57,9 @@ pub enum Tag {
 }
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = ((), meta::MetaApi);
+pub type Api = (auth::AuthApi, traces::TracesApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    ((), meta::MetaApi)
+    (auth::AuthApi, traces::TracesApi, meta::MetaApi)
 }

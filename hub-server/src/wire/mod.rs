@@ -3,12 +3,14 @@
 mod body;
 mod id;
 mod page;
+mod secret;
 mod text;
 mod time;
 
 pub use body::Body;
 pub use id::{BindId, BotId, ChannelId, DeliveryId, Id, MessageId, SessionId, TraceId, UserId};
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
+pub use secret::Secret;
 pub use text::Text;
 pub use time::Time;
 

@@ -156,13 +156,7 @@ async fn secrets_are_sealed_at_rest_and_never_shown() {
 async fn private_targets_are_refused_when_saved() {
     let world = World::new().await;
     let id = world.create("a").await.channel.id;
-    for url in [
-        "http://10.0.0.1/",
-       
-        "http://[::1]/",
-        "http://2130706433/",
-        "ftp://x.example/",
-    ] {
+    for url in ["http://10.0.0.1/", "http://[::1]/", "http://2130706433/", "ftp://x.example/"] {
         let update = WebhookUpdate { url: url.into(), ..Default::default() };
         assert_eq!(
             fields(world.channels().set_webhook(&ada(), BOT, id, update.clone()).await),

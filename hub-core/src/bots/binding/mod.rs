@@ -1,0 +1,338 @@
+//! The bind flow: an account is logged in by scanning a code (`contract.md` §4, `ilink.md` §5).
+//!
+//! Nothing runs in the background: each confirm asks the network for the next step, and the row in between
+//! says where the login stands, so that any node can go on. Every change compares the row's revision; of two
+//! confirms at the same time one decides, and the other tells what was decided.
+
+use std::time::Duration;
+
+use crate::{
+    access::Actor,
+    bots::{Bot, Bots, credentials, qr},
+    error::{Error, ErrorCode, Problems, Result},
+    id::{BindId, BotId, UserId},
+    network::{LoginPrompt, NetworkError},
+    secret::{Sealed, Secret},
+    text,
+    time::Timestamp,
+};
+
+mod notes;
+mod settle;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use notes::Notes;
+
+/// A login lives this long (`ilink.md` §5.2).
+const LIFETIME: Duration = Duration::from_secs(480);
+/// Codes per login: the first and two refreshes (`ilink.md` §5.2).
+const MAX_CODES: u32 = 3;
+/// Longest wait of one confirm (`contract.md` §4).
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// Logins in progress per user; the oldest is forgotten beyond that.
+const MAX_OPEN: u32 = 10;
+/// How long an ended login can still be asked about.
+const KEPT: Duration = Duration::from_secs(3600);
+/// Tokens shown to the network at the start (`ilink.md` §5.1).
+const MAX_KNOWN: u32 = 10;
+/// Longest name of a bot, in characters.
+const MAX_NAME: usize = 64;
+/// The network that is used when there are several and none is named.
+const DEFAULT_NETWORK: &str = "ilink";
+
+/// A login to start.
+#[derive(Debug, Clone, Default)]
+pub struct NewBind {
+    /// Chat network; the hub's own choice when absent.
+    pub network: Option<String>,
+    /// Name of the bot; when absent, a new bot gets one made up and a known bot keeps its own.
+    pub name: Option<String>,
+    /// Set for a new login of this bot: another account is refused.
+    pub for_bot: Option<BotId>,
+}
+
+/// A login that was started.
+#[derive(Debug, Clone)]
+pub struct BindView {
+    /// Names the login in every confirm.
+    pub bind_id: BindId,
+    /// Text to be shown as a QR code.
+    pub qr_text: Secret,
+    /// The code as an SVG document.
+    pub qr_svg: Secret,
+    /// When the login ends. A code that runs out before is replaced.
+    pub expires_at: Timestamp,
+}
+
+/// Where a login stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BindStatus {
+    /// Nobody scanned the code yet.
+    Waiting,
+    /// Scanned, not yet confirmed on the phone.
+    Scanned,
+    /// The phone shows a number; the next confirm has to bring it.
+    NeedCode,
+    /// Done: the bot has its login.
+    Confirmed,
+    /// Time, or the last code, ran out.
+    Expired,
+    /// The account was bound here before; its login is used again.
+    AlreadyBound,
+    /// It cannot succeed.
+    Refused,
+}
+
+impl BindStatus {
+    const ALL: [Self; 7] = [
+        Self::Waiting,
+        Self::Scanned,
+        Self::NeedCode,
+        Self::Confirmed,
+        Self::Expired,
+        Self::AlreadyBound,
+        Self::Refused,
+    ];
+
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Scanned => "scanned",
+            Self::NeedCode => "need_code",
+            Self::Confirmed => "confirmed",
+            Self::Expired => "expired",
+            Self::AlreadyBound => "already_bound",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// The status of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
+    /// Whether nothing follows any more.
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Scanned | Self::NeedCode)
+    }
+}
+
+/// The answer of a confirm.
+#[derive(Debug, Clone)]
+pub struct BindStep {
+    /// Where the login stands.
+    pub status: BindStatus,
+    /// The code to scan now; only while it waits to be scanned.
+    pub qr_text: Option<Secret>,
+    /// The code as an SVG document, once it is another than the first.
+    pub qr_svg: Option<Secret>,
+    /// Why, where the status alone does not say: a wrong number, a refusal.
+    pub reason: Option<String>,
+    /// The bot, once the login ended well.
+    pub bot: Option<Bot>,
+}
+
+/// A login in progress as the store keeps it.
+#[derive(Debug, Clone)]
+pub struct StoredBind {
+    /// Id.
+    pub id: BindId,
+    /// The hub user it is for.
+    pub owner_id: UserId,
+    /// The one bot it is for.
+    pub for_bot: Option<BotId>,
+    /// Chat network.
+    pub network: String,
+    /// Wanted name; empty for none.
+    pub name: String,
+    /// Where it stands.
+    pub status: BindStatus,
+    /// What only this hub may read.
+    pub private: Sealed,
+    /// Codes shown so far.
+    pub codes_shown: u32,
+    /// Grows with every change.
+    pub rev: i64,
+    /// The bot it ended with.
+    pub bot_id: Option<BotId>,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+impl Bots<'_> {
+    /// Starts a login. A user may bind any account; a channel client only renews the login of its own bot.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` on a bad name or an unknown network; `NOT_FOUND` when `for_bot` is not the actor's;
+    /// `UPSTREAM_ERROR` when the network gives no code.
+    pub async fn start_bind(&self, actor: &Actor, new: NewBind) -> Result<BindView> {
+        let owner_id = starter(actor)?;
+        let mut problems = Problems::default();
+        if let Some(name) = &new.name {
+            text::check_name(&mut problems, "name", name, 1..=MAX_NAME);
+        }
+        problems.finish()?;
+        let for_bot = for_bot(actor, new.for_bot)?;
+        let network = self.network_of(owner_id, new.network, for_bot).await?;
+        let (prompt, known) = self.new_code(owner_id, &network, for_bot).await?;
+        let now = self.ctx.store.now();
+        let id = self.ctx.ids.next();
+        let notes = Notes::new(&prompt, known);
+        let bind = StoredBind {
+            id,
+            owner_id,
+            for_bot,
+            network,
+            name: new.name.map(|name| name.trim().to_owned()).unwrap_or_default(),
+            status: BindStatus::Waiting,
+            private: notes.seal(&self.ctx.sealer, id),
+            codes_shown: 1,
+            rev: 1,
+            bot_id: None,
+            expires_at: now + LIFETIME,
+        };
+        let expires_at = bind.expires_at;
+        let qr_svg = Secret::new(qr::qr_svg(prompt.qr_text.expose())?);
+        self.ctx
+            .store
+            .write(move |tx| {
+                Box::pin(async move { tx.binds().insert(&bind, now, now - KEPT, MAX_OPEN).await })
+            })
+            .await?;
+        Ok(BindView { bind_id: id, qr_text: prompt.qr_text, qr_svg, expires_at })
+    }
+
+    /// Waits up to `wait` for the next change of a login and says where it stands. A number that the phone
+    /// shows goes into `verify_code`. Asking again after the end gives the end again.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the actor started it; `INVALID_PARAMS` on a number that is none or a wait beyond
+    /// 30 s; `UPSTREAM_ERROR` when a new code was needed and the network gave none (the login goes on).
+    pub async fn confirm_bind(
+        &self,
+        actor: &Actor,
+        id: BindId,
+        verify_code: Option<&str>,
+        wait: Duration,
+    ) -> Result<BindStep> {
+        starter(actor)?;
+        let mut problems = Problems::default();
+        let code = verify_code.map(str::trim);
+        let is_code = |code: &str| (1..=16).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_digit());
+        problems.check(code.is_none_or(is_code), "verify_code", "must be 1 to 16 digits");
+        problems.check(wait <= MAX_WAIT, "wait_ms", "must be at most 30000");
+        problems.finish()?;
+        let bind = self.wait_for_change(actor, id, code, wait).await?;
+        self.answer(&bind).await
+    }
+
+    async fn answer(&self, bind: &StoredBind) -> Result<BindStep> {
+        let notes = Notes::open(&self.ctx.sealer, bind)?;
+        let waiting = bind.status == BindStatus::Waiting;
+        let bot = match bind.bot_id {
+            Some(id) => {
+                let owner = Some(bind.owner_id.to_string());
+                self.ctx.store.read().await?.bots().find(owner, id).await?
+            }
+            None => None,
+        };
+        Ok(BindStep {
+            status: bind.status,
+            qr_svg: (waiting && bind.codes_shown > 1)
+                .then(|| qr::qr_svg(notes.qr_text.expose()).map(Secret::new))
+                .transpose()?,
+            qr_text: waiting.then_some(notes.qr_text),
+            reason: notes.reason,
+            bot: bot.map(|bot| self.view(bot)),
+        })
+    }
+
+    /// A login of the actor's. A channel client sees only those of its own bot.
+    async fn find_bind(&self, actor: &Actor, id: BindId) -> Result<StoredBind> {
+        let owner = starter(actor)?;
+        let bind = self.ctx.store.read().await?.binds().find(owner, id).await?;
+        let visible = bind.filter(|bind| match actor {
+            Actor::Channel(channel) => bind.for_bot == Some(channel.bot_id),
+            Actor::User(_) | Actor::Operator => true,
+        });
+        visible.ok_or_else(|| Error::not_found("bind"))
+    }
+
+    async fn network_of(
+        &self,
+        owner: UserId,
+        wanted: Option<String>,
+        for_bot: Option<BotId>,
+    ) -> Result<String> {
+        let given = wanted.is_some();
+        let mut name = wanted;
+        if let Some(bot) = for_bot {
+            let bot = self.ctx.store.read().await?.bots().find(Some(owner.to_string()), bot).await?;
+            let network = bot.ok_or_else(|| Error::not_found("bot"))?.network;
+            if given && name.as_ref() != Some(&network) {
+                return Err(Error::invalid("network", format!("must be that of the bot: {network}")));
+            }
+            name = Some(network);
+        }
+        let networks = &self.ctx.networks;
+        let name = name.unwrap_or_else(|| match networks.keys().next() {
+            Some(only) if networks.len() == 1 => only.clone(),
+            _ => DEFAULT_NETWORK.to_owned(),
+        });
+        self.ctx.network(&name).map(|_| name)
+    }
+
+    /// A fresh code, and the bots whose tokens the network was told.
+    async fn new_code(
+        &self,
+        owner: UserId,
+        network: &str,
+        for_bot: Option<BotId>,
+    ) -> Result<(LoginPrompt, Vec<BotId>)> {
+        let mut read = self.ctx.store.read().await?;
+        let logins = read.bots().logins_of(owner, network, for_bot, MAX_KNOWN).await?;
+        drop(read);
+        let (mut known, mut tokens) = (Vec::new(), Vec::new());
+        for (bot, sealed) in logins {
+            // A login that no longer opens is not known any more; that must not keep it from being renewed.
+            match credentials::open(&self.ctx.sealer, bot, &sealed) {
+                Ok(login) => {
+                    known.push(bot);
+                    tokens.push(login.token);
+                }
+                Err(error) => tracing::warn!(%bot, %error, "a stored login does not open"),
+            }
+        }
+        let prompt = self.ctx.network(network)?.begin_login(&tokens).await.map_err(upstream)?;
+        Ok((prompt, known))
+    }
+}
+
+/// The hub user a login is for.
+fn starter(actor: &Actor) -> Result<UserId> {
+    match actor {
+        Actor::Channel(channel) => Ok(channel.owner_id),
+        Actor::User(_) | Actor::Operator => actor.user().map(|user| user.user_id),
+    }
+}
+
+/// The bot a login is restricted to: whatever a user says, and always its own for a channel client.
+fn for_bot(actor: &Actor, wanted: Option<BotId>) -> Result<Option<BotId>> {
+    match actor {
+        Actor::Channel(channel) if wanted.is_none_or(|bot| bot == channel.bot_id) => Ok(Some(channel.bot_id)),
+        Actor::Channel(_) => Err(Error::not_found("bot")),
+        Actor::User(_) | Actor::Operator => Ok(wanted),
+    }
+}
+
+fn upstream(error: NetworkError) -> Error {
+    let told = Error::new(ErrorCode::UpstreamError, "the chat network gave no code to scan");
+    let told = match error {
+        NetworkError::Throttled { retry_after: Some(after), .. } => told.with_retry_after(after),
+        _ => told,
+    };
+    told.with_source(error)
+}

@@ -1,0 +1,190 @@
+//! The end of a login: the credentials are stored before anybody is told (`ilink.md` §5.3).
+
+use super::{BindStatus, Notes, StoredBind};
+use crate::{
+    bots::{Bots, credentials},
+    context::Hint,
+    error::Result,
+    id::BotId,
+    network::Credentials,
+    secret::Sealer,
+    store::{
+        Tx,
+        binds::BindChange,
+        bots::{NewBot, NewLogin},
+        fault::is_constraint,
+    },
+    time::Timestamp,
+};
+
+/// Everything one try needs; moved into the write.
+#[derive(Debug, Clone)]
+struct Settlement {
+    bind: StoredBind,
+    credentials: Credentials,
+    /// Id of the bot, in case a new one is made.
+    new_id: BotId,
+    max_bots: u32,
+    sealer: Sealer,
+    now: Timestamp,
+}
+
+/// What becomes of the account.
+enum Decision {
+    Create,
+    Reuse(BotId),
+    Refuse(String),
+}
+
+impl Bots<'_> {
+    /// Gives the login to the account's bot, or to a new one. Nothing is overwritten that belongs to another
+    /// hub user (reliability Q8).
+    pub(super) async fn settle(&self, bind: &StoredBind, credentials: Credentials) -> Result<()> {
+        let settlement = Settlement {
+            bind: bind.clone(),
+            credentials,
+            new_id: self.ctx.ids.next(),
+            max_bots: self.ctx.config.max_bots,
+            sealer: self.ctx.sealer.clone(),
+            now: self.ctx.store.now(),
+        };
+        let again = settlement.clone();
+        let settled = self.ctx.store.write(move |tx| Box::pin(settlement.run(tx))).await;
+        let settled = match settled {
+            // On another node somebody bound the same account in between; now it is seen.
+            Err(error) if is_constraint(&error) => {
+                self.ctx.store.write(move |tx| Box::pin(again.run(tx))).await
+            }
+            other => other,
+        };
+        if let Some(bot) = settled? {
+            self.ctx.wake.hint(Hint::Bot(bot));
+        }
+        Ok(())
+    }
+
+    /// The account is bound to a token that the network was told: that login is used again (L9). Which of
+    /// several it is, the network does not say; then all that are at rest are tried.
+    pub(super) async fn resume(&self, bind: &StoredBind, known: Vec<BotId>) -> Result<()> {
+        if known.is_empty() {
+            let reason = "the account is bound already and this hub has no login of it: \
+                          remove the connection in the chat app, then scan again";
+            return self.end(bind, BindStatus::Refused, reason).await;
+        }
+        let (id, rev, codes_shown) = (bind.id, bind.rev, bind.codes_shown);
+        let (sealer, now) = (self.ctx.sealer.clone(), self.ctx.store.now());
+        let resumed = self
+            .ctx
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let mut resumed = Vec::new();
+                    for bot in &known {
+                        if tx.bots().resume(*bot, now).await? {
+                            resumed.push(*bot);
+                        }
+                    }
+                    let bot_id = match (known.as_slice(), resumed.as_slice()) {
+                        ([only], _) | (_, [only]) => Some(*only),
+                        _ => None,
+                    };
+                    let reason =
+                        bot_id.is_none().then(|| "the account is bound to one of your bots".to_owned());
+                    let private = Notes::ended(reason).seal(&sealer, id);
+                    let change =
+                        BindChange { status: BindStatus::AlreadyBound, private, codes_shown, bot_id };
+                    tx.binds().advance(id, rev, &change).await?;
+                    Ok(resumed)
+                })
+            })
+            .await?;
+        for bot in resumed {
+            self.ctx.wake.hint(Hint::Bot(bot));
+        }
+        Ok(())
+    }
+}
+
+impl Settlement {
+    /// Decides and writes in one transaction; gives the bot that has a new login.
+    async fn run(self, tx: &mut Tx) -> Result<Option<BotId>> {
+        let decision = self.decide(tx).await?;
+        let (status, bot_id, reason) = match decision {
+            Decision::Create => (BindStatus::Confirmed, Some(self.new_id), None),
+            Decision::Reuse(bot) => (BindStatus::Confirmed, Some(bot), None),
+            Decision::Refuse(ref why) => (BindStatus::Refused, None, Some(why.clone())),
+        };
+        let private = Notes::ended(reason).seal(&self.sealer, self.bind.id);
+        let change = BindChange { status, private, codes_shown: self.bind.codes_shown, bot_id };
+        if !tx.binds().advance(self.bind.id, self.bind.rev, &change).await? {
+            // Another confirm settled it, with a login of its own.
+            return Ok(None);
+        }
+        match decision {
+            Decision::Create => self.create(tx).await?,
+            Decision::Reuse(bot) => self.reuse(tx, bot).await?,
+            Decision::Refuse(_) => {}
+        }
+        Ok(bot_id)
+    }
+
+    async fn decide(&self, tx: &mut Tx) -> Result<Decision> {
+        let Credentials { account_id, owner_user_id, .. } = &self.credentials;
+        let holders = tx.bots().holders(&self.bind.network, account_id, owner_user_id).await?;
+        if holders.iter().any(|holder| holder.owner_id != self.bind.owner_id) {
+            return Ok(Decision::Refuse("another user of this hub has bound this account".to_owned()));
+        }
+        if let Some(wanted) = self.bind.for_bot {
+            return Ok(if holders.iter().any(|holder| holder.bot_id == wanted) {
+                Decision::Reuse(wanted)
+            } else {
+                Decision::Refuse("this is another account than the bot's".to_owned())
+            });
+        }
+        if let Some(holder) = holders.first() {
+            return Ok(Decision::Reuse(holder.bot_id));
+        }
+        if tx.bots().count(self.bind.owner_id).await? >= self.max_bots {
+            let limit = self.max_bots;
+            return Ok(Decision::Refuse(format!(
+                "you have {limit} bots, which is the limit; delete one first"
+            )));
+        }
+        Ok(Decision::Create)
+    }
+
+    async fn create(&self, tx: &mut Tx) -> Result<()> {
+        let name = if self.bind.name.is_empty() {
+            let id = self.new_id.to_string();
+            format!("{} {}", self.bind.network, id[id.len() - 6..].to_lowercase())
+        } else {
+            self.bind.name.clone()
+        };
+        let bot = NewBot {
+            id: self.new_id,
+            owner_id: self.bind.owner_id,
+            name,
+            network: self.bind.network.clone(),
+            login: self.login(self.new_id),
+        };
+        tx.bots().insert(&bot, self.now).await
+    }
+
+    /// The bot and its channels stay; what belonged to the old login goes (`ilink.md` §13.1; L12).
+    async fn reuse(&self, tx: &mut Tx, bot: BotId) -> Result<()> {
+        tx.bots().replace_login(bot, &self.login(bot), self.now).await?;
+        tx.contacts().close_windows(bot).await?;
+        if !self.bind.name.is_empty() {
+            tx.bots().rename(bot, &self.bind.name).await?;
+        }
+        Ok(())
+    }
+
+    fn login(&self, bot: BotId) -> NewLogin {
+        NewLogin {
+            wx_id: self.credentials.account_id.clone(),
+            owner_user_id: self.credentials.owner_user_id.clone(),
+            credentials: credentials::seal(&self.sealer, bot, &self.credentials),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The people a bot talks to.
+
+use crate::{
+    access::Actor,
+    bots::{Bots, window::Window},
+    error::{Error, Problems, Result},
+    id::BotId,
+    network::WindowRules,
+    page::{Page, PageRequest},
+    text,
+    time::Timestamp,
+};
+
+/// A person as the bot's owner sees them (`contract.md` §4). Unknown texts are empty, never absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contact {
+    /// Id on the network, byte for byte.
+    pub user_id: String,
+    /// Display name on the network.
+    pub user_name: String,
+    /// The owner's own note.
+    pub remark: String,
+    /// Picture.
+    pub avatar_url: String,
+    /// When the last message went either way.
+    pub last_message_at: Timestamp,
+    /// Messages so far.
+    pub message_count: i64,
+    /// When sending to them ends unless they write again; absent when it is not open or has no end.
+    pub window_expires_at: Option<Timestamp>,
+    /// Sends left until they write again: 0 when nothing may be sent now; absent when there is no limit.
+    pub sends_left: Option<u32>,
+}
+
+/// A person as the store keeps them.
+#[derive(Debug, Clone)]
+pub struct StoredContact {
+    /// Id on the network, byte for byte.
+    pub user_id: String,
+    /// Display name on the network.
+    pub user_name: String,
+    /// The owner's own note.
+    pub remark: String,
+    /// Picture.
+    pub avatar_url: String,
+    /// When the last message went either way.
+    pub last_message_at: Timestamp,
+    /// Messages so far.
+    pub message_count: i64,
+    /// The accounting of their sending window.
+    pub window: Window,
+}
+
+impl StoredContact {
+    fn into_view(self, rules: &WindowRules, now: Timestamp) -> Contact {
+        let left = self.window.check(rules, now);
+        Contact {
+            window_expires_at: left.is_ok().then(|| self.window.expires_at(rules)).flatten(),
+            sends_left: left.unwrap_or(Some(0)),
+            user_id: self.user_id,
+            user_name: self.user_name,
+            remark: self.remark,
+            avatar_url: self.avatar_url,
+            last_message_at: self.last_message_at,
+            message_count: self.message_count,
+        }
+    }
+}
+
+/// Longest remark, in characters.
+const MAX_REMARK: usize = 64;
+
+impl Bots<'_> {
+    /// A bot's contacts, the last active first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the actor's; `INVALID_PARAMS` on a bad limit or cursor.
+    pub async fn contacts(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<Page<Contact>> {
+        let owner = actor.scope()?.owner();
+        let list = format!("contacts:{bot_id}");
+        let request = PageRequest::parse(&list, limit, cursor)?;
+        let after = request.after().and_then(|position| {
+            let (at, user) = position.split_once(' ')?;
+            Some((at.parse().ok()?, user))
+        });
+        let mut read = self.ctx.store.read().await?;
+        let bot = read.bots().find(owner, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+        let rows = read.contacts().page(bot_id, after, request.limit() + 1).await?;
+        let page = Page::from_rows(&list, &request, rows, |contact| {
+            format!("{} {}", contact.last_message_at.as_millis(), contact.user_id)
+        });
+        let (rules, now) = (self.rules(&bot.network), self.ctx.store.now());
+        Ok(page.map(|contact| contact.into_view(&rules, now)))
+    }
+
+    /// Sets the owner's note on a person; the empty text removes it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the actor's and knows the person; `INVALID_PARAMS` on a bad remark.
+    pub async fn set_remark(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        user_id: &str,
+        remark: &str,
+    ) -> Result<Contact> {
+        let owner = actor.scope()?.owner();
+        let mut problems = Problems::default();
+        text::check_name(&mut problems, "remark", remark, 0..=MAX_REMARK);
+        problems.finish()?;
+        let (user, remark) = (user_id.to_owned(), remark.trim().to_owned());
+        let updated = self
+            .ctx
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    if !tx.contacts().set_remark(owner.clone(), bot_id, &user, &remark).await? {
+                        return Ok(None);
+                    }
+                    let bot = tx.bots().find(owner, bot_id).await?;
+                    Ok(bot.zip(tx.contacts().find(bot_id, &user).await?))
+                })
+            })
+            .await?;
+        let (bot, contact) = updated.ok_or_else(|| Error::not_found("contact"))?;
+        Ok(contact.into_view(&self.rules(&bot.network), self.ctx.store.now()))
+    }
+
+    /// The rules of a network. Those of one that this hub does not have do not matter: nothing can be sent.
+    fn rules(&self, network: &str) -> WindowRules {
+        self.ctx.networks.get(network).map(|network| network.window_rules()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{bots::testing::*, error::ErrorCode};
+
+    #[tokio::test]
+    async fn pages_run_from_the_last_active_backwards() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        for n in 0..3 {
+            // Two wrote in the same millisecond.
+            if n != 1 {
+                world.clock.advance(Duration::from_secs(1));
+            }
+            world.person_writes(bot, &format!("Peer{n}")).await;
+        }
+        let bots = world.hub.bots();
+        let first = bots.contacts(&ann, bot, Some(1), None).await.unwrap();
+        let second = bots.contacts(&ann, bot, Some(1), first.next_cursor.as_deref()).await.unwrap();
+        let third = bots.contacts(&ann, bot, Some(1), second.next_cursor.as_deref()).await.unwrap();
+        let seen: Vec<_> =
+            [first.items, second.items, third.items].concat().into_iter().map(|c| c.user_id).collect();
+        assert_eq!(seen, ["Peer2", "Peer1", "Peer0"]);
+        assert_eq!(third.next_cursor, None);
+    }
+
+    #[tokio::test]
+    async fn a_contact_shows_its_window_and_its_remark() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        let start = world.clock.now();
+        world.person_writes(bot, "Peer").await;
+        let bots = world.hub.bots();
+        let only = |page: crate::page::Page<super::Contact>| page.items.into_iter().next().unwrap();
+        let contact = only(bots.contacts(&ann, bot, None, None).await.unwrap());
+        assert_eq!(contact.sends_left, Some(3));
+        assert_eq!(contact.window_expires_at, Some(start + Duration::from_secs(3600)));
+        assert_eq!((contact.remark.as_str(), contact.avatar_url.as_str()), ("", ""));
+        let noted = bots.set_remark(&ann, bot, "Peer", " 同事 ").await.unwrap();
+        assert_eq!(noted.remark, "同事");
+        assert_eq!(only(bots.contacts(&ann, bot, None, None).await.unwrap()), noted);
+        let unknown = bots.set_remark(&ann, bot, "peer", "x").await;
+        assert_eq!(unknown.unwrap_err().code(), ErrorCode::NotFound, "ids are case-sensitive");
+        let bad = bots.set_remark(&ann, bot, "Peer", "a\nb").await;
+        assert_eq!(bad.unwrap_err().code(), ErrorCode::InvalidParams);
+        world.clock.advance(Duration::from_secs(3600));
+        let contact = only(bots.contacts(&ann, bot, None, None).await.unwrap());
+        assert_eq!((contact.sends_left, contact.window_expires_at), (Some(0), None));
+    }
+}

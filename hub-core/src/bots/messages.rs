@@ -1,0 +1,201 @@
+//! The messages of a bot, in both directions.
+
+use crate::{
+    access::Actor,
+    bots::Bots,
+    error::{Error, Problems, Result},
+    id::{BotId, ChannelId, MessageId, TraceId},
+    network::{MessageItem, MessageKind, Quote},
+    page::{Page, PageRequest},
+    time::Timestamp,
+};
+
+/// Which way a message went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From a person to the bot.
+    Inbound,
+    /// From the bot to a person.
+    Outbound,
+}
+
+impl Direction {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Inbound => "inbound",
+            Self::Outbound => "outbound",
+        }
+    }
+
+    /// The direction of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Inbound, Self::Outbound].into_iter().find(|direction| direction.as_str() == word)
+    }
+}
+
+/// A message as the bot's owner sees it (`contract.md` §4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Id.
+    pub id: MessageId,
+    /// Bot.
+    pub bot_id: BotId,
+    /// Channels that received it, and the one that sent it.
+    pub channel_ids: Vec<ChannelId>,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Sender, byte for byte.
+    pub from_user_id: String,
+    /// Receiver, byte for byte.
+    pub to_user_id: String,
+    /// Display name of the person on the other side; empty when unknown.
+    pub user_name: String,
+    /// The network's label of the conversation; empty when it has none.
+    pub session_id: String,
+    /// What it is.
+    pub kind: MessageKind,
+    /// Its text.
+    pub content: String,
+    /// Its parts.
+    pub items: Vec<MessageItem>,
+    /// What it refers to.
+    pub quoted: Option<Quote>,
+    /// What became of it: `received` and its like inbound, `queued`, `sent` and their like outbound.
+    pub status: String,
+    /// Why, where the status alone does not say.
+    pub status_reason: Option<String>,
+    /// The trace that tells of it, where there is one for the message itself.
+    pub trace_id: Option<TraceId>,
+    /// When the hub took it.
+    pub created_at: Timestamp,
+}
+
+/// Which messages of a bot are wanted; every part that is set must fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MessageFilter {
+    /// Only this way.
+    pub direction: Option<Direction>,
+    /// Only with this person.
+    pub user_id: Option<String>,
+    /// Taken by the hub at this time or later.
+    pub since: Option<Timestamp>,
+    /// Taken by the hub before this time.
+    pub until: Option<Timestamp>,
+    /// Containing this text; the case of ASCII letters does not matter, that of others may.
+    pub q: Option<String>,
+}
+
+/// Longest text to look for, in characters.
+const MAX_QUERY: usize = 200;
+
+impl MessageFilter {
+    fn check(&self) -> Result<()> {
+        let mut problems = Problems::default();
+        let fits = |text: &Option<String>| {
+            text.as_ref().is_none_or(|text| text.chars().count() <= MAX_QUERY && !text.contains('\0'))
+        };
+        problems.check(fits(&self.q), "q", "must be at most 200 characters without NUL");
+        problems.check(fits(&self.user_id), "user_id", "must be at most 200 characters without NUL");
+        let ordered = self.since.zip(self.until).is_none_or(|(since, until)| since <= until);
+        problems.check(ordered, "until", "must not be before since");
+        problems.finish()
+    }
+}
+
+impl Bots<'_> {
+    /// A bot's messages, newest first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the actor's; `INVALID_PARAMS` on a bad filter, limit or cursor. A cursor
+    /// goes on only under the filter it was made with.
+    pub async fn messages(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        filter: &MessageFilter,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<Page<Message>> {
+        let owner = actor.scope()?.owner();
+        filter.check()?;
+        let list = format!("messages:{bot_id}:{filter:?}");
+        let request = PageRequest::parse(&list, limit, cursor)?;
+        let mut read = self.ctx.store.read().await?;
+        if read.bots().find(owner, bot_id).await?.is_none() {
+            return Err(Error::not_found("bot"));
+        }
+        let rows = read.messages().page(bot_id, filter, &request).await?;
+        Ok(Page::from_rows(&list, &request, rows, |message| message.id.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{bots::testing::*, error::ErrorCode};
+
+    #[tokio::test]
+    async fn filters_combine_and_searches_are_literal() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "Peer").await;
+        let bots = world.hub.bots();
+        let send = async |text: &str| bots.send(&ann, bot, to("Peer", text), None).await.unwrap().message_id;
+        let first = send("100% of A_B").await;
+        let second = send(r"100 percent \ of AxB").await;
+        world.clock.advance(Duration::from_secs(10));
+        let late = world.clock.now();
+        let third = send("later").await;
+        let ids = async |filter: MessageFilter| -> Vec<MessageId> {
+            let page = bots.messages(&ann, bot, &filter, None, None).await.unwrap();
+            page.items.iter().map(|message| message.id).collect()
+        };
+        let q = |text: &str| MessageFilter { q: Some(text.into()), ..MessageFilter::default() };
+        assert_eq!(ids(q("100% OF a_b")).await, [first]);
+        assert_eq!(ids(q(r"\ of")).await, [second]);
+        assert_eq!(ids(q("100")).await, [second, first]);
+        assert_eq!(ids(q("%")).await, [first]);
+        let none = MessageFilter::default;
+        assert_eq!(ids(none()).await, [third, second, first]);
+        assert_eq!(ids(MessageFilter { since: Some(late), ..none() }).await, [third]);
+        assert_eq!(ids(MessageFilter { until: Some(late), ..none() }).await, [second, first]);
+        assert_eq!(ids(MessageFilter { direction: Some(Direction::Inbound), ..none() }).await, []);
+        assert_eq!(ids(MessageFilter { user_id: Some("peer".into()), ..none() }).await, []);
+        assert_eq!(ids(MessageFilter { user_id: Some("Peer".into()), ..q("later") }).await, [third]);
+    }
+
+    #[tokio::test]
+    async fn pages_are_stable_under_inserts_and_bound_to_their_filter() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "Peer").await;
+        let bots = world.hub.bots();
+        let one = bots.send(&ann, bot, to("Peer", "one"), None).await.unwrap().message_id;
+        let two = bots.send(&ann, bot, to("Peer", "two"), None).await.unwrap().message_id;
+        let filter = MessageFilter::default();
+        let first = bots.messages(&ann, bot, &filter, Some(1), None).await.unwrap();
+        bots.send(&ann, bot, to("Peer", "three"), None).await.unwrap();
+        let cursor = first.next_cursor.as_deref();
+        let second = bots.messages(&ann, bot, &filter, Some(1), cursor).await.unwrap();
+        assert_eq!((first.items[0].id, second.items[0].id), (two, one));
+        assert_eq!(second.next_cursor, None);
+        let message = &second.items[0];
+        assert_eq!((message.direction, message.kind), (Direction::Outbound, MessageKind::Text));
+        assert_eq!((message.from_user_id.as_str(), message.to_user_id.as_str()), ("wx-a@bot", "Peer"));
+        assert_eq!(message.items[0].text.as_deref(), Some("one"));
+        let other = MessageFilter { q: Some("o".into()), ..filter.clone() };
+        for (filter, cursor) in [(&other, cursor), (&filter, Some("garbage"))] {
+            let refused = bots.messages(&ann, bot, filter, Some(1), cursor).await;
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::InvalidParams);
+        }
+        let backwards =
+            MessageFilter { since: Some(world.clock.now()), until: Some(Timestamp::MIN), ..filter };
+        let refused = bots.messages(&ann, bot, &backwards, None, None).await;
+        assert_eq!(refused.unwrap_err().details()[0].field, "until");
+    }
+}

@@ -1,0 +1,349 @@
+//! Sending: a message is accepted into the outbox, or refused with the reason, before anybody waits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::Actor,
+    bots::{BotStatus, Bots, login_expired, sender, window::Closed},
+    context::Hint,
+    error::{Error, ErrorCode, Problems, Result},
+    id::{BotId, MessageId, TraceId},
+    idempotency::{self, Idempotent},
+    network::{TextFormat, WindowRules},
+    secret::{Secret, TokenHash},
+    store::{
+        Tx,
+        outbox::{NewOutbound, NewPart},
+    },
+    text,
+};
+
+/// A message to send.
+#[derive(Debug, Clone)]
+pub struct NewSend {
+    /// Receiver, byte for byte; the person who owns the account when absent.
+    pub to_user_id: Option<String>,
+    /// The text.
+    pub content: String,
+    /// A permission to answer, as programs echo it. Only its length is looked at: the newest one of the
+    /// receiver is used (`contract.md` §4).
+    pub context_token: Option<Secret>,
+    /// How the text is marked up.
+    pub format: TextFormat,
+}
+
+/// An accepted message: it is stored and will be tried, in order per person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Its id.
+    pub message_id: MessageId,
+    /// Where it stands: `queued`.
+    pub status: String,
+    /// Names the send in traces.
+    pub trace_id: TraceId,
+}
+
+/// Longest id of a person, in characters.
+const MAX_USER_ID: usize = 200;
+/// Longest permission to answer, in bytes.
+const MAX_CONTEXT_TOKEN: usize = 4096;
+
+impl Bots<'_> {
+    /// Accepts a message for a person. The answer comes after the commit; delivery follows.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client, its channel's); `INVALID_PARAMS`
+    /// on bad input; `WINDOW_CLOSED` when the network would refuse it now; `CONFLICT` when the bot needs a
+    /// new login, or the key was used for another message; `RATE_LIMITED` when too much waits for the person.
+    pub async fn send(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        new: NewSend,
+        idempotency_key: Option<&str>,
+    ) -> Result<Sent> {
+        let (owner, channel_id) = sender(actor, bot_id)?;
+        check(&new, self.ctx.config.max_text)?;
+        let token = new.context_token.as_ref().map(|token| TokenHash::of(token.expose()));
+        let input =
+            (bot_id, &new.to_user_id, &new.content, token.as_ref().map(TokenHash::as_str), new.format);
+        let key = idempotency_key
+            .map(|key| Idempotent::new(self.ctx, actor, "bot.send", &input, key))
+            .transpose()?;
+        let mut read = self.ctx.store.read().await?;
+        let bot = read.bots().find(owner, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+        if let Some(key) = &key
+            && let Some(first) = key.first_answer(&mut read).await?
+        {
+            return Ok(first);
+        }
+        drop(read);
+        let network =
+            self.ctx.networks.get(&bot.network).ok_or_else(|| {
+                Error::conflict(format!("this hub does not serve the network {}", bot.network))
+            })?;
+        if bot.status == BotStatus::Expired {
+            return Err(login_expired());
+        }
+        let parts = network.split_text(&new.content, new.format);
+        if parts.iter().all(|part| part.trim().is_empty()) {
+            return Err(Error::invalid("content", "has nothing to show"));
+        }
+        let trace_id = self.ctx.ids.next();
+        let now = self.ctx.store.now();
+        let parts: Vec<NewPart> = parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
+        let outbound = NewOutbound {
+            message_id: self.ctx.ids.next(),
+            bot_id,
+            peer: new.to_user_id.unwrap_or(bot.owner_user_id),
+            dedupe_key: parts[0].client_id.clone(),
+            content: new.content,
+            parts,
+            channel_id,
+            trace_id: Some(trace_id),
+            expires_at: now + self.ctx.config.outbox_lifetime,
+            now,
+        };
+        let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
+        let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
+            Box::pin(async move {
+                check_window(tx, &outbound, &rules, max_queued).await?;
+                tx.outbox().enqueue(std::slice::from_ref(&outbound)).await?;
+                let message_id = outbound.message_id;
+                Ok(Sent { message_id, status: "queued".to_owned(), trace_id })
+            })
+        })
+        .await?;
+        self.ctx.wake.hint(Hint::Outbox(bot_id));
+        Ok(sent)
+    }
+}
+
+fn check(new: &NewSend, max_text: usize) -> Result<()> {
+    let mut problems = Problems::default();
+    if let Some(user) = &new.to_user_id {
+        text::check_name(&mut problems, "to_user_id", user, 1..=MAX_USER_ID);
+    }
+    if new.content.trim().is_empty() {
+        problems.add("content", "must not be empty");
+    } else {
+        text::check_body(&mut problems, "content", &new.content, max_text);
+    }
+    if let Some(token) = &new.context_token {
+        let fits = token.expose().len() <= MAX_CONTEXT_TOKEN;
+        problems.check(fits, "context_token", "must be at most 4096 bytes");
+    }
+    problems.finish()
+}
+
+/// Refuses what could not go out now, in the transaction that stores it, so that sends at the same time count
+/// each other.
+async fn check_window(tx: &mut Tx, new: &NewOutbound, rules: &WindowRules, max_queued: u32) -> Result<()> {
+    let window = tx.contacts().find(new.bot_id, &new.peer).await?.map(|contact| contact.window);
+    let left = window.unwrap_or_default().check(rules, new.now).map_err(|closed| refused(&closed))?;
+    let queued = tx.outbox().queued_parts(new.bot_id, &new.peer).await?;
+    let parts = u32::try_from(new.parts.len()).unwrap_or(u32::MAX);
+    if let Some(left) = left
+        && queued.saturating_add(parts) > left
+    {
+        let free = left.saturating_sub(queued);
+        return Err(Error::new(
+            ErrorCode::WindowClosed,
+            format!(
+                "the text needs {parts} sends and {free} are left until this person writes again \
+                 ({queued} wait already)"
+            ),
+        ));
+    }
+    if queued.saturating_add(parts) > max_queued {
+        return Err(Error::new(
+            ErrorCode::RateLimited,
+            format!("{queued} parts wait for this person already; at most {max_queued} may"),
+        )
+        .with_retry_after(std::time::Duration::from_secs(60)));
+    }
+    Ok(())
+}
+
+fn refused(closed: &Closed) -> Error {
+    Error::new(ErrorCode::WindowClosed, format!("nothing was sent: {closed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bots::testing::*;
+
+    async fn code(world: &World, actor: &Actor, bot: BotId, new: NewSend) -> ErrorCode {
+        world.hub.bots().send(actor, bot, new, None).await.unwrap_err().code()
+    }
+
+    #[tokio::test]
+    async fn an_accepted_message_is_stored_with_its_parts() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "wx-a").await;
+        let mut hints = world.hub.context().wake.listen();
+        let sent = world.hub.bots().send(&ann, bot, say("one|two"), None).await.unwrap();
+        assert_eq!(sent.status, "queued");
+        assert_eq!(hints.try_recv().unwrap(), Hint::Outbox(bot));
+        let parts =
+            "SELECT COUNT(DISTINCT client_id) FROM outbox AS o JOIN messages AS m ON m.id = o.message_id
+             WHERE o.state = 'queued' AND o.parts = 2 AND o.peer = 'wx-a' AND o.client_id LIKE 'hub-%'
+                AND o.text = CASE o.part WHEN 0 THEN 'one' ELSE 'two' END AND o.due_at = o.created_at
+                AND m.content = 'one|two' AND m.status = 'queued' AND m.from_user_id = 'wx-a@bot'
+                AND m.user_name = 'Name of wx-a' AND m.channel_id IS NULL
+                AND (o.part = 1 OR m.dedupe_key = o.client_id)
+                AND (o.part = 0 OR o.id > (SELECT id FROM outbox WHERE part = 0))";
+        assert_eq!(world.number(parts).await, 2);
+        let channel = world.channel_actor(&ann, bot);
+        world.hub.bots().send(&channel, bot, say("three"), None).await.unwrap();
+        let by_channel = "SELECT COUNT(*) FROM messages WHERE channel_id IS NOT NULL";
+        assert_eq!(world.number(by_channel).await, 1);
+        let other = world.bot(&ann, "wx-b").await;
+        assert_eq!(code(&world, &channel, other, say("x")).await, ErrorCode::NotFound);
+    }
+
+    #[tokio::test]
+    async fn s2_s3_s16_a_closed_window_refuses_and_stores_nothing() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        let bots = world.hub.bots();
+        let never = bots.send(&ann, bot, say("hi"), None).await.unwrap_err();
+        assert_eq!(never.code(), ErrorCode::WindowClosed);
+        assert!(never.message().contains("write first"));
+        world.person_writes(bot, "wx-a").await;
+        assert_eq!(code(&world, &ann, bot, to("Wx-A", "hi")).await, ErrorCode::WindowClosed);
+        assert_eq!(code(&world, &ann, bot, say("1|2|3|4")).await, ErrorCode::WindowClosed);
+        bots.send(&ann, bot, say("1|2"), None).await.unwrap();
+        let full = bots.send(&ann, bot, say("3|4"), None).await.unwrap_err();
+        assert_eq!(full.code(), ErrorCode::WindowClosed);
+        assert!(full.message().contains("1 are left"), "{}", full.message());
+        bots.send(&ann, bot, say("3"), None).await.unwrap();
+        world.sql("UPDATE contacts SET window_closed = 'prepare failed'".to_owned()).await;
+        assert_eq!(code(&world, &ann, bot, say("4")).await, ErrorCode::WindowClosed);
+        world.sql("DELETE FROM messages".to_owned()).await;
+        world.person_writes(bot, "wx-a").await;
+        assert!(bots.get(&ann, bot).await.unwrap().can_send);
+        world.clock.advance(Duration::from_secs(3600));
+        assert_eq!(code(&world, &ann, bot, say("late")).await, ErrorCode::WindowClosed);
+        let seen = bots.get(&ann, bot).await.unwrap();
+        assert!(!seen.can_send && seen.send_disabled_reason.is_some());
+        assert_eq!(
+            world.number("SELECT (SELECT COUNT(*) FROM messages) + (SELECT COUNT(*) FROM outbox)").await,
+            0
+        );
+    }
+
+    #[tokio::test]
+    async fn bad_input_names_every_field() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "wx-a").await;
+        let bad = NewSend {
+            to_user_id: Some("a\nb".into()),
+            context_token: Some("x".repeat(5000).into()),
+            ..say(&"x".repeat(64 * 1024 + 1))
+        };
+        let error = world.hub.bots().send(&ann, bot, bad, None).await.unwrap_err();
+        let fields: Vec<_> = error.details().iter().map(|detail| detail.field.as_ref()).collect();
+        assert_eq!(fields, ["to_user_id", "content", "context_token"]);
+        for text in ["", " \n", "a\0b", " | "] {
+            assert_eq!(code(&world, &ann, bot, say(text)).await, ErrorCode::InvalidParams, "{text:?}");
+        }
+        world.set_status(bot, BotStatus::Expired, None).await;
+        assert_eq!(code(&world, &ann, bot, say("hi")).await, ErrorCode::Conflict);
+        assert_eq!(world.number("SELECT COUNT(*) FROM messages").await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_repeated_key_sends_once() {
+        let world = World::open().await;
+        let (ann, bob) = (world.user("ann").await, world.user("bob").await);
+        let (bot, bobs) = (world.bot(&ann, "wx-a").await, world.bot(&bob, "wx-b").await);
+        world.person_writes(bot, "wx-a").await;
+        world.person_writes(bobs, "wx-b").await;
+        let bots = world.hub.bots();
+        let first = bots.send(&ann, bot, say("1|2|3"), Some("k")).await.unwrap();
+        // The window is used up by the first: the repeat must not trip over it.
+        assert_eq!(bots.send(&ann, bot, say("1|2|3"), Some("k")).await.unwrap(), first);
+        let other = bots.send(&ann, bot, say("4"), Some("k")).await.unwrap_err();
+        assert_eq!(other.code(), ErrorCode::Conflict);
+        let his = bots.send(&bob, bobs, say("1|2|3"), Some("k")).await.unwrap();
+        assert_ne!(his.message_id, first.message_id, "keys belong to their caller");
+        assert_eq!(world.number("SELECT COUNT(*) FROM messages").await, 2);
+    }
+
+    #[tokio::test]
+    async fn sends_at_once_share_what_is_left() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "wx-a").await;
+        let bots = world.hub.bots();
+        let texts = ["a", "b", "c", "d", "e"];
+        let sends = texts.map(|text| bots.send(&ann, bot, say(text), None));
+        let accepted = futures_util::future::join_all(sends).await.into_iter().filter(Result::is_ok).count();
+        assert_eq!(accepted, 3);
+        assert_eq!(world.number("SELECT COUNT(*) FROM outbox").await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses() {
+        let config = crate::config::HubConfig { max_outbox_per_peer: 2, ..Default::default() };
+        let world = World::with(config).await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "wx-a").await;
+        world.hub.bots().send(&ann, bot, say("1|2"), None).await.unwrap();
+        let full = world.hub.bots().send(&ann, bot, say("3"), None).await.unwrap_err();
+        assert_eq!(full.code(), ErrorCode::RateLimited);
+        assert!(full.retry_after().is_some());
+    }
+
+    #[tokio::test]
+    async fn enqueue_adds_each_key_once_and_nothing_for_a_bot_that_is_gone() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        let ctx = world.hub.context();
+        let row = |bot_id: BotId, key: &str| NewOutbound {
+            message_id: ctx.ids.next(),
+            bot_id,
+            peer: "Peer".to_owned(),
+            dedupe_key: key.to_owned(),
+            content: "quo\"te".to_owned(),
+            parts: vec![NewPart {
+                id: ctx.ids.next(),
+                client_id: key.to_owned(),
+                text: "quo\"te".to_owned(),
+            }],
+            channel_id: None,
+            trace_id: None,
+            expires_at: world.clock.now(),
+            now: world.clock.now(),
+        };
+        let run = async |rows: Vec<NewOutbound>| {
+            ctx.store
+                .write(move |tx| Box::pin(async move { tx.outbox().enqueue(&rows).await }))
+                .await
+                .unwrap()
+        };
+        let (one, two) = (row(bot, "dlv:0"), row(bot, "dlv:1"));
+        assert_eq!(run(vec![one.clone(), two.clone()]).await, [one.message_id, two.message_id]);
+        let three = row(bot, "dlv:2");
+        let again = vec![row(bot, "dlv:0"), three.clone(), row(ctx.ids.next(), "dlv:0")];
+        assert_eq!(run(again).await, [three.message_id]);
+        assert_eq!(run(Vec::new()).await, []);
+        assert_eq!(world.number("SELECT COUNT(*) FROM outbox").await, 3);
+        let items = r#"SELECT COUNT(*) FROM messages WHERE items = '[{"type":"text","text":"quo\"te"}]'"#;
+        assert_eq!(world.number(items).await, 3);
+        let queued = ctx.store.read().await.unwrap().outbox().queued_parts(bot, "Peer").await.unwrap();
+        assert_eq!(queued, 3);
+    }
+}

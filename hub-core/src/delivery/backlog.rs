@@ -1,0 +1,109 @@
+//! From the store into memory: deliveries that nobody holds, in their order and within the caps. Recovery
+//! after a crash, the overflow of a full memory, replays and what other processes wrote are one case.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{
+    inbox::lane_of,
+    job::{Job, open_job},
+    node::{BotWork, Engine},
+};
+use crate::{
+    error::Result,
+    id::{ChannelId, DeliveryId},
+    store::deliveries::JobRow,
+    time::Timestamp,
+};
+
+/// Rows of one query.
+const CHUNK: u32 = 500;
+
+/// A delivery ready for its lane.
+struct Loaded {
+    job: Job,
+    lane: Arc<str>,
+    not_before: Option<Timestamp>,
+}
+
+impl Engine {
+    /// Loads what a bot has in the store and nobody holds, until memory or the store is exhausted.
+    pub(super) async fn scan(&self, bot: &BotWork) {
+        if let Err(error) = self.try_scan(bot).await {
+            Self::report("the backlog could not be read", bot, &error);
+        }
+    }
+
+    async fn try_scan(&self, bot: &BotWork) -> Result<()> {
+        let mut behind = bot.behind.lock().await;
+        let channels = bot.channels();
+        loop {
+            let full: Vec<ChannelId> = {
+                let lanes = self.lanes();
+                channels.channels.iter().map(|channel| channel.id).filter(|id| !lanes.room(*id)).collect()
+            };
+            let (bot_id, fence) = (bot.lease.bot_id, bot.lease.fence);
+            let rows = self
+                .ctx
+                .store
+                .read()
+                .await?
+                .deliveries()
+                .backlog(bot_id, fence, &full, self.ctx.store.now(), CHUNK)
+                .await?;
+            let whole = rows.len() < CHUNK as usize;
+            let loaded = self.load(bot, rows);
+            if !loaded.is_empty() {
+                let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.job.id).collect();
+                self.ctx
+                    .store
+                    .write(move |tx| Box::pin(async move { tx.deliveries().claim(&ids, fence).await }))
+                    .await?;
+                self.push(bot, loaded);
+            }
+            if whole {
+                behind.only(full.into_iter().collect::<HashSet<_>>());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Opens rows. One that does not open is left where it is, and told of once per look.
+    fn load(&self, bot: &BotWork, rows: Vec<JobRow>) -> Vec<Loaded> {
+        let channels = bot.channels();
+        let mut loaded = Vec::with_capacity(rows.len());
+        for row in rows {
+            let own_lane = row.state == "parked" || row.seq == 0;
+            let lane = row.lane.clone();
+            let due_at = Timestamp::from_millis(row.due_at);
+            let job = match open_job(row, bot.lease.bot_id, bot.lease.fence, &self.ctx.sealer) {
+                Ok(job) => job,
+                Err(error) => {
+                    Self::report("a stored delivery cannot be read", bot, &error);
+                    continue;
+                }
+            };
+            let channel = channels.channels.iter().find(|channel| channel.id == job.channel_id);
+            let lane = match channel {
+                // What was parked or is sent again blocks nobody and waits for nobody.
+                _ if own_lane => job.id.to_string(),
+                Some(channel) => lane_of(channel, &job.content, job.id),
+                None => lane,
+            };
+            let not_before = (job.attempts > 0).then_some(due_at);
+            loaded.push(Loaded { job, lane: lane.into(), not_before });
+        }
+        loaded
+    }
+
+    fn push(&self, bot: &BotWork, loaded: Vec<Loaded>) {
+        let channels = bot.channels();
+        let mut lanes = self.lanes();
+        for Loaded { job, lane, not_before } in loaded {
+            let channel = channels.channels.iter().find(|channel| channel.id == job.channel_id);
+            let pace = channel.map_or(super::worker::DEFAULT_PACE, |channel| super::worker::pace(channel));
+            lanes.push(job.channel_id, &lane, pace, job, not_before);
+        }
+        drop(lanes);
+        self.work_ready.notify_one();
+    }
+}

@@ -1,0 +1,341 @@
+//! One node's share of the work: which bots it holds, and what runs for each of them.
+//!
+//! The supervisor takes leases on bots nobody holds and renews its own; for each lease it starts a poller, an
+//! outbox and the backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+
+use tokio::sync::{Notify, broadcast::error::RecvError};
+
+use super::{job::Job, lanes::Lanes};
+use crate::{
+    bots::{BotStatus, credentials},
+    channels::runtime::{self, BotChannels},
+    context::{Context, Hint},
+    error::{Error, Result},
+    events::Event,
+    id::{BotId, ChannelId, NodeId},
+    network::{Connection, Network},
+    secret::Sealed,
+    store::leases::{Lease, WorkRow},
+    tasks::Tasks,
+};
+
+/// Bots taken over in one round.
+const TAKE: u32 = 100;
+/// Time between two looks for work that nobody told of.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Everything one node runs.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) ctx: Context,
+    pub(super) node: NodeId,
+    pub(super) tasks: Tasks,
+    lanes: Mutex<Lanes<Job>>,
+    pub(super) work_ready: Notify,
+    /// Channels whose webhook took its last message: their next success is no news for the store.
+    pub(super) healthy: Mutex<HashSet<ChannelId>>,
+    bots: RwLock<HashMap<BotId, Arc<BotWork>>>,
+}
+
+/// A bot this node works for.
+#[derive(Debug)]
+pub struct BotWork {
+    pub(super) lease: Lease,
+    pub(super) network: Arc<dyn Network>,
+    pub(super) connection: Arc<dyn Connection>,
+    pub(super) tasks: Tasks,
+    /// Which deliveries are in the store only.
+    pub(super) behind: tokio::sync::Mutex<Behind>,
+    /// Makes the poller look again at once: somebody asked to reconnect, or a send was told that the login
+    /// may be gone.
+    pub(super) poke: Notify,
+    pub(super) outbox_ready: Notify,
+    channels: RwLock<Arc<BotChannels>>,
+    /// The status last stored, so that nothing is written when nothing changed.
+    status: Mutex<Option<(BotStatus, Option<String>)>>,
+}
+
+/// Channels whose newest deliveries are not in memory: new ones must not overtake them.
+#[derive(Debug)]
+pub struct Behind {
+    everything: bool,
+    channels: HashSet<ChannelId>,
+}
+
+impl Behind {
+    /// Nothing was loaded yet.
+    fn everything() -> Self {
+        Self { everything: true, channels: HashSet::new() }
+    }
+
+    pub(super) fn is_behind(&self, channel: ChannelId) -> bool {
+        self.everything || self.channels.contains(&channel)
+    }
+
+    pub(super) fn add(&mut self, channel: ChannelId) {
+        self.channels.insert(channel);
+    }
+
+    /// Everything is in memory but for these channels.
+    pub(super) fn only(&mut self, channels: HashSet<ChannelId>) {
+        self.everything = false;
+        self.channels = channels;
+    }
+}
+
+impl BotWork {
+    /// The channels' settings as last loaded.
+    pub(super) fn channels(&self) -> Arc<BotChannels> {
+        Arc::clone(&self.channels.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn status_is(&self, status: BotStatus, reason: Option<&str>) -> bool {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
+    }
+
+    pub(super) fn remember_status(&self, status: Option<(BotStatus, Option<String>)>) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    pub(super) async fn reload_channels(&self, ctx: &Context) -> Result<()> {
+        let loaded = Arc::new(runtime::load(ctx, self.lease.bot_id).await?);
+        *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Starts working: takes leases, polls, delivers, sends.
+    ///
+    /// # Errors
+    /// What the store says when the leases of a dead predecessor cannot be voided.
+    pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
+        ctx.store.sync_clock().await?;
+        if !ctx.store.is_shared() {
+            // No other process works on this file: whatever leases it holds are of the dead.
+            ctx.store.write(|tx| Box::pin(async move { tx.leases().void_all().await })).await?;
+        }
+        let engine = Arc::new(Self {
+            node: ctx.ids.next(),
+            lanes: Mutex::new(Lanes::new(ctx.config.max_jobs, ctx.config.max_in_flight)),
+            work_ready: Notify::new(),
+            healthy: Mutex::default(),
+            bots: RwLock::default(),
+            tasks,
+            ctx,
+        });
+        let run = |name, make: fn(Arc<Self>) -> futures_util::future::BoxFuture<'static, ()>| {
+            let this = Arc::clone(&engine);
+            engine.tasks.supervise(name, engine.ctx.clock.clone(), move || make(Arc::clone(&this)));
+        };
+        run("lease supervisor", |engine| Box::pin(async move { engine.supervise().await }));
+        run("delivery worker", |engine| Box::pin(async move { engine.work().await }));
+        run("retention", |engine| Box::pin(async move { engine.retain().await }));
+        Ok(engine)
+    }
+
+    pub(super) fn lanes(&self) -> MutexGuard<'_, Lanes<Job>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn bot(&self, id: BotId) -> Option<Arc<BotWork>> {
+        self.bots.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Ends every bot's tasks, then gives the leases back so that another node need not wait for them to
+    /// run out. What is in flight has ended before.
+    pub async fn stop(&self) {
+        let bots: Vec<_> = {
+            let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
+            bots.drain().map(|(_, bot)| bot).collect()
+        };
+        for bot in &bots {
+            bot.tasks.stop();
+        }
+        for bot in &bots {
+            if !bot.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
+                tracing::warn!(bot_id = %bot.lease.bot_id, "a bot's work did not end in time");
+            }
+        }
+        let node = self.node;
+        let released =
+            self.ctx.store.write(move |tx| Box::pin(async move { tx.leases().release(node).await }));
+        if let Err(error) = released.await {
+            tracing::warn!(%error, "leases could not be given back; they run out by themselves");
+        }
+    }
+
+    async fn supervise(self: &Arc<Self>) {
+        let mut hints = self.ctx.wake.listen();
+        let mut renew_at = self.ctx.clock.now();
+        loop {
+            let now = self.ctx.clock.now();
+            if now >= renew_at {
+                if let Err(error) = self.renew().await {
+                    tracing::warn!(%error, "leases could not be renewed");
+                }
+                renew_at = now + self.ctx.config.lease / 3;
+            }
+            if let Err(error) = self.look_for_work().await {
+                tracing::warn!(%error, "looking for work failed");
+            }
+            tokio::select! {
+                () = self.tasks.stop_token().cancelled() => return,
+                () = self.ctx.clock.sleep(LOOK) => {}
+                hint = hints.recv() => match hint {
+                    Ok(Hint::Bot(id)) => self.refresh(id).await,
+                    Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },
+                    Ok(Hint::Delivery(id)) => if let Some(bot) = self.bot(id) { self.scan(&bot).await },
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+
+    /// Extends our leases, stops what is no longer ours, takes what nobody holds.
+    async fn renew(self: &Arc<Self>) -> Result<()> {
+        self.ctx.store.sync_clock().await?;
+        let (node, now) = (self.node, self.ctx.store.now());
+        let until = now + self.ctx.config.lease;
+        let held = self
+            .ctx
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.leases().acquire(node, now, until, TAKE).await?;
+                    tx.leases().renew(node, until).await
+                })
+            })
+            .await?;
+        self.hold(held).await;
+        Ok(())
+    }
+
+    /// A bot was bound, changed or deleted: look at it now.
+    async fn refresh(self: &Arc<Self>, id: BotId) {
+        if let Some(bot) = self.bot(id)
+            && let Err(error) = self.reload(&bot).await
+        {
+            tracing::warn!(bot_id = %id, %error, "a changed bot could not be read");
+        }
+        if let Err(error) = self.renew().await {
+            tracing::warn!(%error, "leases could not be renewed");
+        }
+    }
+
+    async fn reload(&self, bot: &BotWork) -> Result<()> {
+        let work = self.ctx.store.read().await?.leases().work(&bot.lease).await?;
+        let Some(work) = work else { return Ok(()) };
+        if work.status == BotStatus::Connecting.as_str() && !bot.status_is(BotStatus::Connecting, None) {
+            bot.remember_status(None);
+            bot.connection.reset();
+            bot.poke.notify_one();
+        }
+        bot.reload_channels(&self.ctx).await
+    }
+
+    /// Makes the running bots equal to the held leases.
+    async fn hold(self: &Arc<Self>, held: Vec<Lease>) {
+        let gone: Vec<Arc<BotWork>> = {
+            let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
+            let gone: Vec<BotId> =
+                bots.values().filter(|bot| !held.contains(&bot.lease)).map(|bot| bot.lease.bot_id).collect();
+            gone.iter().filter_map(|id| bots.remove(id)).collect()
+        };
+        for bot in gone {
+            bot.tasks.stop();
+            self.lanes().forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
+        }
+        for lease in held {
+            if self.bot(lease.bot_id).is_none()
+                && let Err(error) = self.take_over(&lease).await
+            {
+                tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
+            }
+        }
+    }
+
+    /// Starts the work for a bot.
+    async fn take_over(self: &Arc<Self>, lease: &Lease) -> Result<()> {
+        let work = self.ctx.store.read().await?.leases().work(lease).await?;
+        let Some(work) = work else { return Ok(()) };
+        let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
+            return self.without_network(lease, &work).await;
+        };
+        let credentials =
+            credentials::open(&self.ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
+        let channels = runtime::load(&self.ctx, lease.bot_id).await?;
+        let bot = Arc::new(BotWork {
+            lease: lease.clone(),
+            connection: network.connect(&credentials),
+            network,
+            tasks: self.tasks.child(),
+            behind: tokio::sync::Mutex::new(Behind::everything()),
+            poke: Notify::new(),
+            outbox_ready: Notify::new(),
+            channels: RwLock::new(Arc::new(channels)),
+            status: Mutex::default(),
+        });
+        self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
+        self.scan(&bot).await;
+        self.start_poller(&bot, work.cursor, &work.status);
+        self.start_outbox(&bot);
+        Ok(())
+    }
+
+    async fn without_network(&self, lease: &Lease, work: &WorkRow) -> Result<()> {
+        let reason = format!("this hub has no network called {}", work.network);
+        self.set_status(lease, BotStatus::Error, Some(reason)).await
+    }
+
+    /// Moves a bot to another status and tells who listens.
+    pub(super) async fn set_status(
+        &self,
+        lease: &Lease,
+        status: BotStatus,
+        reason: Option<String>,
+    ) -> Result<()> {
+        let (bot_id, fence, now) = (lease.bot_id, lease.fence, self.ctx.store.now());
+        let changed = self
+            .ctx
+            .store
+            .write(move |tx| {
+                Box::pin(
+                    async move { tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await },
+                )
+            })
+            .await?;
+        if changed {
+            tracing::info!(%bot_id, status = status.as_str(), "bot status");
+            self.ctx.events.tell(Event::Bot { bot_id, status });
+        }
+        Ok(())
+    }
+
+    /// Finds work that no hint told of: written by another node or process, parked, or left by a crash.
+    async fn look_for_work(&self) -> Result<()> {
+        let (deliveries, outbox) =
+            self.ctx.store.read().await?.leases().with_work(self.node, self.ctx.store.now()).await?;
+        for bot in deliveries.into_iter().filter_map(|id| self.bot(id)) {
+            self.scan(&bot).await;
+        }
+        for bot in outbox.into_iter().filter_map(|id| self.bot(id)) {
+            bot.outbox_ready.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Logs a failure of a background step with its cause.
+    pub(super) fn report(what: &'static str, bot: &BotWork, error: &Error) {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::warn!(bot_id = %bot.lease.bot_id, %error, cause, "{what}");
+    }
+}

@@ -1,0 +1,321 @@
+//! Receives for one bot: polls its network, hands batches to the inbox, and lives with everything that goes
+//! wrong (`protocols/ilink.md` §6, §7.2, §13.1).
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    inbox::Intake,
+    node::{BotWork, Engine},
+};
+use crate::{
+    bots::BotStatus,
+    error::Result,
+    network::{Batch, NetworkError},
+    time::Timestamp,
+};
+
+/// Pauses after errors: two short ones, then a long one with a new connection, then from the start.
+const SHORT_PAUSE: Duration = Duration::from_secs(2);
+const LONG_PAUSE: Duration = Duration::from_secs(30);
+/// Without an answered poll for this long the bot counts as degraded.
+const DEGRADED_AFTER: Duration = Duration::from_secs(3 * 60);
+/// Without an answered poll for this long the network is told again that polling goes on.
+const ANNOUNCE_AGAIN: Duration = Duration::from_secs(10 * 60);
+/// How long a first "login expired" is doubted.
+const DOUBT: Duration = Duration::from_secs(5);
+/// How often an expired login is tried again: it has come back in some reports.
+const HOURLY: Duration = Duration::from_secs(60 * 60);
+/// An idle bot's row is touched at most this often.
+const NOTE_EVERY: Duration = Duration::from_secs(10);
+/// Empty answers that come at once, in a row, before the next poll waits: the network's hold does not work.
+const RUSHED: u32 = 5;
+/// An answer this fast was not held.
+const AT_ONCE: Duration = Duration::from_millis(100);
+/// Failed announcements are repeated with growing pauses.
+const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+
+/// Why polling ended or paused.
+enum Ended {
+    /// Asked to stop, or the bot is somebody else's.
+    Stopped,
+    /// The login is no longer valid.
+    Expired(String),
+}
+
+struct Poller {
+    engine: Arc<Engine>,
+    bot: Arc<BotWork>,
+    cursor: String,
+    errors: u32,
+    rushed: u32,
+    last_answer: Timestamp,
+    last_note: Timestamp,
+    /// When the announcement is due again, and the pause after its next failure.
+    announce_at: Option<Timestamp>,
+    announce_pause: Duration,
+}
+
+impl Engine {
+    /// Starts polling for a bot.
+    pub(super) fn start_poller(self: &Arc<Self>, bot: &Arc<BotWork>, cursor: String, status: &str) {
+        let now = self.ctx.clock.now();
+        let poller = Poller {
+            engine: Arc::clone(self),
+            bot: Arc::clone(bot),
+            cursor,
+            errors: 0,
+            rushed: 0,
+            last_answer: now,
+            last_note: Timestamp::MIN,
+            announce_at: Some(now),
+            announce_pause: ANNOUNCE_PAUSE.0,
+        };
+        let expired = status == BotStatus::Expired.as_str();
+        bot.tasks.spawn("poller", poller.run(expired));
+    }
+}
+
+impl Poller {
+    async fn run(mut self, mut expired: bool) {
+        loop {
+            if expired && !self.wait_for_revival().await {
+                return;
+            }
+            if !expired {
+                self.status(BotStatus::Connecting, None).await;
+            }
+            match self.poll_until_it_ends().await {
+                Ended::Stopped => break,
+                Ended::Expired(reason) => {
+                    self.status(BotStatus::Expired, Some(format!("{reason}; bind the bot again"))).await;
+                    expired = true;
+                }
+            }
+        }
+        self.bot.connection.stop().await;
+        self.status(BotStatus::Offline, None).await;
+    }
+
+    /// Polls until asked to stop or until the login has really expired.
+    async fn poll_until_it_ends(&mut self) -> Ended {
+        loop {
+            if self.bot.tasks.stopping() {
+                return Ended::Stopped;
+            }
+            if let Err(NetworkError::LoginExpired(reason)) = self.announce_when_due().await
+                && !self.login_still_works().await
+            {
+                return Ended::Expired(reason);
+            }
+            let asked = self.engine.ctx.clock.now();
+            let Some(answer) = self.poll().await else { return Ended::Stopped };
+            self.slow_down(asked, &answer).await;
+            match answer {
+                Ok(batch) => match self.take_in(batch).await {
+                    Ok(Intake::Done) => {}
+                    Ok(Intake::Lost) => return Ended::Stopped,
+                    Err(error) => {
+                        Engine::report("a batch could not be taken in", &self.bot, &error);
+                        self.pause(SHORT_PAUSE).await;
+                    }
+                },
+                Err(NetworkError::LoginExpired(reason)) => {
+                    if !self.login_still_works().await {
+                        return if self.bot.tasks.stopping() {
+                            Ended::Stopped
+                        } else {
+                            Ended::Expired(reason)
+                        };
+                    }
+                }
+                Err(error) => self.bear(&error).await,
+            }
+        }
+    }
+
+    /// One poll. When asked to stop it may end by itself for a while before it is cut; `None` then.
+    async fn poll(&self) -> Option<Result<Batch, NetworkError>> {
+        let poll = self.bot.connection.receive(&self.cursor);
+        tokio::pin!(poll);
+        tokio::select! {
+            answer = &mut poll => Some(answer),
+            () = self.bot.poke.notified() => Some(Ok(Batch::default())),
+            () = self.bot.tasks.stop_token().cancelled() => {
+                let clock = &self.engine.ctx.clock;
+                let answer = clock.timeout(self.engine.ctx.config.poll_grace, poll).await?;
+                // What came in the last moment is stored like everything else.
+                Some(answer)
+            }
+        }
+    }
+
+    async fn take_in(&mut self, batch: Batch) -> Result<Intake> {
+        let now = self.engine.ctx.clock.now();
+        let moved = batch.cursor.as_ref().is_some_and(|cursor| *cursor != self.cursor);
+        if batch.answered {
+            self.errors = 0;
+            self.last_answer = now;
+        }
+        if !batch.messages.is_empty() || moved || (batch.answered && now.since(self.last_note) >= NOTE_EVERY)
+        {
+            let intake = self.engine.take_in(&self.bot, &batch).await?;
+            if intake == Intake::Lost {
+                return Ok(intake);
+            }
+            self.last_note = now;
+            if let Some(cursor) = batch.cursor {
+                self.cursor = cursor;
+            }
+        }
+        if batch.answered {
+            self.status(BotStatus::Online, None).await;
+        } else {
+            self.degrade_when_silent("the network does not answer polls").await;
+        }
+        Ok(Intake::Done)
+    }
+
+    /// Keeps a network that answers empty at once from being polled in a tight loop.
+    async fn slow_down(&mut self, asked: Timestamp, answer: &Result<Batch, NetworkError>) {
+        let empty = answer.as_ref().is_ok_and(|batch| batch.messages.is_empty());
+        if !empty || self.engine.ctx.clock.now().since(asked) >= AT_ONCE {
+            self.rushed = 0;
+            return;
+        }
+        self.rushed += 1;
+        if self.rushed >= RUSHED {
+            self.pause(SHORT_PAUSE).await;
+        }
+    }
+
+    /// Pauses after an error, as the network's own client does.
+    async fn bear(&mut self, error: &NetworkError) {
+        self.errors += 1;
+        tracing::debug!(bot_id = %self.bot.lease.bot_id, %error, in_a_row = self.errors, "a poll failed");
+        self.note_error(&error.to_string()).await;
+        self.degrade_when_silent(&error.to_string()).await;
+        let asked = match error {
+            NetworkError::Throttled { retry_after, .. } => retry_after.unwrap_or_default(),
+            _ => Duration::ZERO,
+        };
+        let pause = if self.errors >= 3 {
+            self.errors = 0;
+            self.bot.connection.reset();
+            LONG_PAUSE
+        } else {
+            SHORT_PAUSE
+        };
+        self.pause(jittered(pause, &self.engine).max(asked)).await;
+    }
+
+    /// After a "login expired": waits, announces, polls once with the same login. A stray refusal has been
+    /// seen, and only a second one counts.
+    async fn login_still_works(&mut self) -> bool {
+        self.status(BotStatus::Degraded, Some("the network doubts the login; making sure".to_owned())).await;
+        if !self.pause(DOUBT).await
+            || self.bot.connection.start().await.is_err_and(|error| is_expired(&error))
+        {
+            return false;
+        }
+        match self.poll().await {
+            Some(Ok(batch)) => self.take_in(batch).await.is_ok_and(|intake| intake == Intake::Done),
+            Some(Err(NetworkError::LoginExpired(_))) | None => false,
+            Some(Err(error)) => {
+                self.bear(&error).await;
+                true
+            }
+        }
+    }
+
+    /// Tries an expired login once an hour; `false` when asked to stop. A new login ends this task: it
+    /// comes with a new lease.
+    async fn wait_for_revival(&mut self) -> bool {
+        loop {
+            if !self.pause(HOURLY).await {
+                return false;
+            }
+            if self.bot.connection.start().await.is_err_and(|error| is_expired(&error)) {
+                continue;
+            }
+            match self.poll().await {
+                Some(Ok(batch)) => {
+                    self.status(BotStatus::Connecting, None).await;
+                    if self.take_in(batch).await.is_ok_and(|intake| intake == Intake::Done) {
+                        return true;
+                    }
+                    return false;
+                }
+                Some(Err(_)) => {}
+                None => return false,
+            }
+        }
+    }
+
+    /// Tells the network that polling begins or goes on. Only an expired login matters; any other failure is
+    /// repeated later and polling goes on meanwhile.
+    async fn announce_when_due(&mut self) -> Result<(), NetworkError> {
+        let now = self.engine.ctx.clock.now();
+        let silent = now.since(self.last_answer) >= ANNOUNCE_AGAIN;
+        if !silent && self.announce_at.is_none_or(|at| now < at) {
+            return Ok(());
+        }
+        match self.bot.connection.start().await {
+            Ok(()) => {
+                self.announce_at = silent.then(|| now + ANNOUNCE_AGAIN);
+                self.announce_pause = ANNOUNCE_PAUSE.0;
+                Ok(())
+            }
+            Err(error) if is_expired(&error) => Err(error),
+            Err(error) => {
+                tracing::debug!(bot_id = %self.bot.lease.bot_id, %error, "announcing the poller failed");
+                self.announce_at = Some(now + self.announce_pause);
+                self.announce_pause = (self.announce_pause * 2).min(ANNOUNCE_PAUSE.1);
+                Ok(())
+            }
+        }
+    }
+
+    async fn degrade_when_silent(&self, reason: &str) {
+        if self.engine.ctx.clock.now().since(self.last_answer) >= DEGRADED_AFTER {
+            self.status(BotStatus::Degraded, Some(reason.to_owned())).await;
+        }
+    }
+
+    /// Sleeps, unless somebody wants it to look at once; `false` when asked to stop meanwhile.
+    async fn pause(&self, pause: Duration) -> bool {
+        tokio::select! {
+            () = self.engine.ctx.clock.sleep(pause) => true,
+            () = self.bot.poke.notified() => true,
+            () = self.bot.tasks.stop_token().cancelled() => false,
+        }
+    }
+
+    async fn status(&self, status: BotStatus, reason: Option<String>) {
+        if !self.bot.status_is(status, reason.as_deref()) {
+            match self.engine.set_status(&self.bot.lease, status, reason.clone()).await {
+                Ok(()) => self.bot.remember_status(Some((status, reason))),
+                Err(error) => Engine::report("a bot's status could not be stored", &self.bot, &error),
+            }
+        }
+    }
+
+    async fn note_error(&self, error: &str) {
+        let (bot_id, fence, error) = (self.bot.lease.bot_id, self.bot.lease.fence, error.to_owned());
+        let noted = self.engine.ctx.store.write(move |tx| {
+            Box::pin(async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await })
+        });
+        if let Err(error) = noted.await {
+            Engine::report("a poll's failure could not be noted", &self.bot, &error);
+        }
+    }
+}
+
+fn is_expired(error: &NetworkError) -> bool {
+    matches!(error, NetworkError::LoginExpired(_))
+}
+
+/// A pause moved by up to 20 % either way.
+fn jittered(pause: Duration, engine: &Engine) -> Duration {
+    let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(millis * 4 / 5 + engine.ctx.random.below(millis * 2 / 5 + 1))
+}

@@ -1,0 +1,161 @@
+//! The webhook sink: one signed POST.
+
+use async_trait::async_trait;
+use http::{HeaderMap, header};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use super::Sink;
+use crate::{
+    channels::runtime::ChannelRuntime,
+    context::Context,
+    delivery::{
+        job::Job,
+        redact::Redactor,
+        retry::Verdict,
+        signing::{self, Method, Signing},
+        stage::{Answered, Outcome, Prepared, Request},
+        trace::{Step, StepName, TraceStatus},
+    },
+    egress::{Answer, Call, EgressError},
+    error::Result,
+    secret::Secret,
+    time::Timestamp,
+};
+
+/// Most of an answer that is read (reliability E13).
+const MAX_ANSWER: usize = 1024 * 1024;
+
+/// Posts to the channel's URL.
+#[derive(Debug, Clone, Copy)]
+pub struct Webhook;
+
+#[async_trait]
+impl Sink for Webhook {
+    async fn attempt<'j>(&self, ctx: &Context, prepared: Prepared<'j>) -> Answered<'j> {
+        let Prepared { job, channel, request, replies, mut steps } = prepared;
+        let outcome = match request {
+            None => Outcome::Skipped,
+            Some(request) => post(ctx, job, &channel, &request, &mut steps).await,
+        };
+        Answered { job, channel, outcome, replies, steps }
+    }
+}
+
+/// Signs and sends; adds the steps `request` and, when something came back, `response`.
+async fn post(
+    ctx: &Context,
+    job: &Job,
+    channel: &ChannelRuntime,
+    request: &Request,
+    steps: &mut Vec<Step>,
+) -> Outcome {
+    let started = ctx.clock.now();
+    let signed = sign(ctx, job, channel, request, started);
+    let redactor = redactor(job, channel);
+    let mut detail = json!({ "attempt": job.attempts + 1, "method": request.method.as_str() });
+    let (headers, call) = match signed {
+        Ok(signed) => signed,
+        Err(error) => {
+            detail["error"] = Value::from(error.to_string());
+            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
+            // Nothing but another configuration helps, and that makes a replay, not a retry.
+            return Outcome::Failure { summary: error.message().to_owned(), permanent: true };
+        }
+    };
+    detail["url"] = Value::from(redactor.url(call.url.as_url()));
+    detail["headers"] = pairs(redactor.headers(&headers));
+    detail["body"] = Value::from(redactor.body(&request.body));
+    let answer = ctx.egress.send(call).await;
+    let ended = ctx.clock.now();
+    match answer {
+        Ok(answer) => {
+            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Ok, started, ended, detail));
+            judge(&answer, ended, &redactor, steps)
+        }
+        Err(EgressError { fault, message, .. }) => {
+            detail["error"] = json!({ "class": fault.as_str(), "message": message });
+            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, ended, detail));
+            Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }
+        }
+    }
+}
+
+fn judge(answer: &Answer, now: Timestamp, redactor: &Redactor, steps: &mut Vec<Step>) -> Outcome {
+    let verdict = Verdict::of(answer.status, &answer.headers, now);
+    let status = if verdict == Verdict::Success { TraceStatus::Ok } else { TraceStatus::Error };
+    let detail = json!({
+        "status": answer.status.as_u16(),
+        "headers": pairs(redactor.headers(&answer.headers)),
+        "body": redactor.body(&answer.body),
+    });
+    steps.push(Step::new(StepName::Response, "webhook", status, now, now, detail));
+    Outcome::Answer {
+        verdict,
+        summary: format!("status {}", answer.status.as_u16()),
+        json: is_json(&answer.headers),
+        body: answer.body.clone(),
+    }
+}
+
+/// Adds authentication to the final bytes: nothing changes the request after this.
+fn sign(
+    ctx: &Context,
+    job: &Job,
+    channel: &ChannelRuntime,
+    request: &Request,
+    now: Timestamp,
+) -> Result<(HeaderMap, Call)> {
+    let url = ctx.egress.check_url(&request.url)?;
+    // A replay to another address never carries the channel's credentials there.
+    let own = job.target_url.is_none() || job.target_url.as_deref() == Some(channel.webhook.url.as_str());
+    let method = if own { Method::try_from(&channel.webhook.auth)? } else { Method::None };
+    let id = job.id.to_string();
+    let headers = signing::headers(&Signing {
+        method: &method,
+        secret: channel.webhook_secret.as_ref().filter(|_| own),
+        previous: channel.old_secret_at(now).filter(|_| own),
+        id: &id,
+        at: now,
+        attempt: job.attempts + 1,
+        body: &request.body,
+    })?;
+    let mut all = request.headers.clone();
+    all.extend(headers);
+    let call = Call {
+        method: request.method.clone(),
+        url,
+        headers: all.clone(),
+        body: request.body.clone(),
+        deadline: Duration::from_millis(u64::from(channel.webhook.timeout_ms)),
+        max_answer: MAX_ANSWER,
+    };
+    Ok((all, call))
+}
+
+/// Knows the secrets of this delivery: the channel's own, and the permission to answer.
+fn redactor(job: &Job, channel: &ChannelRuntime) -> Redactor {
+    let secrets: Vec<&Secret> = [
+        channel.webhook_secret.as_ref(),
+        channel.webhook_old_secret.as_ref().map(|old| &old.secret),
+        job.content.context_token.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let custom = match Method::try_from(&channel.webhook.auth) {
+        Ok(Method::Header { name }) => Some(name),
+        _ => None,
+    };
+    Redactor::new(secrets, custom)
+}
+
+fn pairs(headers: Vec<(String, String)>) -> Value {
+    Value::Array(headers.into_iter().map(|(name, value)| json!([name, value])).collect())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}

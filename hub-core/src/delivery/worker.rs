@@ -1,0 +1,332 @@
+//! Runs deliveries: takes a job from the lanes, sends it through the stages, stores what came of it.
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use serde_json::json;
+
+use super::{
+    job::Job,
+    lanes::{Pace, Slot},
+    node::{BotWork, Engine},
+    retry::{self, Next, Verdict},
+    sink::{Sink, webhook::Webhook},
+    stage::{Concluded, Filtered, Outcome},
+    trace::{Step, StepName, TraceStatus, steps_text},
+};
+use crate::{
+    channels::{runtime::ChannelRuntime, sinks::Ordering},
+    error::ErrorCode,
+    events::Event,
+    network::TextFormat,
+    store::{
+        deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
+        outbox::{NewOutbound, NewPart},
+        traces::TraceUpdate,
+    },
+    time::Timestamp,
+};
+
+/// The pace of a channel whose settings are gone: its jobs only have to end.
+pub(super) const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration::ZERO };
+
+/// How much of a channel may run.
+pub(super) fn pace(channel: &ChannelRuntime) -> Pace {
+    let spacing = channel
+        .webhook
+        .rate_limit_per_s
+        .map_or(Duration::ZERO, |rate| Duration::from_millis(1000 / u64::from(rate.max(1))));
+    Pace { max_in_flight: channel.webhook.max_concurrency as usize, spacing }
+}
+
+/// What happens to a delivery after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// It is over.
+    Over(DeliveryState),
+    /// It waits at the head of its lane.
+    Hold(Timestamp),
+    /// It leaves its lane and waits in the store.
+    Park(Timestamp),
+}
+
+impl Engine {
+    /// Starts jobs as long as there are slots; ends when asked to, after everything in flight has ended.
+    pub(super) async fn work(self: &Arc<Self>) {
+        let stop = self.tasks.stop_token().clone();
+        loop {
+            // Registered before looking, so that no wake-up is lost.
+            let ready = self.work_ready.notified();
+            let next_timer = if stop.is_cancelled() { None } else { self.start_jobs() };
+            if stop.is_cancelled() {
+                return;
+            }
+            let timer = async {
+                match next_timer {
+                    Some(at) => self.ctx.clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = ready => {}
+                () = timer => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Starts what may run now; says when more may.
+    fn start_jobs(self: &Arc<Self>) -> Option<Timestamp> {
+        loop {
+            let now = self.ctx.clock.now();
+            let mut lanes = self.lanes();
+            let Some((slot, job)) = lanes.pop(now) else { return lanes.next_timer() };
+            drop(lanes);
+            let engine = Arc::clone(self);
+            self.tasks.spawn("delivery", async move { engine.run(slot, job).await });
+        }
+    }
+
+    /// One attempt, from the lane to the commit and back.
+    async fn run(&self, slot: Slot, mut job: Job) {
+        let guard = SlotGuard { engine: self, slot: Some(slot) };
+        let Some(bot) = self.bot(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
+            return; // The bot changed hands: whoever has it now finds the row.
+        };
+        let channel = bot.channels().channels.iter().find(|channel| channel.id == job.channel_id).cloned();
+        let Some(channel) = channel else { return }; // Deleted, and its rows with it.
+        let started = self.ctx.store.now();
+        let concluded = if channel.webhook.enabled || job.target_url.is_some() {
+            let prepared = Filtered { job: &job, channel: Arc::clone(&channel) }.draft().on_request();
+            Webhook.attempt(&self.ctx, prepared).await.on_response()
+        } else {
+            off(started)
+        };
+        job.attempts += 1;
+        job.first_attempt_at.get_or_insert(started);
+        let (finished, after) = self.conclude(&bot, &channel, &job, concluded);
+        if !self.store_outcome(&bot, finished).await {
+            return;
+        }
+        match after {
+            After::Hold(until) => guard.hold(job, until),
+            After::Over(_) | After::Park(_) => drop(guard),
+        }
+        self.work_ready.notify_one();
+    }
+
+    /// What follows from an attempt, as rows.
+    fn conclude(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        concluded: Concluded,
+    ) -> (Finished, After) {
+        let now = self.ctx.store.now();
+        let Concluded { outcome, replies, mut steps } = concluded;
+        let (after, status, summary, error) = self.judge(channel, job, &outcome, now);
+        let health = self.health(channel, &outcome, now);
+        if let After::Hold(at) | After::Park(at) = after
+            && let Some(last) = steps.last_mut()
+        {
+            last.detail["next_attempt_at"] = json!(at);
+            last.detail["parked"] = json!(matches!(after, After::Park(_)));
+        }
+        let replies = self.replies(bot, channel, job, replies, now, &mut steps);
+        let (state, due_at, keep) = match after {
+            After::Over(state) => (state, now, false),
+            After::Hold(at) => (DeliveryState::Pending, at, true),
+            After::Park(at) => (DeliveryState::Parked, at, false),
+        };
+        let finished = Finished {
+            id: job.id,
+            fence: job.fence,
+            state,
+            attempts: i64::from(job.attempts),
+            due_at,
+            first_attempt_at: job.first_attempt_at.unwrap_or(now),
+            keep,
+            last_error: error,
+            now,
+            trace: TraceUpdate {
+                id: job.trace_id,
+                status: Some(status.as_str()),
+                summary: Some(summary),
+                attempts: Some(i64::from(job.attempts)),
+                ended_at: now.as_millis(),
+                steps: steps_text(&steps),
+            },
+            replies,
+            health,
+        };
+        (finished, after)
+    }
+
+    fn judge(
+        &self,
+        channel: &ChannelRuntime,
+        job: &Job,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> (After, TraceStatus, String, Option<String>) {
+        let (summary, after) = match outcome {
+            Outcome::Skipped => {
+                let after = After::Over(DeliveryState::Skipped);
+                return (after, TraceStatus::Skipped, "skipped by a plugin".to_owned(), None);
+            }
+            Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
+                return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
+            }
+            Outcome::Answer { verdict: Verdict::Gone, summary, .. } => {
+                (format!("{summary}: the receiver wants nothing more"), None)
+            }
+            Outcome::Failure { summary, permanent: true } => (summary.clone(), None),
+            Outcome::Failure { summary, permanent: false } => (summary.clone(), Some(None)),
+            Outcome::Answer { verdict: Verdict::Retry { after }, summary, .. } => {
+                (summary.clone(), Some(*after))
+            }
+        };
+        let next = after.map_or(Next::Dead, |after| {
+            retry::next_attempt(job.attempts, &channel.webhook.retry.schedule_s, after, now, &self.ctx.random)
+        });
+        match next {
+            Next::Dead => {
+                let told = format!("given up after {} attempt(s): {summary}", job.attempts);
+                (After::Over(DeliveryState::Dead), TraceStatus::Error, told, Some(summary))
+            }
+            Next::At(at) => {
+                let first = job.first_attempt_at.unwrap_or(now);
+                let holds = job.seq > 0
+                    && channel.webhook.ordering == Ordering::Conversation
+                    && at.since(first) <= channel.lane_hold;
+                let after = if holds { After::Hold(at) } else { After::Park(at) };
+                let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
+                (after, TraceStatus::Pending, told, Some(summary))
+            }
+        }
+    }
+
+    /// What the channel's webhook shows of itself; `None` when that is known.
+    fn health(&self, channel: &ChannelRuntime, outcome: &Outcome, now: Timestamp) -> Option<SinkHealth> {
+        let mut healthy = self.healthy.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = match outcome {
+            Outcome::Skipped | Outcome::Failure { permanent: true, .. } => return None,
+            Outcome::Answer { verdict: Verdict::Success, .. } => {
+                if !healthy.insert(channel.id) {
+                    return None;
+                }
+                HealthReport::Works
+            }
+            Outcome::Answer { verdict: Verdict::Gone, .. } => HealthReport::Gone,
+            Outcome::Answer { .. } | Outcome::Failure { .. } => {
+                HealthReport::Fails { now, give_up_before: now - self.ctx.config.disable_failing_after }
+            }
+        };
+        if report != HealthReport::Works {
+            healthy.remove(&channel.id);
+        }
+        Some(SinkHealth { channel: channel.id, report })
+    }
+
+    /// Rows for the texts that the sender gets; one text is one row keyed (delivery, ordinal), so that a second
+    /// run adds none (`contract.md` §6.6).
+    fn replies(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        texts: Vec<String>,
+        now: Timestamp,
+        steps: &mut Vec<Step>,
+    ) -> Vec<NewOutbound> {
+        let row = |(ordinal, text): (usize, String)| {
+            let parts = bot.network.split_text(&text, TextFormat::Markdown);
+            let detail = json!({ "to": job.content.peer, "parts": parts.len(), "state": "queued" });
+            steps.push(Step::new(StepName::Reply, "webhook", TraceStatus::Pending, now, now, detail));
+            NewOutbound {
+                message_id: self.ctx.ids.next(),
+                bot_id: job.bot_id,
+                peer: job.content.peer.clone(),
+                dedupe_key: format!("{}:{ordinal}", job.id),
+                content: text,
+                parts: parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect(),
+                channel_id: Some(channel.id),
+                trace_id: Some(job.trace_id),
+                expires_at: now + self.ctx.config.outbox_lifetime,
+                now,
+            }
+        };
+        texts.into_iter().enumerate().map(row).collect()
+    }
+
+    /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not made
+    /// again for a store that is slow.
+    async fn store_outcome(&self, bot: &BotWork, finished: Finished) -> bool {
+        let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
+        let status = match finished.state {
+            DeliveryState::Done => TraceStatus::Ok,
+            DeliveryState::Skipped => TraceStatus::Skipped,
+            DeliveryState::Dead => TraceStatus::Error,
+            DeliveryState::Pending | DeliveryState::Parked => TraceStatus::Pending,
+        };
+        let finished = Arc::new(finished);
+        loop {
+            match self.ctx.store.finish(Arc::clone(&finished)).await {
+                Ok(()) => break,
+                Err(error) if error.code() == ErrorCode::Unavailable && !self.tasks.stopping() => {
+                    tracing::warn!(%bot_id, %error, "an outcome could not be stored; trying again");
+                    self.ctx.clock.sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => {
+                    Self::report(
+                        "an outcome could not be stored; the delivery will be made again",
+                        bot,
+                        &error,
+                    );
+                    return false;
+                }
+            }
+        }
+        if !finished.replies.is_empty() {
+            bot.outbox_ready.notify_one();
+        }
+        self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });
+        true
+    }
+}
+
+/// The attempt at a webhook that was switched off meanwhile.
+fn off(now: Timestamp) -> Concluded {
+    let detail = json!({ "error": "the channel's webhook is off" });
+    Concluded {
+        outcome: Outcome::Failure { summary: "the channel's webhook is off".to_owned(), permanent: true },
+        replies: Vec::new(),
+        steps: vec![Step::new(StepName::Request, "webhook", TraceStatus::Error, now, now, detail)],
+    }
+}
+
+/// Gives the slot back whatever happens, a panic included.
+struct SlotGuard<'e> {
+    engine: &'e Engine,
+    slot: Option<Slot>,
+}
+
+impl SlotGuard<'_> {
+    fn hold(mut self, job: Job, until: Timestamp) {
+        if let Some(slot) = self.slot.take() {
+            self.engine.lanes().hold(slot, job, until);
+        }
+    }
+}
+
+impl Drop for SlotGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.engine.lanes().finish(slot);
+            self.engine.work_ready.notify_one();
+        }
+    }
+}

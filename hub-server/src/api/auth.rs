@@ -1,0 +1,365 @@
+//! Registering, signing in with a password, and sessions (spec §4; `contract.md` §§2, 3, 12).
+
+use std::sync::Arc;
+
+use hub_core::{
+    Hub,
+    access::Role,
+    accounts::{self, Accounts, ClientInfo, NewUser, SignedIn, UserStatus},
+};
+use poem::{
+    FromRequest, Request, RequestBody,
+    http::{Method, header},
+    web::Data,
+};
+use poem_openapi::{
+    Enum, Object, OpenApi,
+    param::{Path, Query},
+    payload::{Json, Response},
+    types::Example,
+};
+
+use super::Tag;
+use crate::{
+    AppSettings, Client,
+    credentials::{Presented, User, check_origin, cleared_cookie, session_cookie},
+    envelope::{ApiError, ApiResult, Empty, Envelope, ok},
+    rate_limit::RateLimits,
+    wire::{Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, page_request},
+};
+
+/// Registering, signing in with a password, and sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct AuthApi;
+
+/// What a new user gives.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct RegisterRequest {
+    /// 2 to 32 of `a-z0-9_-`, unique without regard to case: capitals are taken as small letters. Names that
+    /// look official, such as `admin`, are only given to the first user of a hub, who becomes its admin.
+    pub username: Text<0, 256>,
+    /// 8 to 256 characters; not the username and none of the most common passwords.
+    pub password: Secret<1024>,
+    /// Name to show, 1 to 64 characters; the username when left out.
+    pub display_name: Option<Text<0, 256>>,
+    /// E-mail address.
+    pub email: Option<Text<0, 1024>>,
+    /// The one-time token printed at the first start. Needed for the first account of a hub that listens
+    /// beyond loopback.
+    pub setup_token: Option<Secret<256>>,
+}
+
+/// Who signs in.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct LoginRequest {
+    /// The username, without regard to case.
+    pub username: Text<0, 256>,
+    /// The password.
+    pub password: Secret<1024>,
+}
+
+/// The signed-in user.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct Me {
+    /// The id.
+    pub id: UserId,
+    /// Name to sign in with.
+    pub username: String,
+    /// Name to show.
+    pub display_name: String,
+    /// E-mail address; empty when none was given.
+    pub email: String,
+    /// What the user may do.
+    pub role: UserRole,
+    /// Whether they may sign in.
+    pub status: AccountStatus,
+    /// Whether they can sign in with a password.
+    pub has_password: bool,
+    /// Number of passkeys.
+    pub passkeys: u32,
+    /// Names of the linked external providers.
+    pub oauth_accounts: Vec<String>,
+    /// When the account was made.
+    pub created_at: Time,
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum UserRole {
+    /// Administer the hub.
+    Admin,
+    /// Use it.
+    Member,
+}
+
+/// Whether a user may sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum AccountStatus {
+    /// Yes.
+    Active,
+    /// No.
+    Disabled,
+}
+
+/// A session of the signed-in user.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct SessionView {
+    /// The id; it is not the secret in the cookie.
+    pub id: SessionId,
+    /// When the user signed in.
+    pub created_at: Time,
+    /// When the session was last used, to the minute.
+    pub last_seen_at: Time,
+    /// Address it was opened from; empty when unknown.
+    pub ip: String,
+    /// Program it was opened with; empty when unknown.
+    pub user_agent: String,
+    /// Whether it is the one that asks.
+    pub current: bool,
+}
+
+/// An answer that may set the session cookie.
+type WithCookie<T> = Result<Response<Json<Envelope<T>>>, ApiError>;
+
+#[OpenApi(tag = "Tag::Auth")]
+impl AuthApi {
+    /// Registers a user
+    ///
+    /// Answers with the user and signs them in by cookie. While no admin exists the new user becomes one.
+    #[oai(path = "/api/auth/register", method = "post", operation_id = "register")]
+    async fn register(&self, door: Door<'_>, body: Body<RegisterRequest>) -> WithCookie<Me> {
+        let (new, setup_token) = body.0.into();
+        let signed_in = door.hub.accounts().register(new, setup_token, &door.client).await?;
+        door.open(signed_in).await
+    }
+
+    /// Signs in with username and password
+    ///
+    /// Answers with the user and sets the session cookie. The answer to a failed try is the same for an
+    /// unknown user and a wrong password. Five tries per minute on one name.
+    #[oai(path = "/api/auth/login", method = "post", operation_id = "login")]
+    async fn login(&self, door: Door<'_>, body: Body<LoginRequest>) -> WithCookie<Me> {
+        let LoginRequest { username, password } = body.0;
+        door.limits.check_account(&username)?;
+        let signed_in = door.hub.accounts().login(&username, password.0, &door.client).await?;
+        door.open(signed_in).await
+    }
+
+    /// Signs out
+    ///
+    /// Ends the session of the request and clears its cookie.
+    #[oai(path = "/api/auth/logout", method = "post", operation_id = "logout")]
+    async fn logout(&self, hub: Data<&Hub>, settings: Data<&AppSettings>, user: User) -> WithCookie<Empty> {
+        hub.accounts().logout(&user.0).await?;
+        Ok(Response::new(ok(Empty {})?).header(header::SET_COOKIE, cleared_cookie(&settings)))
+    }
+
+    /// Shows the signed-in user
+    #[oai(path = "/api/auth/me", method = "get", operation_id = "getMe")]
+    async fn me(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
+        ok(hub.accounts().me(&user.0).await?.into())
+    }
+
+    /// Lists the user's sessions
+    #[oai(path = "/api/auth/sessions", method = "get", operation_id = "listSessions")]
+    async fn sessions(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<SessionView>> {
+        let page = page_request(&Accounts::session_list(&user.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.accounts().sessions(&user.0, &page).await?.into())
+    }
+
+    /// Ends one of the user's sessions
+    ///
+    /// Ending the current one is signing out.
+    #[oai(path = "/api/auth/sessions/:id", method = "delete", operation_id = "deleteSession")]
+    async fn delete_session(
+        &self,
+        hub: Data<&Hub>,
+        settings: Data<&AppSettings>,
+        user: User,
+        id: Path<SessionId>,
+    ) -> WithCookie<Empty> {
+        hub.accounts().delete_session(&user.0, id.0.0).await?;
+        let answer = Response::new(ok(Empty {})?);
+        let is_current = user.0.user()?.session_id == Some(id.0.0);
+        let cleared = is_current.then(|| cleared_cookie(&settings));
+        Ok(match cleared {
+            Some(cookie) => answer.header(header::SET_COOKIE, cookie),
+            None => answer,
+        })
+    }
+}
+
+/// What every way of signing in works with: who knocks, and how a session is handed out.
+struct Door<'a> {
+    hub: &'a Hub,
+    settings: &'a AppSettings,
+    limits: &'a RateLimits,
+    client: ClientInfo,
+    presented: Presented,
+}
+
+impl<'a> FromRequest<'a> for Door<'a> {
+    async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<Self> {
+        let Data(hub) = Data::<&Hub>::from_request(request, body).await?;
+        let Data(settings) = Data::<&AppSettings>::from_request(request, body).await?;
+        let Data(limits) = Data::<&Arc<RateLimits>>::from_request(request, body).await?;
+        // A browser says on every POST where it comes from; a page of another site must not sign its visitor
+        // in as somebody else. What says nothing is no browser, and carries no cookie that could be planted.
+        let headers = request.headers();
+        if headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site") {
+            check_origin(settings, &Method::POST, headers)?;
+        }
+        let client = Client::from_request(request, body).await?;
+        let user_agent = client.user_agent.unwrap_or_default();
+        Ok(Self {
+            hub,
+            settings,
+            limits,
+            client: ClientInfo { ip: Some(client.ip), user_agent },
+            presented: Presented::of(headers, settings.is_https()),
+        })
+    }
+}
+
+impl Door<'_> {
+    /// Answers with the user and the cookie. The session that the browser held before ends: nobody goes on
+    /// with a session from before a sign-in (reliability B2).
+    async fn open(&self, signed_in: SignedIn) -> WithCookie<Me> {
+        let accounts = self.hub.accounts();
+        if let Some(before) = &self.presented.cookie
+            && let Ok(actor) = accounts.authenticate_session(before.expose()).await
+        {
+            accounts.logout(&actor).await?;
+        }
+        let lifetime = self.hub.context().config.session_lifetime;
+        let cookie = session_cookie(self.settings, &signed_in.token, lifetime);
+        Ok(Response::new(ok(signed_in.me.into())?).header(header::SET_COOKIE, cookie))
+    }
+}
+
+impl From<RegisterRequest> for (NewUser, Option<hub_core::secret::Secret>) {
+    fn from(request: RegisterRequest) -> Self {
+        let new = NewUser {
+            username: request.username.into(),
+            password: request.password.0,
+            display_name: request.display_name.map(String::from),
+            email: request.email.map(String::from),
+        };
+        (new, request.setup_token.map(|token| token.0))
+    }
+}
+
+impl From<accounts::Me> for Me {
+    fn from(me: accounts::Me) -> Self {
+        let user = me.user;
+        Self {
+            id: user.id.into(),
+            username: user.username,
+            display_name: user.display_name,
+            email: user.email,
+            role: user.role.into(),
+            status: user.status.into(),
+            has_password: me.has_password,
+            passkeys: me.passkeys,
+            oauth_accounts: me.oauth_accounts,
+            created_at: user.created_at.into(),
+        }
+    }
+}
+
+impl From<Role> for UserRole {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Admin => Self::Admin,
+            Role::Member => Self::Member,
+        }
+    }
+}
+
+impl From<UserStatus> for AccountStatus {
+    fn from(status: UserStatus) -> Self {
+        match status {
+            UserStatus::Active => Self::Active,
+            UserStatus::Disabled => Self::Disabled,
+        }
+    }
+}
+
+impl From<accounts::Session> for SessionView {
+    fn from(session: accounts::Session) -> Self {
+        Self {
+            id: session.id.into(),
+            created_at: session.created_at.into(),
+            last_seen_at: session.last_seen_at.into(),
+            ip: session.ip,
+            user_agent: session.user_agent,
+            current: session.current,
+        }
+    }
+}
+
+impl Example for RegisterRequest {
+    fn example() -> Self {
+        Self {
+            username: Text("alice".to_owned()),
+            password: Secret("correct horse battery staple".into()),
+            display_name: Some(Text("Alice".to_owned())),
+            email: None,
+            setup_token: None,
+        }
+    }
+}
+
+impl Example for LoginRequest {
+    fn example() -> Self {
+        Self { username: Text("alice".to_owned()), password: Secret("correct horse battery staple".into()) }
+    }
+}
+
+const EXAMPLE_TIME: Time = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
+
+impl Example for Me {
+    fn example() -> Self {
+        Self {
+            id: hub_core::id::UserId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0001).into(),
+            username: "alice".to_owned(),
+            display_name: "Alice".to_owned(),
+            email: String::new(),
+            role: UserRole::Admin,
+            status: AccountStatus::Active,
+            has_password: true,
+            passkeys: 0,
+            oauth_accounts: Vec::new(),
+            created_at: EXAMPLE_TIME,
+        }
+    }
+}
+
+impl Example for SessionView {
+    fn example() -> Self {
+        Self {
+            id: hub_core::id::SessionId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0002).into(),
+            created_at: EXAMPLE_TIME,
+            last_seen_at: EXAMPLE_TIME,
+            ip: "127.0.0.1".to_owned(),
+            user_agent: "curl/8.14".to_owned(),
+            current: true,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "auth_tests.rs"]
+mod tests;

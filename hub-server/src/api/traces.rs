@@ -1,0 +1,294 @@
+//! Traces of a bot (spec §4 "Bot management"; `contract.md` §6.7).
+
+use hub_core::{
+    Hub,
+    delivery::trace::{self, Step, Trace, TraceQuery},
+};
+use poem::web::Data;
+use poem_openapi::{
+    Enum, Object, OpenApi,
+    param::{Path, Query},
+    types::{Any, Example},
+};
+use serde_json::{Value, json};
+
+use super::Tag;
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, ok},
+    wire::{self, Body, Cursor, Limit, Text, page_request},
+};
+
+/// Traces.
+#[derive(Debug, Clone, Copy)]
+pub struct TracesApi;
+
+/// How a trace or a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum TraceStatus {
+    /// Work goes on.
+    Pending,
+    /// Everything that had to happen did.
+    Ok,
+    /// It was given up.
+    Error,
+    /// A filter or a plugin said that nothing has to happen.
+    Skipped,
+}
+
+impl From<trace::TraceStatus> for TraceStatus {
+    fn from(status: trace::TraceStatus) -> Self {
+        match status {
+            trace::TraceStatus::Pending => Self::Pending,
+            trace::TraceStatus::Ok => Self::Ok,
+            trace::TraceStatus::Error => Self::Error,
+            trace::TraceStatus::Skipped => Self::Skipped,
+        }
+    }
+}
+
+impl From<TraceStatus> for trace::TraceStatus {
+    fn from(status: TraceStatus) -> Self {
+        match status {
+            TraceStatus::Pending => Self::Pending,
+            TraceStatus::Ok => Self::Ok,
+            TraceStatus::Error => Self::Error,
+            TraceStatus::Skipped => Self::Skipped,
+        }
+    }
+}
+
+/// A message's way through one channel, in a list.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct TraceView {
+    /// Id.
+    pub trace_id: wire::TraceId,
+    /// The message.
+    pub message_id: wire::MessageId,
+    /// Its bot.
+    pub bot_id: wire::BotId,
+    /// The channel; absent for a send that no channel caused.
+    pub channel_id: Option<wire::ChannelId>,
+    /// The trace that this one repeats.
+    pub replay_of: Option<wire::TraceId>,
+    /// How it stands.
+    pub status: TraceStatus,
+    /// One line.
+    pub summary: String,
+    /// When it began.
+    pub started_at: wire::Time,
+    /// Until the last step's end, in milliseconds.
+    pub duration_ms: u64,
+    /// Attempts at the sink.
+    pub attempts: u64,
+}
+
+/// A message's way through one channel, with its steps.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct TraceDetail {
+    /// The trace.
+    #[oai(flatten)]
+    pub trace: TraceView,
+    /// The steps, in order.
+    pub steps: Vec<StepView>,
+}
+
+/// One step. What stands in `detail` depends on `name`; secrets are replaced by `***` before they are stored,
+/// bodies are cut at 64 KiB.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct StepView {
+    /// `received`, `filter`, `plugin.on_request`, `request`, `response`, `plugin.on_response`, `reply`, `ai` or
+    /// `websocket`.
+    pub name: String,
+    /// Who did it: `inbox`, `filter`, `webhook`, `outbox`, `replay`, …
+    pub kind: String,
+    /// How it ended.
+    pub status: TraceStatus,
+    /// When it began.
+    pub started_at: wire::Time,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// What there is to know.
+    pub detail: Any<Value>,
+}
+
+/// Where a replay goes.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct ReplayTrace {
+    /// Another URL than the channel's. The channel's credentials are not sent there.
+    pub url: Option<Text<1, 2048>>,
+}
+
+/// A replay that was accepted.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct Replayed {
+    /// The new trace.
+    pub trace_id: wire::TraceId,
+}
+
+impl From<Trace> for TraceView {
+    fn from(trace: Trace) -> Self {
+        Self {
+            trace_id: trace.trace_id.into(),
+            message_id: trace.message_id.into(),
+            bot_id: trace.bot_id.into(),
+            channel_id: trace.channel_id.map(Into::into),
+            replay_of: trace.replay_of.map(Into::into),
+            status: trace.status.into(),
+            summary: trace.summary,
+            started_at: trace.started_at.into(),
+            duration_ms: trace.duration_ms,
+            attempts: trace.attempts,
+        }
+    }
+}
+
+impl From<Trace> for TraceDetail {
+    fn from(mut trace: Trace) -> Self {
+        let steps = std::mem::take(&mut trace.steps);
+        Self { trace: trace.into(), steps: steps.into_iter().map(StepView::from).collect() }
+    }
+}
+
+impl From<Step> for StepView {
+    fn from(step: Step) -> Self {
+        Self {
+            name: step.name.as_str().to_owned(),
+            kind: step.kind,
+            status: step.status.into(),
+            started_at: step.started_at.into(),
+            duration_ms: step.duration_ms,
+            detail: Any(step.detail),
+        }
+    }
+}
+
+fn example_time() -> wire::Time {
+    wire::Time(hub_core::time::Timestamp::from_millis(1_763_717_400_000))
+}
+
+impl Example for TraceView {
+    fn example() -> Self {
+        Self {
+            trace_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003).into(),
+            message_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0004).into(),
+            bot_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0001).into(),
+            channel_id: Some(hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0002).into()),
+            replay_of: None,
+            status: TraceStatus::Ok,
+            summary: "status 200".to_owned(),
+            started_at: example_time(),
+            duration_ms: 12,
+            attempts: 1,
+        }
+    }
+}
+
+impl Example for TraceDetail {
+    fn example() -> Self {
+        Self { trace: TraceView::example(), steps: vec![StepView::example()] }
+    }
+}
+
+impl Example for StepView {
+    fn example() -> Self {
+        Self {
+            name: "response".to_owned(),
+            kind: "webhook".to_owned(),
+            status: TraceStatus::Ok,
+            started_at: example_time(),
+            duration_ms: 0,
+            detail: Any(
+                json!({ "status": 200, "headers": [["content-type", "application/json"]], "body": "{}" }),
+            ),
+        }
+    }
+}
+
+impl Example for ReplayTrace {
+    fn example() -> Self {
+        Self { url: Some(Text("https://example.com/hook".to_owned())) }
+    }
+}
+
+impl Example for Replayed {
+    fn example() -> Self {
+        Self { trace_id: TraceView::example().trace_id }
+    }
+}
+
+#[OpenApi(tag = "Tag::Bots")]
+impl TracesApi {
+    /// Lists traces of a bot
+    ///
+    /// Newest first, without their steps. Traces are kept for 7 days unless the operator set another time.
+    #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// The bot.
+        id: Path<wire::BotId>,
+        /// Only of this channel.
+        channel_id: Query<Option<wire::ChannelId>>,
+        /// Only in this state.
+        status: Query<Option<TraceStatus>>,
+        /// Only of this message.
+        message_id: Query<Option<wire::MessageId>>,
+        /// Items wanted.
+        limit: Query<Option<Limit>>,
+        /// Where the page before ended.
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<wire::Page<TraceView>> {
+        let query = TraceQuery {
+            channel_id: channel_id.0.map(|id| id.0),
+            status: status.0.map(Into::into),
+            message_id: message_id.0.map(|id| id.0),
+        };
+        let page = page_request(&query.list_name(id.0.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.traces().list(&user.0, id.0.0, &query, &page).await?.into())
+    }
+
+    /// Shows a trace with its steps
+    #[oai(path = "/api/bots/:id/traces/:traceId", method = "get", operation_id = "getTrace")]
+    async fn get(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// The bot.
+        id: Path<wire::BotId>,
+        /// The trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+    ) -> ApiResult<TraceDetail> {
+        ok(hub.traces().get(&user.0, id.0.0, trace_id.0.0).await?.into())
+    }
+
+    /// Delivers the message of a trace again
+    ///
+    /// Through the same channel as it is configured now, optionally to another URL. The answer comes when the
+    /// new delivery is committed; the new trace tells what becomes of it.
+    #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
+    async fn replay(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// The bot.
+        id: Path<wire::BotId>,
+        /// The trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+        body: Body<ReplayTrace>,
+    ) -> ApiResult<Replayed> {
+        let url = body.0.url.as_deref();
+        let trace_id = hub.traces().replay(&user.0, id.0.0, trace_id.0.0, url).await?;
+        ok(Replayed { trace_id: trace_id.into() })
+    }
+}

@@ -1,0 +1,396 @@
+//! The configuration of the server: flag before `HUB_…` variable before `hub.toml` (`contract.md` §11). All
+//! problems are found in one pass and reported together.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::SocketAddr,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use hub_core::{
+    config::{HubConfig, Registration},
+    egress::AllowRule,
+    private_files,
+    random::Random,
+    secret::Secret,
+    store::StoreConfig,
+};
+use ipnet::IpNet;
+use url::Url;
+
+mod setting;
+mod sources;
+
+use crate::rate_limit::RateLimitSettings;
+pub use setting::{Origin, SETTINGS, Setting};
+pub use sources::Sources;
+use sources::{Findings, Given};
+
+/// The file that `config init` writes: every setting with its default, commented out. It is the manual.
+pub const DEFAULT_FILE: &str = include_str!("default.toml");
+
+/// Which chat networks the hub offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Networks {
+    /// The simulator.
+    pub sim: bool,
+    /// The real one.
+    pub ilink: bool,
+}
+
+/// The settings, typed and checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Addresses to listen on.
+    pub listen: Vec<SocketAddr>,
+    /// Whether somebody named those addresses; an unnamed IPv6 loopback may be missing on the machine.
+    pub listen_is_default: bool,
+    /// Where people reach the hub; absent means: derive it from the address.
+    pub public_url: Option<Url>,
+    /// Folder of the database, the key and the setup link.
+    pub data_dir: PathBuf,
+    /// The database.
+    pub store: StoreConfig,
+    /// Chat networks.
+    pub networks: Networks,
+    /// Where logins to the real chat network begin.
+    pub ilink_base_url: Option<Url>,
+    /// Where it keeps media.
+    pub ilink_cdn_url: Option<Url>,
+    /// Control API of the built-in simulator.
+    pub sim_listen: SocketAddr,
+    /// A simulator in another process.
+    pub sim_url: Option<Url>,
+    /// Private targets of outbound requests.
+    pub egress_allow: Vec<AllowRule>,
+    /// Believed proxies.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Settings of the domain.
+    pub hub: HubConfig,
+    /// The first admin.
+    pub admin: Option<(String, Secret)>,
+    /// The key from a setting; absent means: the file in the data folder.
+    pub secret_key: Option<Secret>,
+    /// Log filter.
+    pub log: String,
+    /// Whether to seed the demo.
+    pub demo: bool,
+    /// Largest JSON body.
+    pub max_body: usize,
+    /// Rate limits.
+    pub rate_limits: RateLimitSettings,
+    /// Loopback only and not https: sim network, plain cookie, no setup token.
+    pub development: bool,
+    /// The configuration file that was read.
+    pub file: Option<PathBuf>,
+    /// Every setting with its value as text, secrets masked, and where it came from.
+    pub effective: Vec<(&'static str, String, Origin)>,
+    /// What somebody may have meant otherwise.
+    pub warnings: Vec<String>,
+}
+
+/// Everything that is wrong with a configuration.
+#[derive(Debug)]
+pub struct Problems {
+    /// One line each.
+    pub problems: Vec<String>,
+    /// As in [`Config::warnings`].
+    pub warnings: Vec<String>,
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problems.iter().try_for_each(|problem| writeln!(f, "error: {problem}"))?;
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
+    }
+}
+
+const DEFAULT_LISTEN: &str = "127.0.0.1:9800,[::1]:9800";
+
+/// Reads values out of what was given, noting what is wrong and remembering what is in force.
+struct Reader {
+    given: Given,
+    findings: Findings,
+    effective: Vec<(&'static str, String, Origin)>,
+}
+
+impl Reader {
+    /// A setting as text, `default` when it was not given.
+    fn text(&mut self, name: &'static str, default: &str) -> (String, Origin) {
+        let found = self.given.values.get(name);
+        let text = found.map_or(default, |found| found.text.expose()).to_owned();
+        let origin = found.map_or(Origin::Default, |found| found.origin.clone());
+        let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret);
+        let shown = if is_secret && found.is_some() { "***".to_owned() } else { mask_password(&text) };
+        self.effective.push((name, shown, origin.clone()));
+        (text, origin)
+    }
+
+    fn problem(&mut self, origin: &Origin, reason: impl fmt::Display) {
+        self.findings.problem(format!("{origin}: {reason}"));
+    }
+
+    /// A setting read by `read`; a problem, and the default in its place, when that fails.
+    fn value<T>(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let (text, origin) = self.text(name, default);
+        if text.is_empty() {
+            return None;
+        }
+        read(&text)
+            .map_err(|reason| self.problem(&origin, format!("{:?} {reason}", mask_password(&text))))
+            .ok()
+    }
+
+    fn number<T: FromStr>(&mut self, name: &'static str, default: &str, rule: &str) -> Option<T> {
+        self.value(name, default, |text| text.parse().map_err(|_| format!("must be {rule}")))
+    }
+
+    fn url(&mut self, name: &'static str) -> Option<Url> {
+        self.value(name, "", |text| {
+            let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
+            match (url.scheme(), url.has_host()) {
+                ("http" | "https", true) => Ok(url),
+                _ => Err("must start with http:// or https://".to_owned()),
+            }
+        })
+    }
+
+    fn list<T>(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        read: impl Fn(&str) -> Result<Vec<T>, String>,
+    ) -> Vec<T> {
+        let (text, origin) = self.text(name, default);
+        let mut items = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            match read(part) {
+                Ok(read) => items.extend(read),
+                Err(reason) => self.problem(&origin, format!("{part:?} {reason}")),
+            }
+        }
+        items
+    }
+}
+
+/// A URL's password is a secret also where the URL is not.
+fn mask_password(text: &str) -> String {
+    if let Ok(mut url) = Url::parse(text)
+        && url.password().is_some()
+        && url.set_password(Some("***")).is_ok()
+    {
+        return url.to_string();
+    }
+    text.to_owned()
+}
+
+impl Config {
+    /// Reads all sources.
+    ///
+    /// # Errors
+    /// Every problem of the configuration at once.
+    pub fn load(sources: &Sources) -> Result<Self, Problems> {
+        let mut findings = Findings::default();
+        let given = sources::gather(sources, &mut findings);
+        let mut reader = Reader { given, findings, effective: Vec::new() };
+        let config = Self::read(&mut reader, &sources.env);
+        let Findings { problems, warnings } = reader.findings;
+        match config {
+            Some(config) if problems.is_empty() => {
+                Ok(Self { effective: reader.effective, warnings, ..config })
+            }
+            _ => Err(Problems { problems, warnings }),
+        }
+    }
+
+    /// Every setting is read before any failure ends it, so that all problems are noted.
+    fn read(reader: &mut Reader, env: &BTreeMap<String, String>) -> Option<Self> {
+        let listen_is_default = !reader.given.values.contains_key("listen");
+        let listen = reader.list("listen", DEFAULT_LISTEN, read_listen);
+        if listen.is_empty() && listen_is_default {
+            return None;
+        }
+        let public_url = reader.url("public_url");
+        let development = listen.iter().all(|address| address.ip().is_loopback())
+            && public_url.as_ref().is_none_or(|url| url.scheme() != "https");
+        let data_dir = PathBuf::from(reader.text("data_dir", &default_data_dir(env)).0);
+        let store = reader.value("database_url", "", |text| {
+            StoreConfig::from_url(&text.into()).map_err(|error| {
+                error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
+            })
+        });
+        let store = store.unwrap_or_else(|| StoreConfig::Sqlite(data_dir.join("hub.db")));
+        let networks = reader.value("network", if development { "sim" } else { "ilink" }, read_networks);
+        let ilink_base_url = reader.url("ilink_base_url");
+        let ilink_cdn_url = reader.url("ilink_cdn_url");
+        let sim_listen = reader.number("sim_listen", "127.0.0.1:9801", "an address with a port");
+        let sim_url = reader.url("sim_url");
+        let egress_allow = reader.list("egress_allow", "", |part| {
+            part.parse::<AllowRule>().map(|rule| vec![rule]).map_err(|error| {
+                let reason = error.details().first().map(|detail| detail.reason.to_string());
+                // The rule repeats the text it refuses; the report names it already.
+                reason.map_or_else(
+                    || error.to_string(),
+                    |reason| reason.trim_start_matches(&format!("{part:?} ")).to_owned(),
+                )
+            })
+        });
+        let trusted_proxies = reader.list("trusted_proxies", "", |part| {
+            let net = part.parse::<IpNet>().or_else(|_| part.parse::<std::net::IpAddr>().map(IpNet::from));
+            net.map(|net| vec![net])
+                .map_err(|_| "is neither an address nor a range like 10.0.0.0/8".to_owned())
+        });
+        let registration = reader.value("registration", "open", read_registration);
+        let (username, name_origin) = reader.text("admin_username", "");
+        let (password, password_origin) = reader.text("admin_password", "");
+        let (secret_key, _) = reader.text("secret_key", "");
+        let node_name = reader.text("node_name", "hub").0;
+        let log = reader.text("log", "info").0;
+        let demo = reader.number("demo", "true", "true or false");
+        let max_body = reader.number("max_body", "1048576", "a number of bytes");
+        let limits = RateLimitSettings::default();
+        let mut rate = |name, default: NonZeroU32| {
+            let rate = reader.number(name, &default.to_string(), "a number of requests from 1 on");
+            rate.unwrap_or(default)
+        };
+        let rate_limits = RateLimitSettings {
+            default: rate("rate_default", limits.default),
+            auth_per_ip: rate("rate_auth_per_ip", limits.auth_per_ip),
+            auth_per_account: rate("rate_auth_per_account", limits.auth_per_account),
+            ..limits
+        };
+        let admin = match (username.is_empty(), password.is_empty()) {
+            (false, false) => Some((username, Secret::new(password))),
+            (false, true) => {
+                reader.problem(&name_origin, "needs admin_password or admin_password_file beside it");
+                None
+            }
+            (true, false) => {
+                reader.problem(&password_origin, "needs admin_username beside it");
+                None
+            }
+            (true, true) => None,
+        };
+        let secret_key = (!secret_key.is_empty()).then(|| Secret::new(secret_key));
+        if let Some(key) = &secret_key
+            && let Err(reason) = read_key(key)
+        {
+            let origin = reader.given.values["secret_key"].origin.clone();
+            reader.problem(&origin, reason);
+        }
+        let mut hub = HubConfig::default();
+        hub.registration = registration?;
+        hub.setup_token_required = !development;
+        hub.node_name = node_name;
+        Some(Self {
+            listen,
+            listen_is_default,
+            public_url,
+            data_dir,
+            store,
+            networks: networks?,
+            ilink_base_url,
+            ilink_cdn_url,
+            sim_listen: sim_listen?,
+            sim_url,
+            egress_allow,
+            trusted_proxies,
+            hub,
+            admin,
+            secret_key,
+            log,
+            demo: demo?,
+            max_body: max_body?,
+            rate_limits,
+            development,
+            file: reader.given.file.clone(),
+            effective: Vec::new(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The key that seals secrets: the setting, or the file in the data folder, which is made on first start.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn load_key(&self, random: &Random) -> Result<[u8; 32], String> {
+        if let Some(key) = &self.secret_key {
+            return read_key(key);
+        }
+        let path = self.data_dir.join("secret.key");
+        let named = |reason: String| format!("{}: {reason}", path.display());
+        private_files::create_folder(&self.data_dir)
+            .map_err(|error| format!("{}: {error}", self.data_dir.display()))?;
+        let fresh = data_encoding::HEXLOWER.encode(&random.bytes::<32>());
+        match private_files::create_new(&path, fresh.as_bytes()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(named(error.to_string())),
+        }
+        sources::refuse_exposed(&path).map_err(named)?;
+        let text = std::fs::read_to_string(&path).map_err(|error| named(error.to_string()))?;
+        read_key(&text.into()).map_err(named)
+    }
+}
+
+fn read_key(key: &Secret) -> Result<[u8; 32], String> {
+    let text = key.expose().trim().as_bytes();
+    let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(text);
+    let bytes = bytes.or_else(|_| data_encoding::BASE64.decode(text)).ok();
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| "must be 32 bytes, as 64 hex digits or as base64".to_owned())
+}
+
+/// `127.0.0.1:9800`, `[::1]:9800`, or `localhost:9800` for both.
+fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
+    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse::<u16>().ok()) {
+        return Ok(vec![
+            SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)),
+            SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port)),
+        ]);
+    }
+    let address = text.parse().map(|address| vec![address]);
+    address.map_err(|_| "must be an address with a port, like 127.0.0.1:9800 or [::]:9800".to_owned())
+}
+
+fn read_networks(text: &str) -> Result<Networks, String> {
+    match text {
+        "sim" => Ok(Networks { sim: true, ilink: false }),
+        "ilink" => Ok(Networks { sim: false, ilink: true }),
+        "both" => Ok(Networks { sim: true, ilink: true }),
+        _ => Err("must be sim, ilink or both".to_owned()),
+    }
+}
+
+fn read_registration(text: &str) -> Result<Registration, String> {
+    match text {
+        "open" => Ok(Registration::Open),
+        "invite" => Ok(Registration::Invite),
+        "closed" => Ok(Registration::Closed),
+        _ => Err("must be open, invite or closed".to_owned()),
+    }
+}
+
+/// systemd's state folder, or the person's data folder, or the machine's.
+fn default_data_dir(env: &BTreeMap<String, String>) -> String {
+    let set = |name: &str| env.get(name).map(String::as_str).filter(|value| !value.is_empty());
+    if let Some(folder) = set("STATE_DIRECTORY") {
+        // systemd joins several with colons; the first is ours.
+        return folder.split(':').next().unwrap_or(folder).to_owned();
+    }
+    let data_home = set("XDG_DATA_HOME").filter(|path| Path::new(path).is_absolute()).map(PathBuf::from);
+    let data_home = data_home.or_else(|| set("HOME").map(|home| Path::new(home).join(".local/share")));
+    data_home.map_or_else(|| "/var/lib/hub".to_owned(), |path| path.join("hub").display().to_string())
+}
+
+#[cfg(test)]
+mod tests;

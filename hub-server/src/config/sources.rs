@@ -1,0 +1,234 @@
+//! Flags, environment and file, put on top of each other. What is wrong with the sources themselves (unknown
+//! names, values of the wrong kind, unreadable secret files) is found here.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use hub_core::{private_files, secret::Secret};
+
+use super::setting::{Origin, SETTINGS, Setting, nearest};
+
+/// What the process was started with. Values of the environment that are empty count as not set.
+#[derive(Debug, Default, Clone)]
+pub struct Sources {
+    /// Flags by setting name.
+    pub flags: BTreeMap<String, String>,
+    /// `--config`.
+    pub config_file: Option<PathBuf>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub text: Secret,
+    pub origin: Origin,
+}
+
+/// The settings that were given, the highest source of each.
+#[derive(Debug, Default)]
+pub struct Given {
+    pub values: BTreeMap<&'static str, Found>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+}
+
+/// What is wrong, and what may be.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The hub does not start with these.
+    pub problems: Vec<String>,
+    /// It starts, but somebody may have meant something else.
+    pub warnings: Vec<String>,
+}
+
+impl Findings {
+    pub fn problem(&mut self, text: impl Into<String>) {
+        self.problems.push(text.into());
+    }
+}
+
+/// Variables that are not settings.
+const OTHER_VARIABLES: [&str; 2] = ["HUB_CONFIG", "HUB_UPDATE_OPENAPI"];
+
+/// Looks at all sources: flag before environment before file.
+pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
+    let env: BTreeMap<&str, &str> = sources
+        .env
+        .iter()
+        .filter(|(name, value)| name.starts_with("HUB_") && !value.trim().is_empty())
+        .map(|(name, value)| (name.as_str(), value.trim()))
+        .collect();
+    check_names(env.keys().copied(), findings);
+    let file = sources.config_file.clone().or_else(|| env.get("HUB_CONFIG").map(PathBuf::from));
+    let (file, keys) = read_file(file, findings);
+    let mut values = BTreeMap::new();
+    for setting in SETTINGS {
+        let flag = sources
+            .flags
+            .get(setting.name)
+            .map(|text| Found { text: text.as_str().into(), origin: Origin::Flag(setting.flag()) });
+        let variable = setting.variable();
+        let found = flag
+            .or_else(|| {
+                let get = |name: &str| env.get(name).map(|text| (*text).to_owned());
+                direct_or_file(setting, &variable, "_FILE", get, Origin::Variable, findings)
+            })
+            .or_else(|| {
+                let get = |name: &str| keys.get(name).cloned();
+                direct_or_file(setting, setting.name, "_file", get, Origin::File, findings)
+            });
+        if let Some(found) = found {
+            values.insert(setting.name, found);
+        }
+    }
+    Given { values, file }
+}
+
+fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findings) {
+    let known: Vec<String> = SETTINGS
+        .iter()
+        .flat_map(|setting| {
+            let variable = setting.variable();
+            let file = setting.secret.then(|| format!("{variable}_FILE"));
+            [Some(variable), file].into_iter().flatten()
+        })
+        .chain(OTHER_VARIABLES.map(str::to_owned))
+        .collect();
+    for name in present.filter(|name| !known.iter().any(|known| known == name)) {
+        // Compared without the common prefix, which would make everything look alike.
+        let bare = |name: &'_ str| name.trim_start_matches("HUB_").to_owned();
+        let bare_known: Vec<String> = known.iter().map(|name| bare(name)).collect();
+        let hint = match nearest(&bare(name), bare_known.iter().map(String::as_str)) {
+            Some(nearest) => format!("; did you mean HUB_{nearest}?"),
+            None => String::new(),
+        };
+        findings.warnings.push(format!("{name} is not a setting of the hub{hint}"));
+    }
+}
+
+/// A value under a name, or for a secret the content of the file that `name` + `suffix` names.
+fn direct_or_file(
+    setting: &Setting,
+    name: &str,
+    suffix: &str,
+    get: impl Fn(&str) -> Option<String>,
+    origin: impl Fn(String) -> Origin,
+    findings: &mut Findings,
+) -> Option<Found> {
+    let file_name = format!("{name}{suffix}");
+    let direct = get(name);
+    let in_file = setting.secret.then(|| get(&file_name)).flatten();
+    match (direct, in_file) {
+        (Some(_), Some(_)) => {
+            findings.problem(format!("{} and {} are both set; keep one", origin(name.to_owned()), file_name));
+            None
+        }
+        (Some(text), None) => Some(Found { text: text.into(), origin: origin(name.to_owned()) }),
+        (None, Some(path)) => {
+            let origin = origin(file_name);
+            match read_secret(setting, Path::new(&path)) {
+                Ok(text) => Some(Found { text, origin }),
+                Err(reason) => {
+                    findings.problem(format!("{origin}: {path}: {reason}"));
+                    None
+                }
+            }
+        }
+        (None, None) => None,
+    }
+}
+
+/// The key that opens everything must be its owner's alone; orchestrators hand out other secrets readable.
+fn read_secret(setting: &Setting, path: &Path) -> Result<Secret, String> {
+    if setting.name == "secret_key" {
+        refuse_exposed(path)?;
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.is_empty() { Err("the file is empty".to_owned()) } else { Ok(text.into()) }
+}
+
+/// Refuses a key file that others may read (reliability O1).
+pub fn refuse_exposed(path: &Path) -> Result<(), String> {
+    match private_files::is_exposed(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err("other users may read this key; run: chmod 600".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads the named file, which must exist, or `hub.toml` here or in `/etc/hub`, which need not.
+fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf>, BTreeMap<String, String>) {
+    let usual = ["hub.toml", "/etc/hub/hub.toml"].map(PathBuf::from);
+    let Some(path) = named.or_else(|| usual.into_iter().find(|path| path.exists())) else {
+        return (None, BTreeMap::new());
+    };
+    let keys = match std::fs::read_to_string(&path) {
+        Ok(text) => parse_file(&path, &text, findings),
+        Err(error) => {
+            findings.problem(format!("{}: {error}", path.display()));
+            BTreeMap::new()
+        }
+    };
+    (Some(path), keys)
+}
+
+/// The keys of a configuration file as texts; lists become comma-separated.
+fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> BTreeMap<String, String> {
+    let table: toml::Table = match text.parse() {
+        Ok(table) => table,
+        Err(error) => {
+            findings.problem(format!(
+                "{} is not valid TOML: {}",
+                path.display(),
+                error.to_string().trim_end()
+            ));
+            return BTreeMap::new();
+        }
+    };
+    let known: Vec<String> = SETTINGS
+        .iter()
+        .flat_map(|setting| {
+            let file = setting.secret.then(|| format!("{}_file", setting.name));
+            [Some(setting.name.to_owned()), file].into_iter().flatten()
+        })
+        .collect();
+    let mut keys = BTreeMap::new();
+    for (key, value) in table {
+        if !known.contains(&key) {
+            let hint = match nearest(&key, known.iter().map(String::as_str)) {
+                Some(nearest) => format!("; did you mean {nearest}?"),
+                None => String::new(),
+            };
+            findings.problem(format!("{}: {key} is not a setting{hint}", path.display()));
+            continue;
+        }
+        match as_text(&value) {
+            Some(text) => {
+                keys.insert(key, text);
+            }
+            None => findings.problem(format!(
+                "{}: {key} must be a text, a number, a boolean or a list of them",
+                path.display()
+            )),
+        }
+    }
+    keys
+}
+
+fn as_text(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        toml::Value::Array(items) => {
+            let items: Option<Vec<String>> = items.iter().map(as_text).collect();
+            Some(items?.join(","))
+        }
+        _ => None,
+    }
+}

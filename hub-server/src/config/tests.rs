@@ -1,0 +1,187 @@
+use super::*;
+
+fn load(flags: &[(&str, &str)], env: &[(&str, &str)], file: Option<&str>) -> Result<Config, Problems> {
+    let own = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hub.toml");
+    std::fs::write(&path, file.unwrap_or("")).unwrap();
+    Config::load(&Sources { flags: own(flags), env: own(env), config_file: Some(path) })
+}
+
+fn effective(config: &Config, name: &str) -> (String, String) {
+    let (_, value, origin) = config.effective.iter().find(|(found, ..)| *found == name).unwrap();
+    (value.clone(), origin.to_string())
+}
+
+#[test]
+fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
+    let file = Some("node_name = 'file'");
+    let name = |flags: &[(&str, &str)], env: &[(&str, &str)], file| {
+        let config = load(flags, env, file).unwrap();
+        assert_eq!(config.hub.node_name, effective(&config, "node_name").0);
+        effective(&config, "node_name")
+    };
+    let pair = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
+    let (flag, env) = ([("node_name", "flag")], [("HUB_NODE_NAME", "env")]);
+    assert_eq!(name(&flag, &env, file), pair("flag", "--node-name"));
+    assert_eq!(name(&[], &env, file), pair("env", "HUB_NODE_NAME"));
+    assert_eq!(
+        name(&[], &[("HUB_NODE_NAME", " ")], file),
+        pair("file", "node_name in the configuration file")
+    );
+    assert_eq!(name(&[], &[], None), pair("hub", "default"));
+}
+
+#[test]
+fn all_problems_are_reported_at_once() {
+    let problems = load(
+        &[("listen", "nonsense,127.0.0.1:9800")],
+        &[
+            ("HUB_NETWORK", "wechat"),
+            ("HUB_EGRESS_ALLOW", "10.0.0.0/8,10.0.0.0/99"),
+            ("HUB_TRUSTED_PROXIES", "proxy"),
+            ("HUB_SECRET_KEY", "short"),
+            ("HUB_ADMIN_USERNAME", "ada"),
+            ("HUB_DATABASE_URL", "mysql://db"),
+            ("HUB_SIM_LISTEN", "9801"),
+            ("HUB_LISTN", "x"),
+        ],
+        Some("registration = 'maybe'\nmax_body = 'big'\nlisten_on = 'x'\nrate_default = 0\npublic_url = 'ftp://x'"),
+    )
+    .unwrap_err();
+    for (sign, rule) in [
+        ("--listen: \"nonsense\"", "an address with a port"),
+        ("HUB_NETWORK: \"wechat\"", "sim, ilink or both"),
+        ("HUB_EGRESS_ALLOW: \"10.0.0.0/99\"", "range"),
+        ("HUB_TRUSTED_PROXIES: \"proxy\"", "range"),
+        ("HUB_SECRET_KEY", "32 bytes"),
+        ("HUB_ADMIN_USERNAME", "admin_password"),
+        ("HUB_DATABASE_URL", "postgres://"),
+        ("HUB_SIM_LISTEN", "address"),
+        ("registration in the configuration file: \"maybe\"", "open, invite or closed"),
+        ("max_body", "bytes"),
+        ("listen_on is not a setting", "did you mean listen?"),
+        ("rate_default", "from 1"),
+        ("public_url", "http://"),
+    ] {
+        let fits = |problem: &&String| problem.contains(sign) && problem.contains(rule);
+        assert_eq!(problems.problems.iter().filter(fits).count(), 1, "{sign}: {problems}");
+    }
+    assert_eq!(problems.problems.len(), 13, "{problems}");
+    assert_eq!(problems.warnings, ["HUB_LISTN is not a setting of the hub; did you mean HUB_LISTEN?"]);
+    assert!(!problems.to_string().contains("short"), "the refused key is not shown");
+}
+
+#[test]
+fn unknown_variables_are_named_with_the_nearest_setting() {
+    for (unknown, nearest) in [
+        ("HUB_ADMIN_USER", Some("HUB_ADMIN_USERNAME")),
+        ("HUB_DATADIR", Some("HUB_DATA_DIR")),
+        ("HUB_SECRETKEY_FILE", Some("HUB_SECRET_KEY_FILE")),
+        ("HUB_ZZZ", None),
+    ] {
+        let warnings = load(&[], &[(unknown, "x"), ("HOME", "/home/ada")], None).unwrap().warnings;
+        let hint = nearest.map_or(String::new(), |name| format!("; did you mean {name}?"));
+        assert_eq!(warnings, [format!("{unknown} is not a setting of the hub{hint}")]);
+    }
+}
+
+#[test]
+fn development_mode_is_loopback_without_https() {
+    let mode = |listen, url| {
+        let mut env = vec![("HUB_LISTEN", listen)];
+        if let Some(url) = url {
+            env.push(("HUB_PUBLIC_URL", url));
+        }
+        let config = load(&[], &env, None).unwrap();
+        assert_eq!(config.hub.setup_token_required, !config.development);
+        assert_eq!(config.networks, Networks { sim: config.development, ilink: !config.development });
+        config.development
+    };
+    assert!(mode("localhost:9800", None));
+    assert!(mode("127.0.0.1:1,[::1]:1", Some("http://localhost:1")));
+    assert!(!mode("127.0.0.1:9800", Some("https://hub.example")));
+    assert!(!mode("0.0.0.0:9800", None));
+    assert!(!mode("127.0.0.1:9800,[::]:9800", None));
+}
+
+#[test]
+fn the_data_folder_follows_the_environment() {
+    let folder = |env: &[(&str, &str)]| load(&[], env, None).unwrap().data_dir.display().to_string();
+    assert_eq!(folder(&[("HUB_DATA_DIR", "/d"), ("STATE_DIRECTORY", "/s")]), "/d");
+    assert_eq!(folder(&[("STATE_DIRECTORY", "/s:/t"), ("HOME", "/h")]), "/s");
+    assert_eq!(folder(&[("XDG_DATA_HOME", "/x"), ("HOME", "/h")]), "/x/hub");
+    assert_eq!(folder(&[("HOME", "/h")]), "/h/.local/share/hub");
+    assert_eq!(folder(&[]), "/var/lib/hub");
+}
+
+#[test]
+fn secrets_come_from_files_and_are_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let password = folder.path().join("password");
+    std::fs::write(&password, "correct horse\n").unwrap();
+    let path = password.to_str().unwrap();
+    let env = [("HUB_ADMIN_USERNAME", "ada"), ("HUB_ADMIN_PASSWORD_FILE", path)];
+    let config = load(&[], &env, None).unwrap();
+    assert_eq!(config.admin.as_ref().unwrap().1.expose(), "correct horse");
+    let shown = ("***".to_owned(), "HUB_ADMIN_PASSWORD_FILE".to_owned());
+    assert_eq!(effective(&config, "admin_password"), shown);
+    assert!(!format!("{config:?}").contains("horse"));
+
+    let both = load(&[], &[env[0], env[1], ("HUB_ADMIN_PASSWORD", "x")], None).unwrap_err();
+    assert!(both.to_string().contains("both set"), "{both}");
+    let gone = load(&[], &[("HUB_ADMIN_PASSWORD_FILE", "/nowhere"), env[0]], None).unwrap_err();
+    assert!(gone.to_string().contains("/nowhere"), "{gone}");
+
+    let url = [("HUB_DATABASE_URL", "postgres://hub:hunter2@db/hub")];
+    let config = load(&[], &url, None).unwrap();
+    assert_eq!(effective(&config, "database_url").0, "postgres://hub:***@db/hub");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_key_is_made_once_and_must_be_private() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let config = load(&[("data_dir", data.to_str().unwrap())], &[], None).unwrap();
+    let random = Random::seeded(1);
+    let key = config.load_key(&random).unwrap();
+    assert_eq!(config.load_key(&random).unwrap(), key, "the second start reads the same key");
+    let path = data.join("secret.key");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(config.load_key(&random).unwrap_err().contains("chmod 600"));
+    let named = load(&[], &[("HUB_SECRET_KEY_FILE", path.to_str().unwrap())], None).unwrap_err();
+    assert!(named.to_string().contains("chmod 600"), "{named}");
+    let hex = "ab".repeat(32);
+    let given = load(&[], &[("HUB_SECRET_KEY", &hex)], None).unwrap();
+    assert_eq!(given.load_key(&random).unwrap(), [0xab; 32]);
+}
+
+#[test]
+fn the_default_file_shows_every_setting_with_its_default() {
+    let env = [("HOME", "/home/ada")];
+    let plain = load(&[], &env, None).unwrap();
+    let uncommented: Vec<String> = DEFAULT_FILE
+        .lines()
+        .filter_map(|line| line.strip_prefix("# "))
+        .filter(|line| {
+            line.split_once(" = ").is_some_and(|(key, _)| SETTINGS.iter().any(|setting| setting.name == key))
+        })
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(uncommented.len(), SETTINGS.len(), "one line per setting: {uncommented:#?}");
+    for line in &uncommented {
+        let (key, value) = line.split_once(" = ").unwrap();
+        let shown = effective(&plain, key).0;
+        if value != "\"\"" {
+            let config = load(&[], &env, Some(line)).unwrap();
+            assert_eq!(effective(&config, key).0, shown, "{line}");
+        }
+    }
+    assert!(load(&[], &env, Some(DEFAULT_FILE)).unwrap().warnings.is_empty());
+}
