@@ -5,8 +5,8 @@ use tokio::sync::broadcast;
 
 use crate::{
     bots::BotStatus,
-    delivery::trace::TraceStatus,
     id::{BotId, MessageId, TraceId},
+    traces::TraceStatus,
 };
 
 /// Something that happened; what it names is committed.

@@ -10,7 +10,7 @@ use crate::{
     channels::Channels,
     config::HubConfig,
     context::{Context, Wake},
-    delivery::{node::Engine, trace::Traces},
+    delivery::node::Engine,
     egress::{Egress, EgressConfig},
     error::{Error, Result},
     events::{Event, Events},
@@ -21,6 +21,7 @@ use crate::{
     store::{Store, StoreConfig},
     tasks::Tasks,
     time::Clock,
+    traces::Traces,
 };
 
 /// A hub. Clones share it; it has no type parameter and no lifetime.

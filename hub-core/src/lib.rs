@@ -24,6 +24,7 @@ pub mod store;
 pub mod tasks;
 pub mod text;
 pub mod time;
+pub mod traces;
 
 pub use error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

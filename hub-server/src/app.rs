@@ -5,11 +5,14 @@ use std::sync::Arc;
 use hub_core::Hub;
 use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, endpoint::make_sync, get};
 
-use crate::{AppSettings, api::Api, docs, edge::Edge, openapi, rate_limit::RateLimits, routes::RouteTable};
+use crate::{
+    AppSettings, api::Api, docs, edge::Edge, openapi, rate_limit::RateLimits, routes::RouteTable,
+    start_page::start_page,
+};
 
 /// Pages that are not part of the API; all are GET.
-const PAGES: [&str; 5] =
-    ["/openapi.json", "/docs", "/docs/style.css", "/docs/swagger-ui.js", "/docs/start.js"];
+const PAGES: [&str; 6] =
+    ["/", "/openapi.json", "/docs", "/docs/style.css", "/docs/swagger-ui.js", "/docs/start.js"];
 
 /// All routes behind the [edge](crate::edge).
 pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
@@ -19,9 +22,11 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
         make_sync(move |_| document.clone().with_content_type("application/json").into_response());
     let limits = Arc::new(RateLimits::new(&settings.rate_limits));
     let routes = Route::new()
+        .at("/", get(start_page))
         .at("/openapi.json", get(openapi_json))
         .nest("/docs", docs::pages(&service.swagger_ui_html()))
-        .nest("/", service)
+        // Not nested: a nest at the root would swallow the start page.
+        .at("/*path", service)
         .data(hub.clone())
         .data(settings.clone())
         .data(Arc::clone(&limits));

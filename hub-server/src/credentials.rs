@@ -5,7 +5,7 @@
 //! by hand because the derived scheme enumerations keep only the last error of their alternatives, so that a
 //! failing database would look like a missing cookie.
 
-use hub_core::{Error, ErrorCode, Hub, access::Actor, secret::Secret};
+use hub_core::{ErrorCode, Hub, access::Actor, secret::Secret};
 use poem::{
     Request, RequestBody, Result,
     http::{HeaderMap, Method, header},
@@ -111,12 +111,6 @@ pub async fn authenticate_user(
     Ok(actor)
 }
 
-/// No endpoint of this branch makes channel keys, so none is known.
-#[expect(clippy::unused_async, reason = "becomes `hub.channels().authenticate_key` with branch channels")]
-async fn authenticate_channel(_hub: &Hub, _key: &str) -> hub_core::Result<Actor> {
-    Err(Error::new(ErrorCode::InvalidToken, "the channel key is unknown or was replaced"))
-}
-
 /// The rule against requests forged by other sites (B7). Only for requests that a browser authenticated with
 /// its cookie, and for signing in, which plants one.
 ///
@@ -220,7 +214,7 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
         let key = presented.explicit.ok_or_else(|| {
             ApiError::new(ErrorCode::Unauthorized, "send the channel's API key in X-API-Key")
         })?;
-        let actor = authenticate_channel(data::<Hub>(request), key.expose()).await;
+        let actor = data::<Hub>(request).channels().authenticate_key(key.expose()).await;
         Ok(Self(actor.map_err(ApiError::from)?))
     }
 }

@@ -53,7 +53,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
         let route = self.routes.template(&path).unwrap_or("-");
         let status = response.status().as_u16();
-        let duration_ms = clock.now().since(started).as_millis();
+        let duration_ms = u64::try_from(clock.now().since(started).as_millis()).unwrap_or(u64::MAX);
         tracing::info!(%method, route, operation, status, duration_ms, request_id = %id.0, "request");
         Ok(response)
     }

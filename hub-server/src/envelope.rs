@@ -213,7 +213,7 @@ impl ApiError {
             Err(error) => error,
         };
         let code = if error.is::<NotFoundError>() {
-            return Ok(Self(Error::not_found("this path")));
+            return Ok(Self::new(ErrorCode::NotFound, "there is no such path"));
         } else if error.is::<AuthorizationError>() {
             return Ok(Self::new(ErrorCode::Unauthorized, "sign in or send an API key"));
         } else if let Some(path) = error.downcast_ref::<ParsePathError>() {

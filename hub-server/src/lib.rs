@@ -5,7 +5,9 @@ pub mod api;
 pub mod app;
 #[cfg(test)]
 mod app_tests;
+pub mod banner;
 mod body_cap;
+pub mod boot;
 mod client;
 pub mod config;
 pub mod credentials;
@@ -15,7 +17,9 @@ pub mod envelope;
 pub mod openapi;
 pub mod rate_limit;
 mod routes;
+pub mod serve;
 pub mod settings;
+mod start_page;
 #[cfg(test)]
 mod testing;
 pub mod wire;

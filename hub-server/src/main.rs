@@ -1,1 +1,339 @@
-fn main() {}
+//! Configuration → hub → application → serve → drain; nothing else.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use hub_core::{Hub, random::Random, tasks::Tasks, time::Clock};
+use hub_server::{
+    AppSettings, app,
+    banner::{banner, loopback_origins, public_url},
+    boot,
+    config::{Config, DEFAULT_FILE, SETTINGS, Sources},
+    serve::{ServeLimits, bind, serve},
+    settings::Values,
+};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+};
+
+/// Wrong configuration, or a port that is taken.
+const EXIT_USAGE: u8 = 2;
+
+/// How long requests in flight may still take after the stop signal.
+const DRAIN: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    let matches = command().get_matches();
+    if let Some(("config", config)) = matches.subcommand() {
+        return match config.subcommand() {
+            Some(("init", arguments)) => {
+                init_config(arguments.get_one::<PathBuf>("file").expect("has a default"))
+            }
+            _ => check_config(&sources(&matches)),
+        };
+    }
+    match Config::load(&sources(&matches)) {
+        Ok(config) => run(&config),
+        Err(problems) => {
+            say(&format!("{problems}hint: hub-server config check shows what is in force"));
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+/// The flags: one per setting that is not a secret, and `--no-demo` for people.
+fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .global(true)
+        .help("Configuration file [default: hub.toml here or in /etc/hub]");
+    let settings =
+        SETTINGS.iter().filter(|setting| !setting.secret && setting.name != "demo").map(|setting| {
+            Arg::new(setting.name).long(setting.flag()).value_name(setting.value).global(true).help(format!(
+                "{} [env: {}]",
+                setting.help,
+                setting.variable()
+            ))
+        });
+    let no_demo = Arg::new("no-demo")
+        .long("no-demo")
+        .action(ArgAction::SetTrue)
+        .global(true)
+        .help("Make no demo bot, channel or user [env: HUB_DEMO=false]");
+    let file = Arg::new("file")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .default_value("hub.toml")
+        .help("Where to write it");
+    Command::new("hub-server")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("The server of Message Hub")
+        .after_help("Settings may also stand in the environment (HUB_…) and in hub.toml; flags win.")
+        .args([config])
+        .args(settings)
+        .arg(no_demo)
+        .subcommand(
+            Command::new("config")
+                .about("Write or check the configuration")
+                .subcommand_required(true)
+                .subcommand(
+                    Command::new("init").about("Write a hub.toml that explains every setting").arg(file),
+                )
+                .subcommand(Command::new("check").about("Say what is wrong, or what is in force and why")),
+        )
+}
+
+fn sources(matches: &ArgMatches) -> Sources {
+    let deepest = match matches.subcommand() {
+        Some((_, config)) => config.subcommand().map_or(config, |(_, arguments)| arguments),
+        None => matches,
+    };
+    let mut flags: BTreeMap<String, String> = SETTINGS
+        .iter()
+        .filter(|setting| !setting.secret && setting.name != "demo")
+        .filter_map(|setting| {
+            Some((setting.name.to_owned(), deepest.get_one::<String>(setting.name)?.clone()))
+        })
+        .collect();
+    if deepest.get_flag("no-demo") {
+        flags.insert("demo".to_owned(), "false".to_owned());
+    }
+    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    Sources {
+        flags,
+        config_file: deepest.get_one::<PathBuf>("config").cloned(),
+        env: std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect(),
+    }
+}
+
+/// Writes a line to stderr; there is nobody to tell when that fails.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", text.trim_end());
+}
+
+fn init_config(path: &Path) -> ExitCode {
+    let mut file = match std::fs::File::create_new(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            say(&format!("error: {} exists; nothing was changed", path.display()));
+            return ExitCode::from(EXIT_USAGE);
+        }
+        Err(error) => {
+            say(&format!("error: {}: {error}", path.display()));
+            return ExitCode::FAILURE;
+        }
+    };
+    match file.write_all(DEFAULT_FILE.as_bytes()) {
+        Ok(()) => {
+            say(&format!("wrote {}; every setting is in it, commented out", path.display()));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&format!("error: {}: {error}", path.display()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check_config(sources: &Sources) -> ExitCode {
+    match Config::load(sources) {
+        Ok(config) => {
+            let mut out = io::stdout().lock();
+            for (name, value, origin) in &config.effective {
+                // A closed pipe is the reader's choice.
+                let _ = writeln!(out, "{name:<22} {value:<32} # {origin}");
+            }
+            config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            say(&problems.to_string());
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+fn run(config: &Config) -> ExitCode {
+    config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    if let Err(reason) = start_logging(&config.log) {
+        say(&format!("error: log: {reason}"));
+        return ExitCode::from(EXIT_USAGE);
+    }
+    // Absent only when another crate of this process was first, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            say(&format!("error: cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(async {
+        match up(config).await {
+            Ok(running) => running.until_stopped().await,
+            Err(failure) => {
+                say(&format!("error: {}", failure.message));
+                ExitCode::from(failure.exit)
+            }
+        }
+    })
+}
+
+/// One line of JSON per event, or something for people at a terminal.
+fn start_logging(filter: &str) -> Result<(), String> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    if io::stderr().is_terminal() {
+        lines.init()
+    } else {
+        lines.json().flatten_event(true).init()
+    }
+    Ok(())
+}
+
+/// Why the server is not up.
+struct Failure {
+    message: String,
+    exit: u8,
+}
+
+impl From<hub_core::Error> for Failure {
+    fn from(error: hub_core::Error) -> Self {
+        let mut message = error.message().to_owned();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(current) = cause {
+            message = format!("{message}: {current}");
+            cause = current.source();
+        }
+        if let Some(hint) = error.hint() {
+            message = format!("{message}\nhint: {hint}");
+        }
+        Self { message, exit: 1 }
+    }
+}
+
+/// A server that is up.
+struct Running {
+    hub: Hub,
+    http: Tasks,
+    background: Tasks,
+    settings: AppSettings,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// Binds first: a taken port is found before anything is written.
+async fn up(config: &Config) -> Result<Running, Failure> {
+    let (terminate, interrupt) =
+        signals().map_err(|error| Failure { message: error.to_string(), exit: 1 })?;
+    let listeners = listen(config).await?;
+    let mut bound = addresses(&listeners);
+    let url = public_url(config, &bound);
+    let other_origins = loopback_origins(&bound);
+    let needs_sim = config.networks.sim && config.sim_url.is_none();
+    let sim_listener =
+        if needs_sim { Some(bind_or_explain(config.sim_listen, "sim-listen").await?) } else { None };
+    let sim_control = sim_listener.as_ref().and_then(|listener| listener.local_addr().ok());
+    bound.extend(sim_control);
+
+    let key = config.load_key(&Random::system()).map_err(|message| Failure { message, exit: 1 })?;
+    let booted = boot::open(config, key, bound).await?;
+    let setup = boot::prepare_admin(&booted.hub, config).await?;
+    let settings = AppSettings::from(Values {
+        other_origins,
+        trusted_proxies: config.trusted_proxies.clone(),
+        max_body: config.max_body,
+        rate_limits: config.rate_limits,
+        development: config.development,
+        sim_control,
+        ..Values::new(url.clone())
+    });
+    let (http, background) = (Tasks::new(), Tasks::new());
+    if let (Some(simulator), Some(listener)) = (booted.simulator, sim_listener) {
+        background.spawn("simulator", simulator.serve(listener, background.clone()));
+    }
+    boot::start(&booted.hub).await?;
+    let endpoint = app(booted.hub.clone(), settings.clone());
+    serve(listeners, endpoint, ServeLimits::default(), &http, &Clock::system());
+    say(&banner(config, &url, sim_control, setup.as_ref()));
+    Ok(Running { hub: booted.hub, http, background, settings, terminate, interrupt })
+}
+
+fn signals() -> io::Result<(Signal, Signal)> {
+    Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+}
+
+async fn listen(config: &Config) -> Result<Vec<TcpListener>, Failure> {
+    let mut listeners = Vec::new();
+    for address in &config.listen {
+        match bind(*address).await {
+            Ok(listener) => listeners.push(listener),
+            // A machine without IPv6 has no ::1, which nobody asked for by name.
+            Err(error)
+                if config.listen_is_default
+                    && address.is_ipv6()
+                    && error.kind() == io::ErrorKind::AddrNotAvailable => {}
+            Err(error) => return Err(explain(&error, *address, "listen")),
+        }
+    }
+    Ok(listeners)
+}
+
+async fn bind_or_explain(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
+    bind(address).await.map_err(|error| explain(&error, address, flag))
+}
+
+fn explain(error: &io::Error, address: SocketAddr, flag: &str) -> Failure {
+    let message = if error.kind() == io::ErrorKind::AddrInUse {
+        format!("{address} is in use by another program\nhint: choose another address with --{flag}")
+    } else {
+        format!("cannot listen on {address}: {error}\nhint: choose another address with --{flag}")
+    };
+    Failure { message, exit: EXIT_USAGE }
+}
+
+fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+}
+
+impl Running {
+    /// Serves until a signal or until the storage fails, then drains.
+    async fn until_stopped(mut self) -> ExitCode {
+        let failed = self.hub.context().store.failed().clone();
+        let exit = tokio::select! {
+            _ = self.terminate.recv() => ExitCode::SUCCESS,
+            _ = self.interrupt.recv() => ExitCode::SUCCESS,
+            () = failed.cancelled() => {
+                tracing::error!("the storage failed; nothing can be acknowledged any more");
+                ExitCode::FAILURE
+            }
+        };
+        tracing::info!("draining");
+        self.settings.draining.cancel();
+        self.http.stop();
+        let clock = Clock::system();
+        let drain = async {
+            if !self.http.wait(&clock, DRAIN).await {
+                tracing::warn!("some requests did not end in time and were cut");
+            }
+            boot::stop(&self.hub).await;
+            self.background.stop();
+            self.background.wait(&clock, Duration::from_secs(2)).await;
+        };
+        tokio::select! {
+            () = drain => exit,
+            _ = self.terminate.recv() => ExitCode::FAILURE,
+            _ = self.interrupt.recv() => ExitCode::FAILURE,
+        }
+    }
+}

@@ -40,6 +40,10 @@ pub struct Values {
     pub max_body: usize,
     /// Rate limits.
     pub rate_limits: RateLimitSettings,
+    /// Loopback only and not https: the start page shows more.
+    pub development: bool,
+    /// Control address of the built-in simulator, when there is one.
+    pub sim_control: Option<std::net::SocketAddr>,
     /// Fires when the process drains: `/readyz` says no from then on, long polls end.
     pub draining: CancellationToken,
 }
@@ -53,6 +57,8 @@ impl Values {
             trusted_proxies: Vec::new(),
             max_body: 1024 * 1024,
             rate_limits: RateLimitSettings::default(),
+            development: true,
+            sim_control: None,
             draining: CancellationToken::new(),
         }
     }

@@ -300,6 +300,7 @@ async fn a_hub_bound_wide_gives_its_first_account_to_the_setup_token() {
     assert_eq!(code(with("eve", &"guess".into()).await), ErrorCode::InvalidToken);
     house.clock.advance(SETUP_TOKEN_LIFETIME);
     assert_eq!(code(with("eve", &second).await), ErrorCode::InvalidToken, "half an hour has passed");
+    assert_eq!(accounts.delete_expired(10).await.unwrap(), 1);
 
     let third = accounts.mint_setup_token().await.unwrap().unwrap();
     let bad = NewUser { email: Some("x".into()), ..new("alice") };

@@ -166,7 +166,7 @@ impl Accounts<'_> {
         let needs_setup = ctx.config.setup_token_required && setup.is_none();
         let session = self.new_session(user.id, client);
         let token = session.token.clone();
-        let (user, has_password) = ctx
+        let user = ctx
             .store
             .write(move |tx| {
                 Box::pin(async move {
@@ -183,11 +183,11 @@ impl Accounts<'_> {
                         Role::Admin | Role::Member => {}
                     }
                     session.open(tx, Some(&password_hash)).await?;
-                    Ok((user, true))
+                    Ok(user)
                 })
             })
             .await?;
-        Ok(SignedIn { me: Me::new(user, has_password), token })
+        Ok(SignedIn { me: Me::new(user, true), token })
     }
 
     /// Refuses early what the write would refuse anyway, before a hash is spent on it.

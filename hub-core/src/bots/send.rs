@@ -15,11 +15,11 @@ use crate::{
         Tx,
         outbox::{NewOutbound, NewPart},
     },
-    text,
+    text, traces,
 };
 
 /// A message to send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NewSend {
     /// Receiver, byte for byte; the person who owns the account when absent.
     pub to_user_id: Option<String>,
@@ -105,10 +105,12 @@ impl Bots<'_> {
             now,
         };
         let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
+        let caller = if channel_id.is_some() { "channel" } else { "api" };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {
                 check_window(tx, &outbound, &rules, max_queued).await?;
                 tx.outbox().enqueue(std::slice::from_ref(&outbound)).await?;
+                tx.traces().insert(&[&traces::of_send(&outbound, trace_id, caller)]).await?;
                 let message_id = outbound.message_id;
                 Ok(Sent { message_id, status: "queued".to_owned(), trace_id })
             })

@@ -122,11 +122,11 @@ pub struct ChannelStats {
 }
 
 impl ChannelStats {
-    /// Counts in how many deliveries of a state (`deliveries.state`). Those that are over without an outcome,
-    /// skipped or cancelled, count nowhere.
+    /// Counts in the deliveries of a state, by its word in the store
+    /// ([`DeliveryState`](crate::store::deliveries::DeliveryState)). What a plugin skipped counts nowhere.
     pub(super) fn add(&mut self, state: &str, count: u64) {
         match state {
-            "delivered" => self.delivered += count,
+            "done" => self.delivered += count,
             "dead" => self.failed += count,
             "pending" | "parked" => self.pending += count,
             _ => {}

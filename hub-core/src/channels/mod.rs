@@ -65,25 +65,22 @@ impl<'h> Channels<'h> {
     /// The channels of a bot, newest first.
     ///
     /// # Errors
-    /// `NOT_FOUND`; `INVALID_PARAMS` on `limit` or `cursor`.
-    pub async fn list(
-        &self,
-        actor: &Actor,
-        bot_id: BotId,
-        limit: Option<u32>,
-        cursor: Option<&str>,
-    ) -> Result<Page<Channel>> {
+    /// `NOT_FOUND`.
+    pub async fn list(&self, actor: &Actor, bot_id: BotId, page: &PageRequest) -> Result<Page<Channel>> {
         let scope = actor.scope()?;
-        let list = format!("channels:{bot_id}");
-        let request = PageRequest::parse(&list, limit, cursor)?;
         let mut read = self.ctx.store.read().await?;
         if !read.channels().sees_bot(scope, bot_id).await? {
             return Err(Error::not_found("bot"));
         }
-        let rows = read.channels().page(scope, bot_id, &request).await?;
-        let page = Page::from_rows(&list, &request, rows, |channel| channel.id.to_string());
+        let rows = read.channels().page(scope, bot_id, page).await?;
+        let page = Page::from_rows(&Self::channel_list(bot_id), page, rows, |channel| channel.id.to_string());
         let items = self.show(&mut read, bot_id, page.items).await?;
         Ok(Page { items, next_cursor: page.next_cursor })
+    }
+
+    /// The name of a bot's list of channels, for [`PageRequest::parse`].
+    pub fn channel_list(bot_id: BotId) -> String {
+        format!("channels:{bot_id}")
     }
 
     /// Makes a channel with a fresh key. `idempotency_key` is the caller's `Idempotency-Key`: the same key

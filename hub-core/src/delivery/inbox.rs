@@ -8,7 +8,6 @@ use serde_json::json;
 use super::{
     job::{Content, Job, seal_private},
     node::{BotWork, Engine},
-    trace::{Step, StepName, TraceStatus, steps_text},
 };
 use crate::{
     channels::runtime::{BotChannels, ChannelRuntime, Route, RouteInput},
@@ -25,6 +24,7 @@ use crate::{
         traces::NewTrace,
     },
     time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// Longest text kept of one message; the network's own limit is far below.

@@ -13,15 +13,12 @@ use std::{
 
 use serde_json::json;
 
-use super::{
-    node::{BotWork, Engine},
-    trace::{Step, StepName, TraceStatus, steps_text},
-};
+use super::node::{BotWork, Engine};
 use crate::{
     bots::{BotStatus, window::Window},
     error::{ErrorCode, Result},
     events::Event,
-    id::{BotId, MessageId, OutboxId, TraceId},
+    id::{BotId, Kind, MessageId, OutboxId, TraceId, kind},
     network::{Outgoing, SendOutcome, WindowRules},
     secret::{Sealed, Secret},
     store::{
@@ -29,6 +26,7 @@ use crate::{
         traces::TraceUpdate,
     },
     time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// Items looked at in one round.
@@ -428,10 +426,15 @@ fn trace_of(item: &OpenItem, settled: &Settled) -> Option<TraceUpdate> {
         "error": settled.error,
     });
     let step = Step::new(StepName::Reply, "outbox", status, settled.now, settled.now, detail);
+    // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.
+    let own = !item.dedupe_key.starts_with(<kind::Delivery as Kind>::PREFIX);
+    let over =
+        own && (status == TraceStatus::Error || (status == TraceStatus::Ok && item.part + 1 == item.parts));
+    let summary = settled.error.clone().unwrap_or_else(|| settled.state.as_str().to_owned());
     Some(TraceUpdate {
         id,
-        status: None,
-        summary: None,
+        status: over.then_some(status.as_str()),
+        summary: own.then_some(summary),
         attempts: None,
         ended_at: settled.now.as_millis(),
         steps: steps_text(&[step]),

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 
-use super::{job::Job, payload::Payload, retry::Verdict, trace::Step};
-use crate::channels::runtime::ChannelRuntime;
+use super::{job::Job, payload::Payload, retry::Verdict};
+use crate::{channels::runtime::ChannelRuntime, traces::Step};
 
 /// A message that a channel takes.
 #[derive(Debug)]

@@ -14,7 +14,6 @@ use super::{
     retry::{self, Next, Verdict},
     sink::{Sink, webhook::Webhook},
     stage::{Concluded, Filtered, Outcome},
-    trace::{Step, StepName, TraceStatus, steps_text},
 };
 use crate::{
     channels::{runtime::ChannelRuntime, sinks::Ordering},
@@ -27,6 +26,7 @@ use crate::{
         traces::TraceUpdate,
     },
     time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// The pace of a channel whose settings are gone: its jobs only have to end.

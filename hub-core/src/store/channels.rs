@@ -343,10 +343,10 @@ impl Channels<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Channels<'_> {
     /// Runs any statement: tests set up what other nouns and the workers write.
-    pub(crate) async fn execute(&mut self, sql: String) -> Result<()> {
+    pub async fn execute(&mut self, sql: String) -> Result<()> {
         on!(self.0, |conn| sqlx::query(sqlx::AssertSqlSafe(sql)).execute(conn).await.map(|_| ()))
     }
 }

@@ -26,6 +26,8 @@ pub struct OpenItem {
     pub message_id: String,
     /// The message's trace.
     pub trace_id: Option<String>,
+    /// Names a reply of a delivery by that delivery; any other send is traced on its own.
+    pub dedupe_key: String,
     /// The person.
     pub peer: String,
     /// Place in the message, from 0.
@@ -122,7 +124,7 @@ impl Sending<'_> {
     pub async fn open(&mut self, bot_id: BotId, limit: u32) -> Result<Vec<OpenItem>> {
         on!(self.0, |conn| {
             sqlx::query_as(
-            "SELECT o.id, o.message_id, m.trace_id, o.peer, o.part, o.parts, o.client_id, o.text, o.state, o.attempts,
+            "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.state, o.attempts,
                 o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends, c.window_closed
              FROM outbox o JOIN messages m ON m.id = o.message_id
              LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer

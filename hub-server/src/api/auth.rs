@@ -143,6 +143,9 @@ impl AuthApi {
     ///
     /// Answers with the user and sets the session cookie. The answer to a failed try is the same for an
     /// unknown user and a wrong password. Five tries per minute on one name.
+    ///
+    /// A program that keeps the cookie and is no browser sends `Origin` with the hub's public URL with every
+    /// request that changes something: `curl -b cookies -H 'Origin: http://localhost:9800' …`.
     #[oai(path = "/api/auth/login", method = "post", operation_id = "login")]
     async fn login(&self, door: Door<'_>, body: Body<LoginRequest>) -> WithCookie<Me> {
         let LoginRequest { username, password } = body.0;

@@ -8,7 +8,8 @@
 //!    the `Actor`. Having it is the proof that the caller is known, and that the origin rule was kept.
 //! 5. Path arguments are `Path<wire::BotId>` and the like: they bind by position, their types catch a mix-up.
 //! 6. Bodies are [`wire::Body<T>`](crate::wire::Body), never poem's `Json`; request structs derive `Object` with
-//!    `#[oai(deny_unknown_fields)]` on management endpoints, strings are `wire::Text<MIN, MAX>`.
+//!    `#[oai(deny_unknown_fields)]` on management endpoints, strings are `wire::Text<MIN, MAX>`,
+//!    secrets `wire::Secret<MAX>`.
 //! 7. Answers derive `Object` with `#[oai(skip_serializing_if_is_none)]`; ids `wire::…Id`, times `wire::Time`.
 //! 8. Lists: `limit: Query<Option<Limit>>, cursor: Query<Option<Cursor>>` → `page_request(list, limit.0,
 //!    cursor.0.as_ref())?` → `ok(page.into())` with data `wire::Page<View>`, `View: From<Noun>`.
@@ -21,9 +22,11 @@
 //!     [`check_origin`](crate::credentials::check_origin), and set the cookie with
 //!     [`session_cookie`](crate::credentials::session_cookie) by
 //!     `poem_openapi::payload::Response::new(Json(…)).header("Set-Cookie", …)`.
-//! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`.
+//! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`,
+//!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
 pub mod auth;
+pub mod channels;
 pub mod meta;
 pub mod traces;
 
@@ -57,9 +60,9 @@ pub enum Tag {
 }
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, traces::TracesApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, traces::TracesApi, meta::MetaApi)
+    (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi)
 }

@@ -2,7 +2,7 @@
 
 use hub_core::{
     Hub,
-    delivery::trace::{self, Step, Trace, TraceQuery},
+    traces::{self as trace, Step, Trace, TraceQuery},
 };
 use poem::web::Data;
 use poem_openapi::{

@@ -4,6 +4,7 @@ mod body;
 mod id;
 mod page;
 mod secret;
+mod shown_once;
 mod text;
 mod time;
 
@@ -11,6 +12,7 @@ pub use body::Body;
 pub use id::{BindId, BotId, ChannelId, DeliveryId, Id, MessageId, SessionId, TraceId, UserId};
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
+pub use shown_once::ShownOnce;
 pub use text::Text;
 pub use time::Time;
 

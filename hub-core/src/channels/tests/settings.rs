@@ -96,7 +96,7 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     assert_eq!(channel.webhook_old_secret_expires_at, Some(world.clock.now() + OLD_SECRET_LIFE));
     assert_eq!(world.secrets().await, some(SECOND, Some(FIRST)));
     let loaded_before = world.runtime().await;
-    world.clock.advance(OLD_SECRET_LIFE - Duration::from_millis(1));
+    world.clock.advance(OLD_SECRET_LIFE.saturating_sub(Duration::from_millis(1)));
     assert_eq!(world.secrets().await, some(SECOND, Some(FIRST)));
     world.clock.advance(Duration::from_millis(1));
     assert_eq!(world.secrets().await, some(SECOND, None));

@@ -75,7 +75,7 @@ async fn every_wrong_field_of_a_new_channel_is_named_at_once() {
     expected.sort();
     assert_eq!(wrong, expected);
     assert_eq!(world.config_rev(BOT).await, 5);
-    assert!(world.channels().list(&ada(), BOT, None, None).await.unwrap().items.is_empty());
+    assert!(world.list(&ada(), BOT, 9, None).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]

@@ -15,12 +15,12 @@ use crate::{
         retry::Verdict,
         signing::{self, Method, Signing},
         stage::{Answered, Outcome, Prepared, Request},
-        trace::{Step, StepName, TraceStatus},
     },
     egress::{Answer, Call, EgressError},
     error::Result,
     secret::Secret,
     time::Timestamp,
+    traces::{Step, StepName, TraceStatus},
 };
 
 /// Most of an answer that is read (reliability E13).

@@ -11,6 +11,7 @@ use crate::{
     page::{Page, PageRequest},
     store::{
         deliveries::Replay,
+        outbox::NewOutbound,
         traces::{NewTrace, TraceFilter, TraceRow},
     },
     time::Timestamp,
@@ -136,6 +137,24 @@ impl Step {
 pub(crate) fn steps_text(steps: &[Step]) -> String {
     let array = crate::store::json(steps);
     array[1..array.len() - 1].to_owned()
+}
+
+/// The trace of a send that was just accepted.
+pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> NewTrace {
+    let detail = serde_json::json!({ "to": outbound.peer, "parts": outbound.parts.len() });
+    let accepted = Step::new(StepName::Received, kind, TraceStatus::Ok, outbound.now, outbound.now, detail);
+    NewTrace {
+        id,
+        message_id: outbound.message_id,
+        bot_id: outbound.bot_id,
+        channel_id: outbound.channel_id,
+        replay_of: None,
+        status: TraceStatus::Pending.as_str(),
+        summary: "queued for the chat".to_owned(),
+        started_at: outbound.now.as_millis(),
+        duration_ms: 0,
+        steps: format!("[{}]", steps_text(&[accepted])),
+    }
 }
 
 /// A message's way through one channel.

@@ -1,0 +1,282 @@
+//! What callers send. A field left out gets its default; the rules are hub-core's, which names every broken
+//! one at once, so the bounds here only stop the absurd.
+
+use hub_core::channels::{
+    ChannelPatch, NewChannel,
+    sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebhookUpdate},
+};
+use poem_openapi::{
+    Object,
+    types::{Example, MaybeUndefined},
+};
+
+use super::parts::{AiSource, AuthMethod, FilterRules, OnPluginError, Ordering, Retry, WebSocketSink};
+use crate::wire::{Secret, Text};
+
+type Name = Text<0, 1024>;
+type Handle = Text<0, 256>;
+type Url = Text<0, 8192>;
+type AnySecret = Secret<16_384>;
+
+/// A channel to be made.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct CreateChannel {
+    /// Name for people, 1 to 64 characters.
+    pub name: Name,
+    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot: then the channel gets only messages that
+    /// mention it.
+    pub handle: Option<Handle>,
+    /// Whether it gets messages; `true` when left out.
+    pub enabled: Option<bool>,
+    /// Which messages it gets; all when left out.
+    pub filter: Option<FilterRules>,
+    /// The WebSocket sink; on when left out.
+    pub websocket: Option<WebSocketSink>,
+    /// The webhook sink; off when left out.
+    pub webhook: Option<SetWebhook>,
+    /// The AI sink; off when left out.
+    pub ai: Option<SetAi>,
+    /// What happens to a delivery whose plugin failed; `retry` when left out.
+    pub on_plugin_error: Option<OnPluginError>,
+    /// How long a failing delivery may hold back its conversation, in seconds, 0 to 3600; 60 when left out.
+    pub lane_hold_s: Option<u32>,
+}
+
+impl Example for CreateChannel {
+    fn example() -> Self {
+        Self {
+            name: Text("orders".to_owned()),
+            handle: Some(Text("orders".to_owned())),
+            enabled: None,
+            filter: None,
+            websocket: None,
+            webhook: Some(SetWebhook::example()),
+            ai: None,
+            on_plugin_error: None,
+            lane_hold_s: None,
+        }
+    }
+}
+
+impl From<CreateChannel> for NewChannel {
+    fn from(body: CreateChannel) -> Self {
+        let default = Self::named(body.name);
+        Self {
+            handle: body.handle.map(String::from),
+            enabled: body.enabled.unwrap_or(default.enabled),
+            filter: body.filter.map_or_else(|| default.filter.clone(), Into::into),
+            websocket: body.websocket.map_or_else(|| default.websocket.clone(), Into::into),
+            webhook: body.webhook.map(Into::into),
+            ai: body.ai.map(Into::into),
+            on_plugin_error: body.on_plugin_error.map_or(default.on_plugin_error, Into::into),
+            lane_hold_s: body.lane_hold_s.unwrap_or(default.lane_hold_s),
+            ..default
+        }
+    }
+}
+
+/// What changes about a channel; what is left out stays.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct UpdateChannel {
+    /// Name for people, 1 to 64 characters.
+    pub name: Option<Name>,
+    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot; `null` takes it away.
+    pub handle: MaybeUndefined<Handle>,
+    /// Whether it gets messages.
+    pub enabled: Option<bool>,
+    /// What happens to a delivery whose plugin failed.
+    pub on_plugin_error: Option<OnPluginError>,
+    /// How long a failing delivery may hold back its conversation, in seconds, 0 to 3600.
+    pub lane_hold_s: Option<u32>,
+}
+
+impl Example for UpdateChannel {
+    fn example() -> Self {
+        Self {
+            name: Some(Text("orders".to_owned())),
+            handle: MaybeUndefined::Null,
+            enabled: Some(true),
+            on_plugin_error: Some(OnPluginError::Retry),
+            lane_hold_s: Some(60),
+        }
+    }
+}
+
+impl From<UpdateChannel> for ChannelPatch {
+    fn from(body: UpdateChannel) -> Self {
+        Self {
+            name: body.name.map(String::from),
+            handle: change(body.handle, String::from),
+            enabled: body.enabled,
+            on_plugin_error: body.on_plugin_error.map(Into::into),
+            lane_hold_s: body.lane_hold_s,
+        }
+    }
+}
+
+/// What replaces the webhook sink.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct SetWebhook {
+    /// Whether messages are sent; `true` when left out.
+    pub enabled: Option<bool>,
+    /// Full URL that receives the POST requests; private addresses are refused.
+    pub url: Option<Url>,
+    /// How the hub authenticates itself; not at all when left out.
+    pub auth: Option<SetAuth>,
+    /// Limit of one attempt in milliseconds, at most 30000; 10000 when left out.
+    pub timeout_ms: Option<u32>,
+    /// When failed deliveries are tried again; after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h when left out.
+    pub retry: Option<Retry>,
+    /// Which deliveries wait for each other; those of one conversation when left out.
+    pub ordering: Option<Ordering>,
+    /// Most requests at the same time, 1 to 64; 8 when left out.
+    pub max_concurrency: Option<u32>,
+    /// Most requests per second, 1 to 1000; any number when left out.
+    pub rate_limit_per_s: Option<u32>,
+    /// Whether a JSON answer with a text `reply` is sent to the sender; `false` when left out.
+    pub auto_reply: Option<bool>,
+}
+
+/// How the hub authenticates itself to the receiver.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields)]
+pub struct SetAuth {
+    /// The method; `none` when left out.
+    pub method: Option<AuthMethod>,
+    /// Header of the method `header`; `X-Custom-Auth` when left out.
+    pub header_name: Option<Text<0, 1024>>,
+    /// Token, header value or key, depending on the method: at least 16 bytes where it signs. Left out it is
+    /// kept, `null` clears it.
+    pub secret: MaybeUndefined<AnySecret>,
+}
+
+impl Example for SetWebhook {
+    fn example() -> Self {
+        Self {
+            enabled: Some(true),
+            url: Some(Text("https://example.com/hook".to_owned())),
+            auth: Some(SetAuth {
+                method: Some(AuthMethod::Hmac),
+                header_name: None,
+                secret: MaybeUndefined::Value(Secret("a key of at least 16 bytes".into())),
+            }),
+            timeout_ms: Some(10_000),
+            retry: None,
+            ordering: None,
+            max_concurrency: None,
+            rate_limit_per_s: None,
+            auto_reply: None,
+        }
+    }
+}
+
+impl From<SetWebhook> for WebhookUpdate {
+    fn from(body: SetWebhook) -> Self {
+        let default = Self::default();
+        Self {
+            enabled: body.enabled.unwrap_or(default.enabled),
+            url: body.url.map_or(default.url, String::from),
+            auth: body.auth.map_or(default.auth, Into::into),
+            timeout_ms: body.timeout_ms.unwrap_or(default.timeout_ms),
+            retry: body.retry.map_or(default.retry, |retry| RetrySettings { schedule_s: retry.schedule_s }),
+            ordering: body.ordering.map_or(default.ordering, Into::into),
+            max_concurrency: body.max_concurrency.unwrap_or(default.max_concurrency),
+            rate_limit_per_s: body.rate_limit_per_s,
+            auto_reply: body.auto_reply.unwrap_or(default.auto_reply),
+        }
+    }
+}
+
+impl From<SetAuth> for AuthUpdate {
+    fn from(body: SetAuth) -> Self {
+        Self {
+            method: body.method.map(Into::into).unwrap_or_default(),
+            header_name: body.header_name.map(String::from),
+            secret: change(body.secret, |secret| secret.0),
+        }
+    }
+}
+
+/// What replaces the AI sink.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct SetAi {
+    /// Whether messages are answered; `true` when left out.
+    pub enabled: Option<bool>,
+    /// Whose endpoint answers; the administrator's when left out.
+    pub source: Option<AiSource>,
+    /// Base URL of a custom endpoint, up to and without `/chat/completions`; private addresses are refused.
+    pub base_url: Option<Url>,
+    /// Key of a custom endpoint. Left out it is kept, `null` clears it.
+    pub api_key: MaybeUndefined<AnySecret>,
+    /// Name of the model; needed for a custom endpoint.
+    pub model: Option<Text<0, 1024>>,
+    /// What the model is told first, at most 32 KiB.
+    pub system_prompt: Option<Text<0, 262_144>>,
+    /// Turns of the conversation that the model is shown, 1 to 100; 20 when left out.
+    pub max_history: Option<u32>,
+    /// Longest answer in tokens; the model's default when left out.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2; the model's default when left out.
+    pub temperature: Option<f64>,
+    /// Whether what the model thought aloud is taken out of the answer; `true` when left out.
+    pub hide_thinking: Option<bool>,
+    /// Whether Markdown is taken out of the answer; `false` when left out.
+    pub strip_markdown: Option<bool>,
+    /// Limit of one call in milliseconds, at most 120000; 60000 when left out.
+    pub timeout_ms: Option<u32>,
+    /// Whether the model may use the tools of installed apps; `false` when left out.
+    pub tools: Option<bool>,
+}
+
+impl Example for SetAi {
+    fn example() -> Self {
+        Self {
+            enabled: Some(true),
+            source: Some(AiSource::Custom),
+            base_url: Some(Text("https://api.example.com/v1".to_owned())),
+            api_key: MaybeUndefined::Value(Secret("sk-example".into())),
+            model: Some(Text("example-model".to_owned())),
+            system_prompt: Some(Text("Answer in one sentence.".to_owned())),
+            max_history: Some(20),
+            max_tokens: None,
+            temperature: None,
+            hide_thinking: None,
+            strip_markdown: None,
+            timeout_ms: None,
+            tools: None,
+        }
+    }
+}
+
+impl From<SetAi> for AiUpdate {
+    fn from(body: SetAi) -> Self {
+        let default = Self::default();
+        Self {
+            enabled: body.enabled.unwrap_or(default.enabled),
+            source: body.source.map_or(default.source, Into::into),
+            base_url: body.base_url.map_or(default.base_url, String::from),
+            api_key: change(body.api_key, |key| key.0),
+            model: body.model.map_or(default.model, String::from),
+            system_prompt: body.system_prompt.map_or(default.system_prompt, String::from),
+            max_history: body.max_history.unwrap_or(default.max_history),
+            max_tokens: body.max_tokens,
+            temperature: body.temperature,
+            hide_thinking: body.hide_thinking.unwrap_or(default.hide_thinking),
+            strip_markdown: body.strip_markdown.unwrap_or(default.strip_markdown),
+            timeout_ms: body.timeout_ms.unwrap_or(default.timeout_ms),
+            tools: body.tools.unwrap_or(default.tools),
+        }
+    }
+}
+
+fn change<W, T>(wire: MaybeUndefined<W>, turn: impl FnOnce(W) -> T) -> Change<T> {
+    match wire {
+        MaybeUndefined::Undefined => Change::Keep,
+        MaybeUndefined::Null => Change::Clear,
+        MaybeUndefined::Value(value) => Change::Set(turn(value)),
+    }
+}

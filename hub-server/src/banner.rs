@@ -1,0 +1,108 @@
+//! What the server prints when it is up: on stderr, so that stdout stays empty for pipes.
+
+use std::{fmt::Write as _, net::SocketAddr};
+
+use hub_core::{secret::Secret, store::StoreConfig};
+use url::Url;
+
+use crate::config::Config;
+
+/// The address people use: the configured one, else `localhost`, never `0.0.0.0` (passkeys do not work on
+/// addresses), else the first specific address.
+pub fn public_url(config: &Config, bound: &[SocketAddr]) -> Url {
+    if let Some(url) = &config.public_url {
+        return url.clone();
+    }
+    let port = bound.first().map_or(80, SocketAddr::port);
+    let specific = bound.iter().find(|address| !address.ip().is_loopback() && !address.ip().is_unspecified());
+    let text =
+        specific.map_or_else(|| format!("http://localhost:{port}"), |address| format!("http://{address}"));
+    Url::parse(&text).expect("an address and a port make a URL")
+}
+
+/// On loopback, the origins that name the same pages as the public URL.
+pub fn loopback_origins(bound: &[SocketAddr]) -> Vec<String> {
+    let loopback = bound.iter().filter(|address| address.ip().is_loopback());
+    let mut origins: Vec<String> = loopback
+        .flat_map(|address| [format!("http://{address}"), format!("http://localhost:{}", address.port())])
+        .collect();
+    origins.sort_unstable();
+    origins.dedup();
+    origins
+}
+
+/// The text.
+pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup: Option<&Secret>) -> String {
+    let base = url.as_str().trim_end_matches('/');
+    let mode = if config.development { "development mode (loopback only)" } else { "production mode" };
+    let data = match &config.store {
+        StoreConfig::Sqlite(path) => path.display().to_string(),
+        StoreConfig::Postgres(_) => format!("PostgreSQL, key and files in {}", config.data_dir.display()),
+    };
+    let file = match &config.file {
+        Some(path) => path.display().to_string(),
+        None => "built-in defaults    (no file; `hub-server config init` writes one)".to_owned(),
+    };
+    let sim = match (&config.sim_url, sim_control) {
+        (Some(url), _) => format!("simulated at {url}"),
+        (None, Some(address)) => format!("simulated            (control address {address})"),
+        (None, None) => "simulated".to_owned(),
+    };
+    let network = match (config.networks.sim, config.networks.ilink) {
+        (true, true) => format!("ilink and {sim}"),
+        (true, false) => format!("{sim}; `--network ilink` for the real one"),
+        _ => "ilink".to_owned(),
+    };
+    let mut text = format!("hub-server {}  {mode}\n", env!("CARGO_PKG_VERSION"));
+    for (mark, name, value) in [
+        ("├─", "Start page", format!("{base}/")),
+        ("├─", "API docs", format!("{base}/docs      openapi: /openapi.json")),
+        ("├─", "Data", data),
+        ("├─", "Config", file),
+        ("└─", "Network", network),
+    ] {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{mark} {name:<10} {value}");
+    }
+    if let Some(token) = setup {
+        let _ = write!(
+            text,
+            "\n  There is no admin yet. Register the first user with this token (single use, 30 min):\n  \
+             {}\n  as setup_token in POST {base}/api/auth/register\n",
+            token.expose()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    fn url(listen: &str, public: &str) -> String {
+        let env = [("HUB_LISTEN", listen), ("HUB_PUBLIC_URL", public)];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let config = Config::load(&Sources { env, ..Sources::default() }).unwrap();
+        let url = public_url(&config, &config.listen);
+        let text = banner(&config, &url, None, Some(&Secret::new("hubt_token")));
+        assert!(text.contains(url.as_str()) && text.contains("hubt_token"), "{text}");
+        url.to_string()
+    }
+
+    #[test]
+    fn people_get_an_address_that_works_for_them() {
+        assert_eq!(url("127.0.0.1:9800,[::1]:9800", ""), "http://localhost:9800/");
+        assert_eq!(url("0.0.0.0:80", ""), "http://localhost/");
+        assert_eq!(url("127.0.0.1:1,192.168.1.5:9800", ""), "http://192.168.1.5:9800/");
+        assert_eq!(url("0.0.0.0:9800", "https://hub.example"), "https://hub.example/");
+    }
+
+    #[test]
+    fn every_name_of_loopback_is_an_own_origin() {
+        let bound = ["127.0.0.1:9800".parse().unwrap(), "[::1]:9800".parse().unwrap()];
+        let origins = ["http://127.0.0.1:9800", "http://[::1]:9800", "http://localhost:9800"];
+        assert_eq!(loopback_origins(&bound), origins);
+        assert!(loopback_origins(&["0.0.0.0:9800".parse().unwrap()]).is_empty());
+    }
+}
