@@ -48,13 +48,19 @@ macro_rules! commit {
 type Covered = (&'static str, &'static [&'static [&'static str]]);
 
 mod accounts;
+mod binds;
+mod bots;
 mod channels;
+mod contacts;
 mod coverage;
 mod deliveries;
 mod idempotency;
 mod inbox;
 mod leases;
+mod messages;
+mod outbox;
 mod scene;
 mod schema;
+mod sending;
 mod traces;
 mod writer;

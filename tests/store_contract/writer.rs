@@ -65,7 +65,7 @@ async fn a_panic_is_that_commands_failure_alone(db: &Db) {
             .await as hub_core::Result<()>
     };
     let (panicked, noted) = futures_util::join!(panicking, note(db, "kept".into()));
-    assert_eq!(panicked.unwrap_err().code(), ErrorCode::InternalError);
+    assert_eq!(panicked.unwrap_err().code(), ErrorCode::Internal);
     assert!(noted.unwrap());
     assert_eq!(keys(db).await, ["kept"]);
     assert!(note(db, "later".into()).await.unwrap(), "the committer lives on");
