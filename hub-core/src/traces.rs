@@ -252,10 +252,8 @@ impl<'h> Traces<'h> {
         };
         let mut read = self.ctx.store.read().await?;
         let rows = read.traces().list(scope, bot_id, &filter, page).await?;
-        if rows.is_empty() {
-            if !read.channels().sees_bot(scope, bot_id).await? {
-                return Err(Error::not_found("bot"));
-            }
+        if rows.is_empty() && !read.channels().sees_bot(scope, bot_id).await? {
+            return Err(Error::not_found("bot"));
         }
         let page = Page::from_rows(&query.list_name(bot_id), page, rows, |row| row.id.clone());
         let items = page.items.into_iter().map(Trace::try_from).collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hub_core::Hub;
-use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, endpoint::make_sync, get};
+use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, endpoint::make_sync, get};
 
 use crate::{
     AppSettings, api::Api, docs, edge::Edge, openapi, rate_limit::RateLimits, routes::RouteTable,
@@ -17,16 +17,19 @@ const PAGES: [&str; 6] =
 /// All routes behind the [edge](crate::edge).
 pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
     let service = openapi::service();
-    let document = bytes::Bytes::from(openapi::document());
+    let document = bytes::Bytes::from(openapi::document(settings.public_url.as_str()).to_string());
     let openapi_json =
         make_sync(move |_| document.clone().with_content_type("application/json").into_response());
     let limits = Arc::new(RateLimits::new(&settings.rate_limits));
-    let routes = Route::new()
+    let pages = Route::new()
         .at("/", get(start_page))
         .at("/openapi.json", get(openapi_json))
-        .nest("/docs", docs::pages(&service.swagger_ui_html()))
-        // Not nested: a nest at the root would swallow the start page.
-        .at("/*path", service)
+        .nest("/docs", docs::pages(&service.swagger_ui_html()));
+    // By name, since a wildcard at the root would swallow the start page.
+    let api = Arc::new(service.into_endpoint());
+    let routes = ["/api/*path", "/bot/*path", "/healthz", "/readyz"]
+        .into_iter()
+        .fold(pages, |routes, path| routes.at(path, Arc::clone(&api)))
         .data(hub.clone())
         .data(settings.clone())
         .data(Arc::clone(&limits));

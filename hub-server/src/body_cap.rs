@@ -12,8 +12,7 @@ pub(crate) fn limit(request: &mut Request, cap: usize) -> Result<(), ApiError> {
     if declared.is_some_and(|length| length > cap as u64) {
         return Err(too_large().into());
     }
-    let body = poem::Body::from(request.take_body());
-    let body: http_body_util::combinators::BoxBody<_, std::io::Error> = body.into();
+    let body: http_body_util::combinators::BoxBody<_, std::io::Error> = request.take_body().into();
     let limited = Limited::new(body, cap).map_err(std::io::Error::other).boxed();
     request.set_body(Body::from(limited));
     Ok(())

@@ -1,6 +1,6 @@
 //! From a configuration to a running hub, and back.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use hub_core::{
     Hub, Result,
@@ -42,11 +42,16 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
         .collect();
     let egress = EgressConfig { allow: config.egress_allow.clone(), own_listeners, in_process };
     let client = Egress::new(egress.clone())?;
+    let mut settings = config.hub.clone();
+    if !config.networks.ilink {
+        // The simulator loses nothing when a poll is cut: a stop need not wait for one.
+        settings.poll_grace = Duration::ZERO;
+    }
     let mut builder = Hub::builder()
         .store(config.store.clone())
         .secret_key(key)
         .egress(egress)
-        .config(config.hub.clone())
+        .config(settings)
         .clock(clock.clone())
         .random(random.clone());
     let network = |name: &str, settings: IlinkConfig| {
@@ -87,15 +92,4 @@ pub async fn prepare_admin(hub: &Hub, config: &Config) -> Result<Option<Secret>>
         tracing::info!("admin_username is ignored: the hub has an admin already");
     }
     if config.hub.setup_token_required { hub.accounts().mint_setup_token().await } else { Ok(None) }
-}
-
-/// Starts the hub's background work.
-#[expect(clippy::unused_async, reason = "becomes `hub.start().await` with the workers")]
-pub async fn start(_hub: &Hub) -> Result<()> {
-    Ok(())
-}
-
-/// Ends the hub's background work and closes its store.
-pub async fn stop(hub: &Hub) {
-    hub.context().store.clone().close().await;
 }

@@ -41,6 +41,12 @@ impl Client {
     }
 }
 
+impl From<Client> for hub_core::accounts::ClientInfo {
+    fn from(client: Client) -> Self {
+        Self { ip: Some(client.ip), user_agent: client.user_agent.unwrap_or_default() }
+    }
+}
+
 fn right_most_untrusted<E>(peer: IpAddr, hops: &[Result<IpAddr, E>], trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |ip: &IpAddr| trusted.iter().any(|net| net.contains(ip));
     let mut nearest = peer;

@@ -108,7 +108,7 @@ impl<E: Endpoint> Edge<E> {
         let operation = error.data::<OperationId>().copied();
         let error = match ApiError::from_framework(error) {
             Ok(error) => error,
-            Err(finished) => return finished,
+            Err(finished) => return *finished,
         };
         let inner = error.inner();
         if inner.code() == ErrorCode::Internal {

@@ -33,7 +33,6 @@ pub struct Envelope<T: ParseFromJSON + ToJSON> {
 }
 
 /// Wraps what was asked for.
-#[expect(clippy::unnecessary_wraps, reason = "the last expression of every handler, whose type is ApiResult")]
 pub fn ok<T: ParseFromJSON + ToJSON>(data: T) -> ApiResult<T> {
     Ok(Json(Envelope { success: Always, data }))
 }
@@ -204,9 +203,9 @@ impl ApiError {
     }
 
     /// What a failure of the framework means. `None` when it carries a finished response of its own.
-    pub(crate) fn from_framework(error: poem::Error) -> Result<Self, Response> {
+    pub(crate) fn from_framework(error: poem::Error) -> Result<Self, Box<Response>> {
         if error.is_from_response() {
-            return Err(error.into_response());
+            return Err(Box::new(error.into_response()));
         }
         let error = match error.downcast::<Self>() {
             Ok(ours) => return Ok(ours),
@@ -219,7 +218,9 @@ impl ApiError {
         } else if let Some(path) = error.downcast_ref::<ParsePathError>() {
             return Ok(Self::new(ErrorCode::NotFound, rule(&path.reason).to_owned()));
         } else if let Some(parameter) = error.downcast_ref::<ParseParamError>() {
-            let reason = format!("is not valid: {}", rule(&parameter.reason));
+            let rule = rule(&parameter.reason);
+            let is_sentence = ["must ", "is "].iter().any(|start| rule.starts_with(start));
+            let reason = if is_sentence { rule.to_owned() } else { format!("is not valid: {rule}") };
             return Ok(Self(Error::invalid(parameter.name, reason)));
         } else if is_over_cap(&error) {
             return Ok(Self(too_large()));
@@ -299,8 +300,9 @@ pub(crate) fn is_over_cap(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-/// The framework's parse messages start with the name of a Rust type; callers get only what follows.
+/// The framework's parse messages name Rust types in front and behind; callers get only the rule between.
 pub(crate) fn rule(message: &str) -> &str {
+    let message = message.split(" (occurred while parsing ").next().unwrap_or(message);
     match message.strip_prefix("failed to parse ").and_then(|rest| rest.split_once("\": ")) {
         Some((_, rule)) => rule,
         None => message,

@@ -13,6 +13,8 @@ pub mod config;
 pub mod credentials;
 mod docs;
 mod edge;
+#[cfg(test)]
+mod edge_tests;
 pub mod envelope;
 pub mod openapi;
 pub mod rate_limit;
@@ -22,6 +24,7 @@ pub mod settings;
 mod start_page;
 #[cfg(test)]
 mod testing;
+mod webhook_payload;
 pub mod wire;
 
 pub use app::app;

@@ -194,9 +194,9 @@ fn start_logging(filter: &str) -> Result<(), String> {
     let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     if io::stderr().is_terminal() {
-        lines.init()
+        lines.init();
     } else {
-        lines.json().flatten_event(true).init()
+        lines.json().flatten_event(true).init();
     }
     Ok(())
 }
@@ -262,7 +262,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     if let (Some(simulator), Some(listener)) = (booted.simulator, sim_listener) {
         background.spawn("simulator", simulator.serve(listener, background.clone()));
     }
-    boot::start(&booted.hub).await?;
+    booted.hub.start().await?;
     let endpoint = app(booted.hub.clone(), settings.clone());
     serve(listeners, endpoint, ServeLimits::default(), &http, &Clock::system());
     say(&banner(config, &url, sim_control, setup.as_ref()));
@@ -326,7 +326,7 @@ impl Running {
             if !self.http.wait(&clock, DRAIN).await {
                 tracing::warn!("some requests did not end in time and were cut");
             }
-            boot::stop(&self.hub).await;
+            self.hub.shutdown().await;
             self.background.stop();
             self.background.wait(&clock, Duration::from_secs(2)).await;
         };
@@ -335,5 +335,26 @@ impl Running {
             _ = self.terminate.recv() => ExitCode::FAILURE,
             _ = self.interrupt.recv() => ExitCode::FAILURE,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_but_the_secrets_has_a_flag() {
+        command().debug_assert();
+        let matches =
+            command().try_get_matches_from(["hub-server", "--no-demo", "--data-dir", "/d"]).unwrap();
+        let flags = sources(&matches).flags;
+        assert_eq!(
+            flags,
+            [("data_dir", "/d"), ("demo", "false")].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
+        );
+        assert!(command().try_get_matches_from(["hub-server", "--secret-key", "x"]).is_err());
+        let check = ["hub-server", "--log", "warn", "config", "check", "--listen", "localhost:1"];
+        let flags = sources(&command().try_get_matches_from(check).unwrap()).flags;
+        assert_eq!(flags.len(), 2, "flags count before and behind the subcommand: {flags:?}");
     }
 }

@@ -137,3 +137,69 @@ async fn connection<E>(
         tracing::debug!(%error, "connection ended");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use poem::{EndpointExt, endpoint::make};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        sync::Notify,
+    };
+
+    use super::*;
+
+    async fn start<E>(endpoint: E, limits: ServeLimits) -> (SocketAddr, Tasks)
+    where
+        E: Endpoint<Output = Response> + 'static,
+    {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let tasks = Tasks::new();
+        serve(vec![listener], endpoint, limits, &tasks, &Clock::system());
+        (address, tasks)
+    }
+
+    async fn read_all(stream: &mut TcpStream) -> String {
+        let mut text = String::new();
+        let read = stream.read_to_string(&mut text);
+        tokio::time::timeout(Duration::from_secs(20), read)
+            .await
+            .expect("the server ends the connection")
+            .unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn a_drain_finishes_the_request_in_hand_and_takes_no_other() {
+        let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let gates = (Arc::clone(&entered), Arc::clone(&leave));
+        let endpoint = make(move |_| {
+            let (entered, leave) = gates.clone();
+            async move {
+                entered.notify_one();
+                leave.notified().await;
+                "finished"
+            }
+        });
+        let (address, tasks) = start(endpoint.map_to_response(), ServeLimits::default()).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: hub\r\n\r\n").await.unwrap();
+        entered.notified().await;
+        tasks.stop();
+        leave.notify_one();
+        let answer = read_all(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("finished"), "{answer}");
+        assert!(tasks.wait(&Clock::system(), Duration::from_secs(20)).await);
+        assert!(TcpStream::connect(address).await.is_err(), "the listener is closed");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_finishes_its_head_is_sent_away() {
+        let limits = ServeLimits { head: Duration::from_millis(50), ..ServeLimits::default() };
+        let (address, _tasks) = start(make(|_| async { "ok" }).map_to_response(), limits).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTT").await.unwrap();
+        let answer = read_all(&mut stream).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+}

@@ -35,7 +35,7 @@ pub(crate) type Ask<'r> = TestRequestBuilder<'r, BoxEndpoint<'static, poem::Resp
 #[derive(Clone)]
 pub(crate) struct Caller<'a> {
     app: &'a App,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 /// What came back.
@@ -121,7 +121,7 @@ impl Caller<'_> {
 }
 
 impl Reply {
-    async fn of(response: TestResponse) -> Self {
+    pub(crate) async fn of(response: TestResponse) -> Self {
         let mut response = response.0;
         let bytes = response.take_body().into_bytes().await.unwrap();
         Self { response, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }

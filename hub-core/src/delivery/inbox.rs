@@ -42,7 +42,18 @@ pub enum Intake {
 /// A message that was routed, kept until its commit.
 struct Routed {
     content: Arc<Content>,
-    jobs: Vec<Option<(DeliveryId, TraceId, Arc<ChannelRuntime>, Option<String>, bool)>>,
+    /// One entry per channel; `None` where the webhook has nothing to do.
+    jobs: Vec<Option<RoutedJob>>,
+}
+
+/// A delivery in the making.
+struct RoutedJob {
+    id: DeliveryId,
+    trace_id: TraceId,
+    channel: Arc<ChannelRuntime>,
+    channel_text: Option<String>,
+    /// Whether this node keeps it in memory.
+    held: bool,
 }
 
 impl Engine {
@@ -192,8 +203,13 @@ impl Engine {
                             claim: if held { bot.lease.fence } else { 0 },
                         }),
                     };
-                    let job =
-                        delivery.map(|(id, held)| (id, trace_id, Arc::clone(channel), channel_text, held));
+                    let job = delivery.map(|(id, held)| RoutedJob {
+                        id,
+                        trace_id,
+                        channel: Arc::clone(channel),
+                        channel_text,
+                        held,
+                    });
                     (Some(taken), job)
                 }
             };
@@ -277,7 +293,9 @@ impl Engine {
             let message_id = work.content.message_id;
             self.ctx.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
             for (job, seq) in work.jobs.into_iter().zip(seqs) {
-                let Some((id, trace_id, channel, channel_text, true)) = job else { continue };
+                let Some(RoutedJob { id, trace_id, channel, channel_text, held: true }) = job else {
+                    continue;
+                };
                 if *seq == 0 {
                     continue;
                 }

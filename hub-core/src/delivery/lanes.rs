@@ -157,12 +157,11 @@ impl<J: Queued> Lanes<J> {
         }
         let state = if not_before.is_some() { LaneState::Held } else { LaneState::Ready };
         entry.lanes.insert(Arc::clone(lane), Lane { jobs: VecDeque::from([job]), state });
-        match not_before {
-            Some(at) => self.set_timer(at, Timer::Lane(channel, Arc::clone(lane))),
-            None => {
-                entry.ready.push_back(Arc::clone(lane));
-                self.enter_ring(channel);
-            }
+        if let Some(at) = not_before {
+            self.set_timer(at, Timer::Lane(channel, Arc::clone(lane)));
+        } else {
+            entry.ready.push_back(Arc::clone(lane));
+            self.enter_ring(channel);
         }
     }
 

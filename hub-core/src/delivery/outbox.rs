@@ -278,7 +278,7 @@ impl Outbox {
             }
             SendOutcome::WindowClosed(reason) => {
                 self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
-                    s.close_window = Some(reason.clone())
+                    s.close_window = Some(reason.clone());
                 })
                 .await?;
                 Ok(Go::Wait)
@@ -286,7 +286,7 @@ impl Outbox {
             SendOutcome::LoginExpired(reason) => {
                 // Seen for old permissions while the login is fine: a poll tells which.
                 self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
-                    s.close_window = Some(reason.clone())
+                    s.close_window = Some(reason.clone());
                 })
                 .await?;
                 self.bot.poke.notify_one();

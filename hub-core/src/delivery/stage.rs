@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{job::Job, payload::Payload, retry::Verdict};
 use crate::{channels::runtime::ChannelRuntime, traces::Step};
@@ -153,14 +153,11 @@ impl Answered<'_> {
 
 /// The `reply` of a 2xx JSON answer.
 fn automatic_reply(outcome: &Outcome) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Reply {
-        reply: String,
-    }
     match outcome {
         Outcome::Answer { verdict: Verdict::Success, json: true, body, .. } => {
-            let reply: Reply = serde_json::from_slice(body).ok()?;
-            (!reply.reply.trim().is_empty()).then_some(reply.reply)
+            let answer: Value = serde_json::from_slice(body).ok()?;
+            let reply = answer.get("reply")?.as_str()?;
+            (!reply.trim().is_empty()).then(|| reply.to_owned())
         }
         _ => None,
     }

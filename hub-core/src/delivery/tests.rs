@@ -64,7 +64,7 @@ impl Receiver {
 }
 
 struct World {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     hub: Hub,
     sim: Simulator,
     receiver: Arc<Receiver>,
@@ -89,8 +89,7 @@ async fn hub_in(folder: &tempfile::TempDir, sim: &Simulator, receiver: &Arc<Rece
     };
     let network =
         IlinkNetwork::new("sim", ilink, &Egress::new(egress.clone()).unwrap(), clock, random).unwrap();
-    let mut config = HubConfig::default();
-    config.poll_grace = Duration::ZERO;
+    let config = HubConfig { poll_grace: Duration::ZERO, ..HubConfig::default() };
     Hub::builder()
         .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
         .secret_key([7; 32])
@@ -131,7 +130,7 @@ impl World {
         };
         let new = NewChannel { webhook: Some(webhook), ..NewChannel::named("orders") };
         let channel = hub.channels().create(&actor, bot, new, None).await.unwrap().channel.id;
-        Self { _folder: folder, hub, sim, receiver, actor, bot, wx_id: account.wx_id, channel }
+        Self { folder, hub, sim, receiver, actor, bot, wx_id: account.wx_id, channel }
     }
 
     async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
@@ -188,8 +187,15 @@ async fn a_message_goes_through_the_webhook_and_its_answer_to_the_chat() {
         })
         .await;
     let names: Vec<StepName> = trace.steps.iter().map(|step| step.name).collect();
-    use StepName::{Filter, Received, Reply, Request, Response};
-    assert_eq!(names, [Received, Filter, Request, Response, Reply, Reply], "{trace:#?}");
+    let expected = [
+        StepName::Received,
+        StepName::Filter,
+        StepName::Request,
+        StepName::Response,
+        StepName::Reply,
+        StepName::Reply,
+    ];
+    assert_eq!(names, expected, "{trace:#?}");
     assert_eq!(trace.steps[5].status, TraceStatus::Ok);
     let text = serde_json::to_string(&trace.steps).unwrap();
     assert!(!text.contains("AARz"), "no context token in {text}");
@@ -254,7 +260,7 @@ async fn what_was_accepted_before_a_stop_is_delivered_after_the_next_start() {
     world.until("an attempt", async || (!world.receiver.bodies().is_empty()).then_some(())).await;
     world.hub.shutdown().await;
     let attempts = world.receiver.bodies().len();
-    let hub = hub_in(&world._folder, &world.sim, &world.receiver).await;
+    let hub = hub_in(&world.folder, &world.sim, &world.receiver).await;
     hub.start().await.unwrap();
     world
         .until("the delivery", async || {

@@ -48,10 +48,9 @@ pub fn fault(error: &sqlx::Error) -> Fault {
 /// SQLite's extended result codes; the low byte is the class (sqlite.org/rescode.html).
 fn sqlite_fault(code: i32) -> Fault {
     match code & 0xff {
-        5 | 6 => Fault::Busy,         // BUSY, LOCKED
-        8 | 13 => Fault::Degraded,    // READONLY, FULL
-        10 | 11 | 26 => Fault::Fatal, // IOERR, CORRUPT, NOTADB
-        14 => Fault::Degraded,        // CANTOPEN: no descriptors, no permission
+        5 | 6 => Fault::Busy,           // BUSY, LOCKED
+        8 | 13 | 14 => Fault::Degraded, // READONLY, FULL, CANTOPEN (no descriptors, no permission)
+        10 | 11 | 26 => Fault::Fatal,   // IOERR, CORRUPT, NOTADB
         _ => Fault::Bug,
     }
 }
@@ -95,10 +94,10 @@ pub fn classify(error: sqlx::Error) -> Error {
 
 /// Whether an error comes from a broken unique or foreign key.
 pub fn is_constraint(error: &Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<ConstraintViolated>())
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<ConstraintViolated>)
 }
 
 /// Whether the storage can no longer be trusted.
 pub fn is_fatal(error: &Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<StorageFailed>())
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<StorageFailed>)
 }

@@ -73,7 +73,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when it cannot be reached or written, or was written by a newer program.
     pub async fn open(config: &StoreConfig, clock: Clock) -> Result<Self> {
-        Self::start(backend::Backend::open(config, true).await?, clock)
+        Ok(Self::start(backend::Backend::open(config, true).await?, clock))
     }
 
     /// Opens a database whose schema must be up to date already.
@@ -81,10 +81,10 @@ impl Store {
     /// # Errors
     /// As [`Store::open`], and `UNAVAILABLE` when a migration is missing.
     pub async fn open_existing(config: &StoreConfig, clock: Clock) -> Result<Self> {
-        Self::start(backend::Backend::open(config, false).await?, clock)
+        Ok(Self::start(backend::Backend::open(config, false).await?, clock))
     }
 
-    fn start(backend: backend::Backend, clock: Clock) -> Result<Self> {
+    fn start(backend: backend::Backend, clock: Clock) -> Self {
         let (writer, inbox) = writer::Writer::new();
         let store = Self {
             backend,
@@ -105,7 +105,7 @@ impl Store {
                 writer::Signals { stop: store.tasks.stop_token().clone(), fatal: store.fatal.clone() },
             ),
         );
-        Ok(store)
+        store
     }
 
     /// Now, by the clock that all nodes of this database share.

@@ -29,6 +29,7 @@ pub enum HealthStatus {
     Ok,
 }
 
+#[expect(clippy::unused_async, reason = "poem-openapi takes async methods only")]
 #[OpenApi(tag = "Tag::Health")]
 impl MetaApi {
     /// Tells that the process is up

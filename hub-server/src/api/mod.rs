@@ -59,6 +59,10 @@ pub enum Tag {
     Health,
 }
 
+/// The tags' names in the order of [`Tag`]; poem-openapi sorts them by letter.
+pub const TAG_ORDER: [&str; 10] =
+    ["Auth", "Bots", "Channel API", "Channels", "Plugins", "Apps", "User", "Admin", "Bot API", "Health"];
+
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
 pub type Api = (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
 

@@ -205,6 +205,14 @@ impl Config {
         let Findings { problems, warnings } = reader.findings;
         match config {
             Some(config) if problems.is_empty() => {
+                let mut warnings = warnings;
+                if matches!(config.store, StoreConfig::Postgres(_)) && config.secret_key.is_none() {
+                    let path = config.data_dir.join("secret.key");
+                    warnings.push(format!(
+                        "secret_key is not set: other nodes on this database need the key in {}",
+                        path.display()
+                    ));
+                }
                 Ok(Self { effective: reader.effective, warnings, ..config })
             }
             _ => Err(Problems { problems, warnings }),

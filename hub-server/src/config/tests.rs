@@ -138,6 +138,7 @@ fn secrets_come_from_files_and_are_never_shown() {
     let url = [("HUB_DATABASE_URL", "postgres://hub:hunter2@db/hub")];
     let config = load(&[], &url, None).unwrap();
     assert_eq!(effective(&config, "database_url").0, "postgres://hub:***@db/hub");
+    assert!(config.warnings[0].contains("secret_key"), "nodes must share the key: {:?}", config.warnings);
 }
 
 #[cfg(unix)]

@@ -9,6 +9,7 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
+use super::diagnosis::diagnose;
 use crate::envelope::{ApiError, rule};
 
 /// A JSON body. The last argument of a handler, so that strangers are refused before it is read.
@@ -52,8 +53,11 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     }
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
-    T::parse_from_json(Some(value))
-        .map_err(|error| Error::invalid("body", rule(error.message()).to_owned()).into())
+    T::parse_from_json(Some(value.clone())).map_err(|error| {
+        // A rule that is not in the schema leaves the framework's own words.
+        let other = || Error::invalid("body", rule(error.message()).to_owned());
+        diagnose::<T>(&value).finish().err().unwrap_or_else(other).into()
+    })
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -1,6 +1,7 @@
 //! poem-openapi types for the vocabulary of `hub_core`: ids, texts, times, pages, and the JSON body.
 
 mod body;
+mod diagnosis;
 mod id;
 mod page;
 mod secret;

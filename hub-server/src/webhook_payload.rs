@@ -1,0 +1,105 @@
+//! The one request the hub makes that other people's programs read: documented as `x-webhooks`, since the
+//! document is OpenAPI 3.0, which has no `webhooks`.
+
+use serde_json::{Value, json};
+
+/// The webhook section: the payload of the specification, section 2.
+pub(crate) fn webhooks() -> Value {
+    json!({ "message": { "post": {
+        "operationId": "receiveMessage",
+        "summary": "A message arrived on a channel",
+        "description": "Sent to the channel's webhook, at least once. `webhook-id` is equal on every attempt; \
+            answer 2xx when the message is yours. With `auto_reply`, a JSON answer with a text `reply` is sent \
+            back to the sender.",
+        "parameters": headers(),
+        "requestBody": { "required": true, "content": { "application/json": {
+            "schema": schema(),
+            "example": example(),
+        } } },
+        "responses": {
+            "2XX": { "description": "The message was taken." },
+            "410": { "description": "The webhook is gone: it is switched off." },
+            "429": { "description": "Too fast: tried again after `Retry-After`." },
+            "503": { "description": "Not now: tried again after `Retry-After`." },
+            "default": { "description": "Tried again on the channel's retry schedule." },
+        },
+    } } })
+}
+
+fn headers() -> Value {
+    let header = |name: &str, required: bool, description: &str| {
+        json!({
+            "name": name, "in": "header", "required": required,
+            "description": description, "schema": { "type": "string" },
+        })
+    };
+    json!([
+        header("webhook-id", false, "The same on every attempt. With a secret."),
+        header("webhook-timestamp", false, "Unix seconds of this attempt. With a secret."),
+        header(
+            "webhook-signature",
+            false,
+            "Standard Webhooks signatures, separated by spaces. With a secret."
+        ),
+        header("X-Signature", false, "`sha256=` and the hex HMAC of the exact body. With method `hmac`."),
+        header("X-Hub-Attempt", true, "1 for the first attempt, then 2, 3, …"),
+    ])
+}
+
+fn schema() -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!({
+        "type": "object",
+        "required": [
+            "type", "content", "sender", "sessionID", "contextToken", "msg_type", "timestamp", "bot_id", "channel_id",
+        ],
+        "properties": {
+            "type": { "type": "string", "enum": ["message"], "description": "Always `message`." },
+            "content": text("What was written; for media a short description."),
+            "sender": {
+                "type": "object",
+                "required": ["user_id", "user_name"],
+                "properties": {
+                    "user_id": text("Who wrote."),
+                    "user_name": text("Their display name; empty when unknown."),
+                },
+            },
+            "sessionID": text("The conversation."),
+            "contextToken": text("Needed to reply to this message."),
+            "msg_type": {
+                "type": "integer", "format": "int32",
+                "description": "1 text, 3 image, 34 voice, 43 video, 49 file, 0 anything else.",
+            },
+            "timestamp": { "type": "integer", "format": "int64", "description": "Unix seconds." },
+            "bot_id": text("The bot that was written to."),
+            "channel_id": text("The channel of this webhook."),
+        },
+    })
+}
+
+fn example() -> Value {
+    json!({
+        "type": "message",
+        "content": "order 42",
+        "sender": { "user_id": "wxid_ada", "user_name": "Ada" },
+        "sessionID": "wxid_ada",
+        "contextToken": "AAdf83…",
+        "msg_type": 1,
+        "timestamp": 1_790_000_000,
+        "bot_id": "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA",
+        "channel_id": "ch_01K9ZC3V5T8QK4X7M2N6P0RSWA",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_has_every_required_field() {
+        let (schema, example) = (schema(), example());
+        for field in schema["required"].as_array().unwrap() {
+            assert!(example.get(field.as_str().unwrap()).is_some(), "{field}");
+        }
+    }
+}
