@@ -22,6 +22,8 @@ pub mod random;
 pub mod secret;
 pub mod store;
 pub mod tasks;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;
 pub mod time;
 pub mod traces;
