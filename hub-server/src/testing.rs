@@ -1,8 +1,16 @@
 //! Actors for tests: the whole application in process, asked by people with or without credentials.
 
+use std::sync::Arc;
+
 use hub_core::{
-    Hub,
+    Hub, HubBuilder,
     accounts::{ClientInfo, NewUser},
+    egress::{Egress, EgressConfig},
+    local_http::LocalService,
+    network::{
+        ilink::{IlinkConfig, IlinkNetwork},
+        sim::{SIM_HOST, SimConfig, Simulator},
+    },
     random::Random,
     store::StoreConfig,
     time::{ManualClock, Timestamp},
@@ -51,16 +59,36 @@ impl App {
 
     /// With other settings than the default ones of a hub at `http://localhost:9800`.
     pub(crate) async fn with(change: impl FnOnce(&mut Values)) -> Self {
+        Self::open(change, |builder, _| builder).await
+    }
+
+    /// With the simulated chat network.
+    pub(crate) async fn with_simulator() -> (Self, Simulator) {
+        let mut simulator = None;
+        let app = Self::open(
+            |_| {},
+            |builder, clock| {
+                let (network, built) = simulated(clock);
+                simulator = Some(built);
+                builder.network(network)
+            },
+        )
+        .await;
+        (app, simulator.unwrap())
+    }
+
+    async fn open(
+        change: impl FnOnce(&mut Values),
+        extend: impl FnOnce(HubBuilder, &ManualClock) -> HubBuilder,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
-        let hub = Hub::builder()
+        let builder = Hub::builder()
             .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
             .secret_key([7; 32])
             .clock(clock.clone())
-            .random(Random::seeded(1))
-            .open()
-            .await
-            .unwrap();
+            .random(Random::seeded(1));
+        let hub = extend(builder, &clock).open().await.unwrap();
         let mut values = Values::new("http://localhost:9800".parse().unwrap());
         change(&mut values);
         let settings = AppSettings::from(values);
@@ -90,6 +118,18 @@ impl App {
     pub(crate) fn stranger(&self) -> Caller<'_> {
         Caller { app: self, headers: Vec::new() }
     }
+}
+
+fn simulated(clock: &ManualClock) -> (IlinkNetwork, Simulator) {
+    let simulator = Simulator::new(SimConfig::default(), clock.clone().into(), Random::seeded(2));
+    let service: Arc<dyn LocalService> = Arc::new(simulator.clone());
+    let in_process = [(SIM_HOST.to_owned(), service)].into();
+    let egress = Egress::new(EgressConfig { in_process, ..EgressConfig::default() }).unwrap();
+    let url = |path: &str| format!("http://{SIM_HOST}{path}").parse().unwrap();
+    let config =
+        IlinkConfig { login_base_url: url("/"), cdn_base_url: url("/c2c"), ..IlinkConfig::default() };
+    let network = IlinkNetwork::new("sim", config, &egress, clock.clone().into(), Random::seeded(3));
+    (network.unwrap(), simulator)
 }
 
 impl Caller<'_> {

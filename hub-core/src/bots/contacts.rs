@@ -74,29 +74,26 @@ impl Bots<'_> {
     /// A bot's contacts, the last active first.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the bot is the actor's; `INVALID_PARAMS` on a bad limit or cursor.
-    pub async fn contacts(
-        &self,
-        actor: &Actor,
-        bot_id: BotId,
-        limit: Option<u32>,
-        cursor: Option<&str>,
-    ) -> Result<Page<Contact>> {
+    /// `NOT_FOUND` unless the bot is the actor's.
+    pub async fn contacts(&self, actor: &Actor, bot_id: BotId, page: &PageRequest) -> Result<Page<Contact>> {
         let owner = actor.scope()?.owner();
-        let list = format!("contacts:{bot_id}");
-        let request = PageRequest::parse(&list, limit, cursor)?;
-        let after = request.after().and_then(|position| {
+        let after = page.after().and_then(|position| {
             let (at, user) = position.split_once(' ')?;
             Some((at.parse().ok()?, user))
         });
         let mut read = self.ctx.store.read().await?;
         let bot = read.bots().find(owner, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
-        let rows = read.contacts().page(bot_id, after, request.limit() + 1).await?;
-        let page = Page::from_rows(&list, &request, rows, |contact| {
+        let rows = read.contacts().page(bot_id, after, page.limit() + 1).await?;
+        let page = Page::from_rows(&Self::contact_list(bot_id), page, rows, |contact| {
             format!("{} {}", contact.last_message_at.as_millis(), contact.user_id)
         });
         let (rules, now) = (self.rules(&bot.network), self.ctx.store.now());
         Ok(page.map(|contact| contact.into_view(&rules, now)))
+    }
+
+    /// The name of a bot's list of contacts, for [`PageRequest::parse`].
+    pub fn contact_list(bot_id: BotId) -> String {
+        format!("contacts:{bot_id}")
     }
 
     /// Sets the owner's note on a person; the empty text removes it.
@@ -133,7 +130,7 @@ impl Bots<'_> {
     }
 
     /// The rules of a network. Those of one that this hub does not have do not matter: nothing can be sent.
-    fn rules(&self, network: &str) -> WindowRules {
+    fn rules(self, network: &str) -> WindowRules {
         self.ctx.networks.get(network).map(|network| network.window_rules()).unwrap_or_default()
     }
 }
@@ -142,6 +139,7 @@ impl Bots<'_> {
 mod tests {
     use std::time::Duration;
 
+    use super::*;
     use crate::{bots::testing::*, error::ErrorCode};
 
     #[tokio::test]
@@ -157,9 +155,11 @@ mod tests {
             world.person_writes(bot, &format!("Peer{n}")).await;
         }
         let bots = world.hub.bots();
-        let first = bots.contacts(&ann, bot, Some(1), None).await.unwrap();
-        let second = bots.contacts(&ann, bot, Some(1), first.next_cursor.as_deref()).await.unwrap();
-        let third = bots.contacts(&ann, bot, Some(1), second.next_cursor.as_deref()).await.unwrap();
+        let list = Bots::contact_list(bot);
+        let one = |cursor: Option<&str>| PageRequest::parse(&list, Some(1), cursor).unwrap();
+        let first = bots.contacts(&ann, bot, &one(None)).await.unwrap();
+        let second = bots.contacts(&ann, bot, &one(first.next_cursor.as_deref())).await.unwrap();
+        let third = bots.contacts(&ann, bot, &one(second.next_cursor.as_deref())).await.unwrap();
         let seen: Vec<_> =
             [first.items, second.items, third.items].concat().into_iter().map(|c| c.user_id).collect();
         assert_eq!(seen, ["Peer2", "Peer1", "Peer0"]);
@@ -174,20 +174,20 @@ mod tests {
         let start = world.clock.now();
         world.person_writes(bot, "Peer").await;
         let bots = world.hub.bots();
-        let only = |page: crate::page::Page<super::Contact>| page.items.into_iter().next().unwrap();
-        let contact = only(bots.contacts(&ann, bot, None, None).await.unwrap());
+        let only = |page: Page<Contact>| page.items.into_iter().next().unwrap();
+        let contact = only(bots.contacts(&ann, bot, &PageRequest::default()).await.unwrap());
         assert_eq!(contact.sends_left, Some(3));
         assert_eq!(contact.window_expires_at, Some(start + Duration::from_secs(3600)));
         assert_eq!((contact.remark.as_str(), contact.avatar_url.as_str()), ("", ""));
         let noted = bots.set_remark(&ann, bot, "Peer", " 同事 ").await.unwrap();
         assert_eq!(noted.remark, "同事");
-        assert_eq!(only(bots.contacts(&ann, bot, None, None).await.unwrap()), noted);
+        assert_eq!(only(bots.contacts(&ann, bot, &PageRequest::default()).await.unwrap()), noted);
         let unknown = bots.set_remark(&ann, bot, "peer", "x").await;
         assert_eq!(unknown.unwrap_err().code(), ErrorCode::NotFound, "ids are case-sensitive");
         let bad = bots.set_remark(&ann, bot, "Peer", "a\nb").await;
         assert_eq!(bad.unwrap_err().code(), ErrorCode::InvalidParams);
         world.clock.advance(Duration::from_secs(3600));
-        let contact = only(bots.contacts(&ann, bot, None, None).await.unwrap());
+        let contact = only(bots.contacts(&ann, bot, &PageRequest::default()).await.unwrap());
         assert_eq!((contact.sends_left, contact.window_expires_at), (Some(0), None));
     }
 }

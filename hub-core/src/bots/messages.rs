@@ -107,26 +107,29 @@ impl Bots<'_> {
     /// A bot's messages, newest first.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the bot is the actor's; `INVALID_PARAMS` on a bad filter, limit or cursor. A cursor
-    /// goes on only under the filter it was made with.
+    /// `NOT_FOUND` unless the bot is the actor's; `INVALID_PARAMS` on a bad filter.
     pub async fn messages(
         &self,
         actor: &Actor,
         bot_id: BotId,
         filter: &MessageFilter,
-        limit: Option<u32>,
-        cursor: Option<&str>,
+        page: &PageRequest,
     ) -> Result<Page<Message>> {
         let owner = actor.scope()?.owner();
         filter.check()?;
-        let list = format!("messages:{bot_id}:{filter:?}");
-        let request = PageRequest::parse(&list, limit, cursor)?;
         let mut read = self.ctx.store.read().await?;
         if read.bots().find(owner, bot_id).await?.is_none() {
             return Err(Error::not_found("bot"));
         }
-        let rows = read.messages().page(bot_id, filter, &request).await?;
-        Ok(Page::from_rows(&list, &request, rows, |message| message.id.to_string()))
+        let rows = read.messages().page(bot_id, filter, page).await?;
+        let list = Self::message_list(bot_id, filter);
+        Ok(Page::from_rows(&list, page, rows, |message| message.id.to_string()))
+    }
+
+    /// The name of a bot's list of messages under a filter, for [`PageRequest::parse`]: a cursor goes on only
+    /// under the filter it was made with.
+    pub fn message_list(bot_id: BotId, filter: &MessageFilter) -> String {
+        format!("messages:{bot_id}:{filter:?}")
     }
 }
 
@@ -151,7 +154,7 @@ mod tests {
         let late = world.clock.now();
         let third = send("later").await;
         let ids = async |filter: MessageFilter| -> Vec<MessageId> {
-            let page = bots.messages(&ann, bot, &filter, None, None).await.unwrap();
+            let page = bots.messages(&ann, bot, &filter, &PageRequest::default()).await.unwrap();
             page.items.iter().map(|message| message.id).collect()
         };
         let q = |text: &str| MessageFilter { q: Some(text.into()), ..MessageFilter::default() };
@@ -169,6 +172,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_names_each_of_its_channels_once() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let bot = world.bot(&ann, "wx-a").await;
+        world.person_writes(bot, "wx-a").await;
+        let sender = world.channel_actor(&ann, bot).await;
+        let Actor::Channel(first) = sender else { unreachable!() };
+        let Actor::Channel(second) = world.channel_actor(&ann, bot).await else { unreachable!() };
+        let channels = [first.channel_id, second.channel_id];
+        let bots = world.hub.bots();
+        let sent = bots.send(&sender, bot, say("hi"), None).await.unwrap().message_id;
+        for channel in channels {
+            let log = "INSERT INTO channel_log (channel_id, seq, message_id)";
+            world.sql(format!("{log} VALUES ('{channel}', 1, '{sent}')")).await;
+        }
+        let page =
+            bots.messages(&ann, bot, &MessageFilter::default(), &PageRequest::default()).await.unwrap();
+        assert_eq!(page.items[0].channel_ids, channels);
+    }
+
+    #[tokio::test]
     async fn pages_are_stable_under_inserts_and_bound_to_their_filter() {
         let world = World::open().await;
         let ann = world.user("ann").await;
@@ -178,10 +202,14 @@ mod tests {
         let one = bots.send(&ann, bot, to("Peer", "one"), None).await.unwrap().message_id;
         let two = bots.send(&ann, bot, to("Peer", "two"), None).await.unwrap().message_id;
         let filter = MessageFilter::default();
-        let first = bots.messages(&ann, bot, &filter, Some(1), None).await.unwrap();
+        let request = |filter: &MessageFilter, cursor: Option<&str>| {
+            PageRequest::parse(&Bots::message_list(bot, filter), Some(1), cursor)
+        };
+        let start = request(&filter, None).unwrap();
+        let first = bots.messages(&ann, bot, &filter, &start).await.unwrap();
         bots.send(&ann, bot, to("Peer", "three"), None).await.unwrap();
         let cursor = first.next_cursor.as_deref();
-        let second = bots.messages(&ann, bot, &filter, Some(1), cursor).await.unwrap();
+        let second = bots.messages(&ann, bot, &filter, &request(&filter, cursor).unwrap()).await.unwrap();
         assert_eq!((first.items[0].id, second.items[0].id), (two, one));
         assert_eq!(second.next_cursor, None);
         let message = &second.items[0];
@@ -190,12 +218,11 @@ mod tests {
         assert_eq!(message.items[0].text.as_deref(), Some("one"));
         let other = MessageFilter { q: Some("o".into()), ..filter.clone() };
         for (filter, cursor) in [(&other, cursor), (&filter, Some("garbage"))] {
-            let refused = bots.messages(&ann, bot, filter, Some(1), cursor).await;
-            assert_eq!(refused.unwrap_err().code(), ErrorCode::InvalidParams);
+            assert_eq!(request(filter, cursor).unwrap_err().code(), ErrorCode::InvalidParams);
         }
         let backwards =
             MessageFilter { since: Some(world.clock.now()), until: Some(Timestamp::MIN), ..filter };
-        let refused = bots.messages(&ann, bot, &backwards, None, None).await;
+        let refused = bots.messages(&ann, bot, &backwards, &PageRequest::default()).await;
         assert_eq!(refused.unwrap_err().details()[0].field, "until");
     }
 }

@@ -39,14 +39,17 @@ impl<'h> Bots<'h> {
     /// The actor's bots, newest first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for a channel client, `INVALID_PARAMS` on a bad limit or cursor.
-    pub async fn list(&self, actor: &Actor, limit: Option<u32>, cursor: Option<&str>) -> Result<Page<Bot>> {
+    /// `FORBIDDEN` for a channel client.
+    pub async fn list(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Bot>> {
         let owner = actor.scope()?.owner();
-        let list = format!("bots:{}", actor.principal());
-        let request = PageRequest::parse(&list, limit, cursor)?;
-        let rows = self.ctx.store.read().await?.bots().page(owner, &request).await?;
-        let page = Page::from_rows(&list, &request, rows, |bot| bot.id.to_string());
+        let rows = self.ctx.store.read().await?.bots().page(owner, page).await?;
+        let page = Page::from_rows(&Self::bot_list(actor), page, rows, |bot| bot.id.to_string());
         Ok(page.map(|bot| self.view(bot)))
+    }
+
+    /// The name of an actor's list of bots, for [`PageRequest::parse`].
+    pub fn bot_list(actor: &Actor) -> String {
+        format!("bots:{}", actor.principal())
     }
 
     /// One bot.
@@ -124,7 +127,7 @@ impl<'h> Bots<'h> {
         found.ok_or_else(|| Error::not_found("bot"))
     }
 
-    fn view(&self, bot: BotRecord) -> Bot {
+    fn view(self, bot: BotRecord) -> Bot {
         let rules = self.ctx.networks.get(&bot.network).map(|network| network.window_rules());
         bot.into_view(rules, self.ctx.store.now())
     }
@@ -167,15 +170,15 @@ mod tests {
             bots.status(&bob, bot).await.map(drop),
             bots.reconnect(&bob, bot).await.map(drop),
             bots.delete(&bob, bot).await,
-            bots.contacts(&bob, bot, None, None).await.map(drop),
+            bots.contacts(&bob, bot, &PageRequest::default()).await.map(drop),
             bots.set_remark(&bob, bot, "wx-a", "x").await.map(drop),
-            bots.messages(&bob, bot, &MessageFilter::default(), None, None).await.map(drop),
+            bots.messages(&bob, bot, &MessageFilter::default(), &PageRequest::default()).await.map(drop),
             bots.send(&bob, bot, say("hi"), None).await.map(drop),
         ] {
             assert_eq!(refused.unwrap_err().code(), ErrorCode::NotFound);
         }
-        assert!(bots.list(&bob, None, None).await.unwrap().items.is_empty());
-        let channel = world.channel_actor(&ann, bot);
+        assert!(bots.list(&bob, &PageRequest::default()).await.unwrap().items.is_empty());
+        let channel = world.channel_actor(&ann, bot).await;
         assert_eq!(bots.get(&channel, bot).await.unwrap_err().code(), ErrorCode::Forbidden);
         bots.delete(&ann, bot).await.unwrap();
         assert_eq!(bots.get(&ann, bot).await.unwrap_err().code(), ErrorCode::NotFound);
@@ -190,16 +193,17 @@ mod tests {
             made.push(world.bot(&ann, &format!("wx-{n}")).await);
         }
         let bots = world.hub.bots();
-        let first = bots.list(&ann, Some(2), None).await.unwrap();
+        let two = |cursor: Option<&str>| PageRequest::parse(&Bots::bot_list(&ann), Some(2), cursor).unwrap();
+        let first = bots.list(&ann, &two(None)).await.unwrap();
         world.bot(&ann, "wx-late").await;
-        let second = bots.list(&ann, Some(2), first.next_cursor.as_deref()).await.unwrap();
-        let third = bots.list(&ann, Some(2), second.next_cursor.as_deref()).await.unwrap();
+        let second = bots.list(&ann, &two(first.next_cursor.as_deref())).await.unwrap();
+        let third = bots.list(&ann, &two(second.next_cursor.as_deref())).await.unwrap();
         let seen: Vec<_> = [first.items, second.items, third.items].concat().iter().map(|b| b.id).collect();
         made.reverse();
         assert_eq!(seen, made);
         assert_eq!(third.next_cursor, None);
         let bob = world.user("bob").await;
-        let stolen = bots.list(&bob, None, first.next_cursor.as_deref()).await;
+        let stolen = PageRequest::parse(&Bots::bot_list(&bob), None, first.next_cursor.as_deref());
         assert_eq!(stolen.unwrap_err().code(), ErrorCode::InvalidParams);
     }
 

@@ -103,11 +103,10 @@ impl BotStatus {
     /// (`ilink.md` §13.1).
     pub const fn may_become(self, next: Self) -> bool {
         use BotStatus::{Connecting, Degraded, Error, Expired, Offline, Online, Pending};
-        match (self, next) {
-            (_, Pending) => matches!(self, Pending),
-            (_, Connecting | Expired | Error) => true,
-            (Connecting | Online | Degraded | Offline, Online | Degraded | Offline) => true,
-            (Pending | Expired | Error, Online | Degraded | Offline) => false,
+        match next {
+            Pending => matches!(self, Pending),
+            Connecting | Expired | Error => true,
+            Online | Degraded | Offline => matches!(self, Connecting | Online | Degraded | Offline),
         }
     }
 }

@@ -9,13 +9,14 @@ use std::{
 
 use async_trait::async_trait;
 use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
+use tokio::sync::Barrier;
 
 use super::{BotStatus, NewSend, credentials};
 use crate::{
     Hub,
     access::{Actor, ChannelActor, Role, UserActor},
     config::HubConfig,
-    id::{BotId, UserId},
+    id::{BotId, ChannelId, UserId},
     network::{
         Connection, Credentials, LoginProgress, LoginPrompt, LoginState, LoginStep, Network, NetworkError,
         TextFormat, WindowRules,
@@ -41,13 +42,15 @@ pub(super) struct Script {
     pub starts: Vec<Vec<String>>,
     /// The code and the number of each question.
     pub asked: Vec<(String, Option<String>)>,
+    /// Questions wait here for each other.
+    pub together: Option<Arc<Barrier>>,
     /// What the next start fails with.
     pub no_code: Option<NetworkError>,
 }
 
 #[async_trait]
 impl Network for Scripted {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 
@@ -71,8 +74,10 @@ impl Network for Scripted {
         verify_code: Option<&str>,
         _: Duration,
     ) -> Result<LoginProgress, NetworkError> {
-        // Lets another confirm get as far as this one.
-        tokio::task::yield_now().await;
+        let together = self.script().together.clone();
+        if let Some(barrier) = together {
+            barrier.wait().await;
+        }
         let mut script = self.script();
         script.asked.push((state.0.expose().to_owned(), verify_code.map(str::to_owned)));
         let step = script.steps.pop_front().unwrap_or(Ok(LoginStep::Waiting))?;
@@ -176,10 +181,17 @@ impl World {
         Actor::User(UserActor { user_id, role: Role::Member, session_id: None })
     }
 
-    /// The client of a channel of a bot.
-    pub fn channel_actor(&self, owner: &Actor, bot_id: BotId) -> Actor {
-        let owner_id = owner.user().unwrap().user_id;
-        Actor::Channel(ChannelActor { channel_id: self.hub.context().ids.next(), bot_id, owner_id })
+    /// The client of a new channel of a bot.
+    pub async fn channel_actor(&self, owner: &Actor, bot_id: BotId) -> Actor {
+        let channel_id: ChannelId = self.hub.context().ids.next();
+        self.sql(format!(
+            "INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket, webhook, ai,
+                on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
+             VALUES ('{channel_id}', '{bot_id}', 'c', 1, '{channel_id}', '', '{{}}', '{{}}', '{{}}', '{{}}',
+                'retry', 60, 0, 0, 0)"
+        ))
+        .await;
+        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id: owner.user().unwrap().user_id })
     }
 
     /// A bot whose account belongs to `person`.

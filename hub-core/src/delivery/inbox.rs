@@ -15,7 +15,7 @@ use crate::{
     error::{ErrorCode, Result},
     events::Event,
     id::{DeliveryId, MessageId, TraceId},
-    network::{Batch, InboundMessage, MessageClass, Quote},
+    network::{Batch, InboundMessage, MessageClass, MessageKind, Quote},
     secret::Secret,
     store::{
         inbox::{
@@ -57,9 +57,35 @@ struct RoutedJob {
 }
 
 impl Engine {
-    /// Commits a batch and hands its deliveries to the lanes. Waits and tries again as long as the store
-    /// cannot write: the network's cursor stands still meanwhile.
-    pub(super) async fn take_in(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
+    /// Commits a batch and hands its deliveries to the lanes. A batch that the store refuses for what it is
+    /// goes in message by message, and a message that is refused alone is quarantined: whatever one message
+    /// holds, the others arrive and the cursor goes on.
+    pub(super) async fn take_in(&self, bot: &BotWork, batch: Batch) -> Result<Intake> {
+        let refused = match self.try_take_in(bot, &batch).await {
+            Err(error) if !batch.messages.is_empty() => error,
+            taken => return taken,
+        };
+        Self::report("a batch was refused by the store; its messages go in one by one", bot, &refused);
+        for message in batch.messages {
+            let alone = |message| Batch { messages: vec![message], cursor: None, answered: true };
+            let batch = alone(message);
+            let taken = match self.try_take_in(bot, &batch).await {
+                Err(error) => {
+                    Self::report("a message was refused by the store and is quarantined", bot, &error);
+                    let quarantined = batch.messages.into_iter().map(quarantine).next().map(alone);
+                    self.try_take_in(bot, &quarantined.unwrap_or_default()).await?
+                }
+                Ok(taken) => taken,
+            };
+            if taken == Intake::Lost {
+                return Ok(taken);
+            }
+        }
+        self.try_take_in(bot, &Batch { messages: Vec::new(), cursor: batch.cursor, answered: true }).await
+    }
+
+    /// Waits and tries again as long as the store cannot write: the network's cursor stands still meanwhile.
+    async fn try_take_in(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
         let quoted = self.quoted_texts(bot, batch).await?;
         loop {
             // Held over the commit: the backlog scan of this bot must not run between the decision who
@@ -366,6 +392,23 @@ fn resolve(quote: &Quote, quoted: &HashMap<String, String>) -> Quote {
         network_id: quote.network_id.as_deref().map(clean),
         text: quote.text.as_deref().map(clean),
         selection: None,
+    }
+}
+
+/// A message with nothing in it that could be refused; its original form is kept sealed.
+fn quarantine(message: InboundMessage) -> InboundMessage {
+    InboundMessage {
+        network_id: None,
+        class: MessageClass::Quarantined,
+        session_id: String::new(),
+        group_id: String::new(),
+        user_name: String::new(),
+        kind: MessageKind::Other,
+        content: String::new(),
+        items: Vec::new(),
+        quote: None,
+        context_token: None,
+        ..message
     }
 }
 

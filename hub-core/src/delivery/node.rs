@@ -174,7 +174,7 @@ impl Engine {
 
     async fn supervise(self: &Arc<Self>) {
         let mut hints = self.ctx.wake.listen();
-        let mut renew_at = self.ctx.clock.now();
+        let (mut renew_at, mut look_at) = (self.ctx.clock.now(), self.ctx.clock.now());
         loop {
             let now = self.ctx.clock.now();
             if now >= renew_at {
@@ -183,12 +183,15 @@ impl Engine {
                 }
                 renew_at = now + self.ctx.config.lease / 3;
             }
-            if let Err(error) = self.look_for_work().await {
-                tracing::warn!(%error, "looking for work failed");
+            if now >= look_at {
+                if let Err(error) = self.look_for_work().await {
+                    tracing::warn!(%error, "looking for work failed");
+                }
+                look_at = now + LOOK;
             }
             tokio::select! {
                 () = self.tasks.stop_token().cancelled() => return,
-                () = self.ctx.clock.sleep(LOOK) => {}
+                () = self.ctx.clock.sleep_until(look_at) => {}
                 hint = hints.recv() => match hint {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
                     Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },

@@ -109,7 +109,10 @@ impl Outbox {
     /// Starts a task for every person with open items that has none.
     async fn start_open_items(self: &Arc<Self>) -> Result<()> {
         let mut read = self.engine.ctx.store.read().await?;
-        let items = read.sending().open(self.bot.lease.bot_id, ROUND).await?;
+        let items = read
+            .sending()
+            .open(self.bot.lease.bot_id, &self.rules, self.engine.ctx.store.now(), ROUND)
+            .await?;
         drop(read);
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();

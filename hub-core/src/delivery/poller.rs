@@ -152,22 +152,24 @@ impl Poller {
     async fn take_in(&mut self, batch: Batch) -> Result<Intake> {
         let now = self.engine.ctx.clock.now();
         let moved = batch.cursor.as_ref().is_some_and(|cursor| *cursor != self.cursor);
-        if batch.answered {
+        let answered = batch.answered;
+        if answered {
             self.errors = 0;
             self.last_answer = now;
         }
         if !batch.messages.is_empty() || moved || (batch.answered && now.since(self.last_note) >= NOTE_EVERY)
         {
-            let intake = self.engine.take_in(&self.bot, &batch).await?;
+            let cursor = batch.cursor.clone();
+            let intake = self.engine.take_in(&self.bot, batch).await?;
             if intake == Intake::Lost {
                 return Ok(intake);
             }
             self.last_note = now;
-            if let Some(cursor) = batch.cursor {
+            if let Some(cursor) = cursor {
                 self.cursor = cursor;
             }
         }
-        if batch.answered {
+        if answered {
             self.status(BotStatus::Online, None).await;
         } else {
             self.degrade_when_silent("the network does not answer polls").await;

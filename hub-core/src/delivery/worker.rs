@@ -276,16 +276,16 @@ impl Engine {
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => break,
-                Err(error) if error.code() == ErrorCode::Unavailable && !self.tasks.stopping() => {
+                Err(error) if error.code() == ErrorCode::Unavailable => {
+                    if self.tasks.stopping() {
+                        return false; // The attempt is made again after the next start.
+                    }
                     tracing::warn!(%bot_id, %error, "an outcome could not be stored; trying again");
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
-                    Self::report(
-                        "an outcome could not be stored; the delivery will be made again",
-                        bot,
-                        &error,
-                    );
+                    Self::report("an outcome could not be stored", bot, &error);
+                    self.abandon(bot, &finished).await;
                     return false;
                 }
             }
@@ -295,6 +295,24 @@ impl Engine {
         }
         self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });
         true
+    }
+}
+
+impl Engine {
+    /// An outcome that the store refuses for what it is, not for its own state: the delivery is given up.
+    async fn abandon(&self, bot: &BotWork, finished: &Finished) {
+        let (id, fence, now) = (finished.id, finished.fence, finished.now);
+        let given_up = self.ctx.store.write(move |tx| {
+            let reason = "the outcome of an attempt could not be stored";
+            Box::pin(async move { tx.deliveries().abandon(id, fence, reason, now).await })
+        });
+        if let Err(error) = given_up.await {
+            Self::report(
+                "a delivery could not be given up; it is made again after the next start",
+                bot,
+                &error,
+            );
+        }
     }
 }
 

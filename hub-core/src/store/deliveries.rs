@@ -247,6 +247,22 @@ impl Deliveries<'_> {
         super::traces::insert(&mut self.0, &[&replay.trace]).await
     }
 
+    /// Gives a delivery up whose outcome cannot be stored: better dead and visible than stuck in nobody's
+    /// memory.
+    pub async fn abandon(&mut self, id: DeliveryId, fence: i64, reason: &str, now: Timestamp) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE deliveries SET state = 'dead', claim = 0, last_error = $3, finished_at = $4
+             WHERE id = $1 AND claim = $2"
+        )
+        .bind(id.to_string())
+        .bind(fence)
+        .bind(reason)
+        .bind(now.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
     /// State, attempts and last error of the delivery behind a trace.
     pub async fn find_by_trace(
         &mut self,

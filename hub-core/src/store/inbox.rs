@@ -1,7 +1,10 @@
 //! Accepting inbound messages: the messages, the work that follows from them and the network's cursor, in a
 //! handful of multi-row statements for all bots that wait (`contract.md` §6.1, design rule D2).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 
@@ -180,9 +183,9 @@ struct CursorRow<'a> {
 }
 
 /// Writes the batches of all bots that wait; answers in their order.
-pub(super) async fn write(tx: &mut Tx, batches: Vec<Accept>) -> Result<Vec<Accepted>> {
+pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Accepted>> {
     let mut conn = tx.conn();
-    let current = current_leases(&mut conn, &batches).await?;
+    let current = current_leases(&mut conn, batches).await?;
     let verdicts: Vec<Option<Accepted>> = batches
         .iter()
         .map(|batch| match current.get(&batch.bot_id.to_string()) {
@@ -195,7 +198,7 @@ pub(super) async fn write(tx: &mut Tx, batches: Vec<Accept>) -> Result<Vec<Accep
         .iter()
         .zip(&verdicts)
         .filter(|(_, refused)| refused.is_none())
-        .map(|(batch, _)| batch)
+        .map(|(batch, _)| &**batch)
         .collect();
     let inserted = insert_messages(&mut conn, &valid).await?;
     let seqs = number_channels(&mut conn, &valid, &inserted).await?;
@@ -227,7 +230,7 @@ fn seq_of(seqs: &HashMap<(ChannelId, MessageId), i64>, message: &AcceptMessage, 
 }
 
 /// Fence and settings revision of each bot, locked until the commit.
-async fn current_leases(conn: &mut Conn<'_>, batches: &[Accept]) -> Result<HashMap<String, (i64, i64)>> {
+async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<HashMap<String, (i64, i64)>> {
     let ids = json(&batches.iter().map(|batch| batch.bot_id).collect::<Vec<_>>());
     let rows: Vec<(String, i64, i64)> = on_each!(
         *conn,

@@ -122,7 +122,10 @@ impl Messages<'_> {
         let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
         let mut channels = self.channels_of(&messages).await?;
         for message in &mut messages {
-            message.channel_ids.append(&mut channels.remove(&message.id).unwrap_or_default());
+            let mut received = channels.remove(&message.id).unwrap_or_default();
+            // The channel that sent a message may also see it in its log.
+            received.retain(|channel| !message.channel_ids.contains(channel));
+            message.channel_ids.append(&mut received);
         }
         Ok(messages)
     }

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, MessageId, OutboxId},
+    network::WindowRules,
     time::Timestamp,
 };
 
@@ -120,17 +121,34 @@ pub struct Settled {
 }
 
 impl Sending<'_> {
-    /// Items of a bot that are not concluded, in the order they were accepted.
-    pub async fn open(&mut self, bot_id: BotId, limit: u32) -> Result<Vec<OpenItem>> {
+    /// Items of a bot that something can be done about now, in the order they were accepted: what ran out, and
+    /// what is due with nothing before it that is not, to people whose window is open. People who have to
+    /// write first keep nobody else waiting.
+    pub async fn open(
+        &mut self,
+        bot_id: BotId,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenItem>> {
+        let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
         on!(self.0, |conn| {
             sqlx::query_as(
-            "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.state, o.attempts,
-                o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends, c.window_closed
+            "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.state,
+                o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends,
+                c.window_closed
              FROM outbox o JOIN messages m ON m.id = o.message_id
              LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
-             WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') ORDER BY o.id LIMIT $2"
+             WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') AND (o.expires_at <= $2 OR (
+                c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4 AND NOT EXISTS (
+                    SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id
+                        AND h.state IN ('queued', 'sending') AND h.due_at > $2)))
+             ORDER BY o.id LIMIT $5"
         )
         .bind(bot_id.to_string())
+        .bind(now.as_millis())
+        .bind(oldest.as_millis())
+        .bind(rules.sends.map_or(i64::MAX, i64::from))
         .bind(i64::from(limit))
         .fetch_all(conn)
         .await

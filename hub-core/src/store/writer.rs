@@ -198,7 +198,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
     for command in batch.drain(..) {
         match command {
             Command::Accept(accept, reply) => {
-                accepts.push(accept);
+                accepts.push(Arc::new(accept));
                 accept_replies.push(reply);
             }
             Command::Finish(one, reply) => {
@@ -208,28 +208,70 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
             Command::Run(job, reply) => jobs.push((job, reply)),
         }
     }
-    if !accepts.is_empty() {
-        let outcome = in_savepoint(tx, |tx| inbox::write(tx, accepts).boxed()).await?;
-        match outcome {
-            Ok(answers) => {
-                for (reply, answer) in accept_replies.into_iter().zip(answers) {
-                    pending.push(answer_with(reply, answer));
-                }
-            }
-            Err(error) => fail_all(accept_replies, &error),
-        }
-    }
-    if !finished.is_empty() {
-        match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &finished).await }.boxed()).await? {
-            Ok(()) => pending.extend(finish_replies.into_iter().map(|reply| answer_with(reply, ()))),
-            Err(error) => fail_all(finish_replies, &error),
-        }
-    }
+    write_accepts(tx, accepts, accept_replies, pending).await?;
+    write_finished(tx, finished, finish_replies, pending).await?;
     for (job, reply) in jobs {
         match in_savepoint(tx, job).await? {
             Ok(value) => pending.push(answer_with(reply, value)),
             Err(error) => {
                 let _ = reply.send(Err(error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes inbound batches together; when that fails, one by one, so that a bad one fails alone.
+async fn write_accepts(
+    tx: &mut Tx,
+    accepts: Vec<Arc<Accept>>,
+    replies: Vec<Reply<Accepted>>,
+    pending: &mut Vec<Pending>,
+) -> Result<()> {
+    if accepts.is_empty() {
+        return Ok(());
+    }
+    let some = accepts.clone();
+    match in_savepoint(tx, |tx| async move { inbox::write(tx, &some).await }.boxed()).await? {
+        Ok(answers) => {
+            pending
+                .extend(replies.into_iter().zip(answers).map(|(reply, answer)| answer_with(reply, answer)));
+        }
+        Err(error) if accepts.len() == 1 => fail_all(replies, &error),
+        Err(_) => {
+            for (one, reply) in accepts.into_iter().zip(replies) {
+                match in_savepoint(tx, |tx| async move { inbox::write(tx, &[one]).await }.boxed()).await? {
+                    Ok(mut answers) => pending.push(answer_with(reply, answers.remove(0))),
+                    Err(error) => fail_all(vec![reply], &error),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes outcomes together; when that fails, one by one.
+async fn write_finished(
+    tx: &mut Tx,
+    finished: Vec<Arc<Finished>>,
+    replies: Vec<Reply<()>>,
+    pending: &mut Vec<Pending>,
+) -> Result<()> {
+    if finished.is_empty() {
+        return Ok(());
+    }
+    let some = finished.clone();
+    match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &some).await }.boxed()).await? {
+        Ok(()) => pending.extend(replies.into_iter().map(|reply| answer_with(reply, ()))),
+        Err(error) if finished.len() == 1 => fail_all(replies, &error),
+        Err(_) => {
+            for (one, reply) in finished.into_iter().zip(replies) {
+                match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &[one]).await }.boxed())
+                    .await?
+                {
+                    Ok(()) => pending.push(answer_with(reply, ())),
+                    Err(error) => fail_all(vec![reply], &error),
+                }
             }
         }
     }

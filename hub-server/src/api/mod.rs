@@ -26,6 +26,7 @@
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
 pub mod auth;
+pub mod bots;
 pub mod channels;
 pub mod meta;
 pub mod traces;
@@ -64,9 +65,9 @@ pub const TAG_ORDER: [&str; 10] =
     ["Auth", "Bots", "Channel API", "Channels", "Plugins", "Apps", "User", "Admin", "Bot API", "Health"];
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi);
+pub type Api = (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, channels::ChannelsApi, traces::TracesApi, meta::MetaApi)
+    (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi)
 }

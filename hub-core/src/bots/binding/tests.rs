@@ -1,6 +1,8 @@
 //! The bind flow against a scripted network; numbers like L4 are those of `ilink.md` §18.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Barrier;
 
 use super::*;
 use crate::{
@@ -74,7 +76,7 @@ async fn a_login_belongs_to_whoever_started_it() {
     let bot = world.bot(&ann, "wx-a").await;
     let id = world.start(&ann).await;
     let bots = world.hub.bots();
-    for stranger in [&bob, &world.channel_actor(&ann, bot)] {
+    for stranger in [&bob, &world.channel_actor(&ann, bot).await] {
         let refused = bots.confirm_bind(stranger, id, None, NOW).await;
         assert_eq!(refused.unwrap_err().code(), ErrorCode::NotFound);
     }
@@ -244,6 +246,7 @@ async fn two_confirms_at_once_make_one_bot() {
     let ann = world.user("ann").await;
     let id = world.start(&ann).await;
     world.network.then([Confirmed(login("wx-a", "t1")), Confirmed(login("wx-a", "t2"))]);
+    world.network.script().together = Some(Arc::new(Barrier::new(2)));
     let (one, two) = tokio::join!(world.confirm(&ann, id, None), world.confirm(&ann, id, None));
     assert_eq!((one.status, two.status), (BindStatus::Confirmed, BindStatus::Confirmed));
     let bot = one.bot.unwrap();
@@ -306,7 +309,7 @@ async fn a_channel_client_renews_its_own_bot_only() {
     let ann = world.user("ann").await;
     let bot = world.bot(&ann, "wx-a").await;
     let other = world.bot(&ann, "wx-b").await;
-    let client = world.channel_actor(&ann, bot);
+    let client = world.channel_actor(&ann, bot).await;
     let bots = world.hub.bots();
     let foreign = NewBind { for_bot: Some(other), ..NewBind::default() };
     assert_eq!(bots.start_bind(&client, foreign).await.unwrap_err().code(), ErrorCode::NotFound);

@@ -1,0 +1,132 @@
+//! The endpoints through the whole application, with the connector on the simulated network.
+
+use hub_core::network::sim::Simulator;
+use poem::http::Method;
+use serde_json::{Value, json};
+
+use crate::testing::{App, Caller, Reply};
+
+async fn put(caller: &Caller<'_>, path: &str, body: &Value) -> Reply {
+    caller.send(Method::PUT, path, |request| request.body_json(body)).await
+}
+
+async fn delete(caller: &Caller<'_>, path: &str) -> Reply {
+    caller.send(Method::DELETE, path, |request| request).await
+}
+
+/// Binds an account by scanning and confirming; gives the record of the bot.
+async fn bind(caller: &Caller<'_>, simulator: &Simulator, person: Option<&str>) -> Value {
+    let step = bind_step(caller, simulator, person).await;
+    assert_eq!(step["status"], "confirmed", "{step}");
+    step["bot"].clone()
+}
+
+/// The last step of a bind.
+async fn bind_step(caller: &Caller<'_>, simulator: &Simulator, person: Option<&str>) -> Value {
+    let started = caller.post("/api/bots/bind/start", &json!({"name": "Shop"})).await;
+    let started = started.data();
+    assert!(started["qr_svg"].as_str().unwrap().contains("<svg"));
+    let qr_text = started["qr_text"].as_str().unwrap();
+    let ask = json!({"bind_id": started["bind_id"], "wait_ms": 0});
+    simulator.scan(qr_text).unwrap();
+    let step = caller.post("/api/bots/bind/confirm", &ask).await;
+    assert_eq!(step.data(), &json!({"status": "scanned"}));
+    simulator.confirm(qr_text, person).unwrap();
+    caller.post("/api/bots/bind/confirm", &ask).await.data().clone()
+}
+
+#[tokio::test]
+async fn a_scan_makes_a_bot_that_only_its_owner_sees() {
+    let (app, simulator) = App::with_simulator().await;
+    let (ann, bob) = (app.user("ann").await, app.user("bob").await);
+    let bot = bind(&ann, &simulator, None).await;
+    let id = bot["id"].as_str().unwrap();
+    assert_eq!(
+        (&bot["name"], &bot["network"], &bot["can_send"]),
+        (&json!("Shop"), &json!("sim"), &json!(false))
+    );
+    let path = format!("/api/bots/{id}");
+    assert_eq!(ann.get(&path).await.data(), &bot);
+    let list = ann.get("/api/bots").await;
+    assert_eq!(list.data(), &json!({"items": [bot], "next_cursor": null}));
+    let status = ann.get(&format!("{path}/status")).await;
+    assert_eq!((&status.data()["bot_id"], &status.data()["status"]), (&bot["id"], &json!("pending")));
+    let reconnected = ann.post(&format!("{path}/reconnect"), &json!({})).await;
+    assert_eq!(reconnected.data()["status"], "connecting");
+
+    for sub in ["", "/status", "/messages", "/contacts"] {
+        bob.get(&format!("{path}{sub}")).await.error(404, "NOT_FOUND");
+        app.stranger().get(&format!("{path}{sub}")).await.error(401, "UNAUTHORIZED");
+    }
+    for (sub, body) in [("/reconnect", json!({})), ("/send", json!({"content": "x"}))] {
+        bob.post(&format!("{path}{sub}"), &body).await.error(404, "NOT_FOUND");
+    }
+    put(&bob, &format!("{path}/contacts/x"), &json!({"remark": ""})).await.error(404, "NOT_FOUND");
+    delete(&bob, &path).await.error(404, "NOT_FOUND");
+    assert_eq!(bob.get("/api/bots").await.data()["items"], json!([]));
+
+    assert_eq!(delete(&ann, &path).await.data(), &json!({}));
+    ann.get(&path).await.error(404, "NOT_FOUND");
+    ann.get("/api/bots/ch_01K9ZC3V5T8QK4X7M2N6P0RSWA").await.error(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_bind_belongs_to_its_starter_and_an_account_to_its_first_user() {
+    let (app, simulator) = App::with_simulator().await;
+    let (ann, bob) = (app.user("ann").await, app.user("bob").await);
+    let started = ann.send(Method::POST, "/api/bots/bind/start", |request| request).await;
+    let bind_id = &started.data()["bind_id"];
+    bob.post("/api/bots/bind/confirm", &json!({"bind_id": bind_id, "wait_ms": 0}))
+        .await
+        .error(404, "NOT_FOUND");
+    for (body, field) in [
+        (json!({"bind_id": bind_id, "wait_ms": 30_001}), "wait_ms"),
+        (json!({"bind_id": bind_id, "verify_code": "12x"}), "verify_code"),
+    ] {
+        let refused = ann.post("/api/bots/bind/confirm", &body).await;
+        assert_eq!(refused.error(400, "INVALID_PARAMS")["details"][0]["field"], field);
+    }
+    ann.post("/api/bots/bind/start", &json!({"nme": "x"})).await.error(400, "INVALID_PARAMS");
+
+    let bot = bind(&ann, &simulator, None).await;
+    let person = simulator.accounts()[0].account.owner_user_id.clone();
+    let known = bind_step(&ann, &simulator, Some(&person)).await;
+    assert_eq!((&known["status"], &known["bot"]["id"]), (&json!("already_bound"), &bot["id"]));
+    simulator.expire(bot["wx_id"].as_str().unwrap()).unwrap();
+    let again = bind(&ann, &simulator, Some(&person)).await;
+    assert_eq!(again["id"], bot["id"], "the same account keeps its bot");
+    assert_eq!(again["status"], "connecting");
+    let started = bob.post("/api/bots/bind/start", &json!({})).await;
+    let qr_text = started.data()["qr_text"].as_str().unwrap().to_owned();
+    simulator.scan(&qr_text).unwrap();
+    simulator.confirm(&qr_text, Some(&person)).unwrap();
+    let ask = json!({"bind_id": started.data()["bind_id"], "wait_ms": 0});
+    let step = bob.post("/api/bots/bind/confirm", &ask).await;
+    assert_eq!(step.data()["status"], "refused");
+    assert!(step.data()["reason"].is_string() && step.data()["bot"].is_null());
+}
+
+#[tokio::test]
+async fn sends_are_refused_until_the_person_wrote() {
+    let (app, simulator) = App::with_simulator().await;
+    let ann = app.user("ann").await;
+    let bot = bind(&ann, &simulator, None).await;
+    let path = format!("/api/bots/{}", bot["id"].as_str().unwrap());
+    let send = format!("{path}/send");
+    let refused = ann.post(&send, &json!({"content": "hi"})).await;
+    refused.error(409, "WINDOW_CLOSED");
+    let refused = ann.post(&send, &json!({"content": " ", "to_user_id": "a\nb"})).await;
+    let details = &refused.error(400, "INVALID_PARAMS")["details"];
+    assert_eq!((&details[0]["field"], &details[1]["field"]), (&json!("to_user_id"), &json!("content")));
+    for body in [json!({"content": "x", "media": {}}), json!({}), json!({"content": 1})] {
+        ann.post(&send, &body).await.error(400, "INVALID_PARAMS");
+    }
+    let keyed = ann.clone().with("Idempotency-Key", "bad key");
+    keyed.post(&send, &json!({"content": "hi"})).await.error(400, "INVALID_PARAMS");
+    for query in ["direction=up", "since=yesterday", "limit=0", "cursor=x", "q="] {
+        ann.get(&format!("{path}/messages?{query}")).await.error(400, "INVALID_PARAMS");
+    }
+    let messages = ann.get(&format!("{path}/messages?direction=outbound&q=hi&limit=1")).await;
+    assert_eq!(messages.data(), &json!({"items": [], "next_cursor": null}));
+    assert_eq!(ann.get(&format!("{path}/contacts")).await.data()["items"], json!([]));
+}
