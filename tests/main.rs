@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ilink;
+mod pipeline;
 mod store_contract;
 mod support;

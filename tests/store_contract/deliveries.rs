@@ -18,6 +18,7 @@ contract!("deliveries": {
     a_second_run_adds_no_reply => [],
     two_outcomes_of_one_trace_in_one_commit_are_both_kept => [],
     a_webhook_that_fails_for_days_is_switched_off => [],
+    what_cannot_be_concluded_is_given_up_by_its_holder => [abandon],
     a_replay_has_a_lane_and_a_trace_of_its_own => [insert_replay, backlog, find_by_trace],
 });
 
@@ -175,6 +176,18 @@ async fn a_webhook_that_fails_for_days_is_switched_off(db: &Db) {
     assert_eq!(tell(fails(21)).await, (true, 1), "and change once");
     db.sql("UPDATE channels SET webhook_disabled = NULL").await;
     assert_eq!(tell(HealthReport::Gone).await, (true, 2));
+}
+
+async fn what_cannot_be_concluded_is_given_up_by_its_holder(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let (_, _, other) = accept_one(db, &on, "ann", "2", on.lease.fence).await;
+    let abandon = async |fence| commit!(db, |tx| tx.deliveries().abandon(id, fence, "why", START).await).unwrap();
+    abandon(on.lease.fence - 1).await;
+    assert_eq!(state(db, trace).await, ("pending".into(), 0, None), "only its holder gives it up");
+    abandon(on.lease.fence).await;
+    assert_eq!(state(db, trace).await, ("dead".into(), 0, Some("why".into())));
+    assert_eq!(state(db, other).await.0, "pending");
 }
 
 async fn a_replay_has_a_lane_and_a_trace_of_its_own(db: &Db) {

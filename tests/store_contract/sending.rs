@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use hub_core::{
     id::OutboxId,
+    network::WindowRules,
     store::{
         leases::Lease,
         outbox::NewOutbound,
@@ -14,6 +15,7 @@ use crate::support::database::{Db, START};
 
 contract!("sending": {
     open_items_come_in_order_with_their_window => [open],
+    only_what_something_can_be_done_about_is_open => [open],
     a_send_is_counted_before_it_goes_out => [begin],
     an_old_lease_sends_nothing => [begin],
     a_message_is_as_far_as_its_slowest_part => [settle],
@@ -28,7 +30,15 @@ async fn enqueue(db: &Db, send: NewOutbound) -> Vec<OutboxId> {
 }
 
 async fn open(db: &Db, on: &Stage) -> Vec<OpenItem> {
-    db.store.read().await.unwrap().sending().open(on.bot, 100).await.unwrap()
+    open_at(db, on, Duration::ZERO, 100).await
+}
+
+/// Three sends per window, which lasts an hour.
+const RULES: WindowRules =
+    WindowRules { age: Some(Duration::from_secs(3600)), sends: Some(3), burst: None, gap: Duration::ZERO };
+
+async fn open_at(db: &Db, on: &Stage, after: Duration, limit: u32) -> Vec<OpenItem> {
+    db.store.read().await.unwrap().sending().open(on.bot, &RULES, START + after, limit).await.unwrap()
 }
 
 async fn begin(db: &Db, lease: &Lease, id: OutboxId) -> bool {
@@ -60,20 +70,48 @@ async fn settle(db: &Db, settled: Settled) {
 async fn open_items_come_in_order_with_their_window(db: &Db) {
     let on = stage(db).await;
     accept_one(db, &on, "ann", "1", 0).await;
+    accept_one(db, &on, "bob", "2", 0).await;
     let first = enqueue(db, outbound(db, on.bot, "ann", "a", &["1", "2"])).await;
     let second = enqueue(db, outbound(db, on.bot, "bob", "b", &["3"])).await;
     let items = open(db, &on).await;
     let ids: Vec<String> = first.iter().chain(&second).map(ToString::to_string).collect();
     assert_eq!(items.iter().map(|item| item.id.clone()).collect::<Vec<_>>(), ids);
-    let (ann, bob) = (&items[0], &items[2]);
+    let ann = &items[0];
     assert_eq!((ann.part, ann.parts, ann.text.as_str(), ann.client_id.as_str()), (0, 2, "1", "a-1"));
     assert_eq!((ann.window_opened_at, ann.window_sends), (Some(START.as_millis()), Some(0)));
     assert_eq!(ann.context_token.as_deref(), Some("token of 1"));
-    assert_eq!((bob.window_opened_at, bob.context_token.as_deref()), (None, None), "bob never wrote");
-    let one = db.store.read().await.unwrap().sending().open(on.bot, 1).await.unwrap();
-    assert_eq!(one.len(), 1);
+    assert_eq!(open_at(db, &on, Duration::ZERO, 1).await.len(), 1);
     db.sql("UPDATE outbox SET state = 'sent' WHERE peer = 'ann'").await;
     assert_eq!(open(db, &on).await.len(), 1);
+}
+
+async fn only_what_something_can_be_done_about_is_open(db: &Db) {
+    let on = stage(db).await;
+    let hour = Duration::from_secs(3600);
+    for peer in ["ann", "bob"] {
+        accept_one(db, &on, peer, peer, 0).await;
+    }
+    enqueue(db, outbound(db, on.bot, "stranger", "s", &["never wrote"])).await;
+    let ann = enqueue(db, outbound(db, on.bot, "ann", "a", &["1", "2"])).await;
+    enqueue(db, outbound(db, on.bot, "bob", "b", &["3"])).await;
+    let texts = async |after| {
+        let items = open_at(db, &on, after, 100).await;
+        items.into_iter().map(|item| item.text).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(Duration::ZERO).await, ["1", "2", "3"], "a stranger has to write first");
+    let due = (START + hour / 2).as_millis();
+    db.sql(format!("UPDATE outbox SET due_at = {due} WHERE id = '{}'", ann[0])).await;
+    assert_eq!(texts(Duration::ZERO).await, ["3"], "what is behind a waiting head waits too");
+    assert_eq!(texts(hour / 2).await, ["1", "2", "3"]);
+    db.sql("UPDATE contacts SET window_sends = 3 WHERE user_id = 'ann'").await;
+    assert_eq!(texts(hour / 2).await, ["3"], "ann's window is used up");
+    db.sql("UPDATE contacts SET window_sends = 0, window_closed = 'no' WHERE user_id = 'ann'").await;
+    assert_eq!(texts(hour / 2).await, ["3"], "ann's window was closed");
+    let mut all = texts(hour).await;
+    all.sort();
+    assert_eq!(all, ["1", "2", "3", "never wrote"], "what ran out has to be given up");
+    db.sql("UPDATE outbox SET expires_at = expires_at * 2").await;
+    assert!(texts(hour).await.is_empty(), "every window is too old");
 }
 
 async fn a_send_is_counted_before_it_goes_out(db: &Db) {
@@ -148,9 +186,13 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
         ..settled(&on, &send, id, ItemState::Queued)
     };
     settle(db, again).await;
-    let item = &open(db, &on).await[0];
+    assert!(open_at(db, &on, Duration::from_secs(60), 9).await.is_empty(), "the window is closed");
+    let closed = db.text("SELECT window_closed FROM contacts").await;
+    assert_eq!(closed.as_deref(), Some("prepare failed"));
+    db.sql("UPDATE contacts SET window_closed = NULL").await;
+    assert!(open(db, &on).await.is_empty(), "not due yet");
+    let item = &open_at(db, &on, Duration::from_secs(30), 9).await[0];
     assert_eq!((item.state.as_str(), item.unknowns, item.due_at), ("queued", 1, later.as_millis()));
-    assert_eq!(item.window_closed.as_deref(), Some("prepare failed"));
     let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
     assert_eq!(steps, r#"[{"name":"received"},{"name":"reply"}]"#);
     let reason = db.text(format!("SELECT status_reason FROM messages WHERE id = '{}'", send.message_id)).await;
