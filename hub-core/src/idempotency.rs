@@ -5,7 +5,7 @@
 //! [`write_once`] instead of [`Store::write`]; effect and answer are in one commit, so a crash leaves both or
 //! neither, and of two calls at the same time one does the effect and both get its answer:
 //!
-//! ```ignore
+//! ```text
 //! pub async fn create(&self, actor: &Actor, new: NewThing, key: Option<&str>) -> Result<Thing> {
 //!     new.validate()?;
 //!     let key = key.map(|key| Idempotent::new(self.ctx, actor, "thing.create", &new, key)).transpose()?;

@@ -1,4 +1,144 @@
-//! Message Hub as a library.
+//! A hub between chat bot accounts and programs, as a library.
+//!
+//! People write to a bot on a chat network. The hub receives each message once, commits it, and delivers it
+//! through each channel's filter to the channel's sinks, with retries, in order, and with a trace of every
+//! step; replies go back through a durable outbox. Whatever was acknowledged is on disk.
+//!
+//! ```
+//! use std::{collections::HashMap, sync::Arc, time::Duration};
+//!
+//! use hub_core::{
+//!     Hub,
+//!     access::Actor,
+//!     bots::NewBind,
+//!     channels::{NewChannel, sinks::WebhookUpdate},
+//!     egress::{Egress, EgressConfig},
+//!     events::Event,
+//!     local_http::{Cut, LocalService},
+//!     network::{ilink::{IlinkConfig, IlinkNetwork}, sim::{SIM_HOST, SimConfig, Simulator}},
+//!     random::Random,
+//!     store::StoreConfig,
+//!     time::Clock,
+//! };
+//! # use hub_core::accounts::{ClientInfo, NewUser};
+//!
+//! /// A webhook receiver, without a port.
+//! struct Receiver;
+//!
+//! #[async_trait::async_trait]
+//! impl LocalService for Receiver {
+//!     async fn call(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<bytes::Bytes>, Cut> {
+//!         println!("{}", String::from_utf8_lossy(request.body()));
+//!         Ok(http::Response::new("{}".into()))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> hub_core::Result<()> {
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! let sim = Simulator::new(SimConfig::quick(), Clock::system(), Random::system());
+//! let egress = EgressConfig {
+//!     in_process: HashMap::from([
+//!         (SIM_HOST.to_owned(), Arc::new(sim.clone()) as Arc<dyn LocalService>),
+//!         ("receiver.example".to_owned(), Arc::new(Receiver) as Arc<dyn LocalService>),
+//!     ]),
+//!     ..EgressConfig::default()
+//! };
+//! let ilink = IlinkConfig { login_base_url: "http://sim.local".parse().expect("a URL"), ..IlinkConfig::default() };
+//! let client = Egress::new(egress.clone())?;
+//! let hub = Hub::builder()
+//!     .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
+//!     .secret_key([7; 32]) // from a file, in earnest
+//!     .network(IlinkNetwork::new("sim", ilink, &client, Clock::system(), Random::system())?)
+//!     .egress(egress)
+//!     .open()
+//!     .await?;
+//! hub.start().await?;
+//!
+//! # let user = NewUser { username: "ada".into(), password: "correct horse".into(), display_name: None, email: None };
+//! # let signed_in = hub.accounts().register(user, None, &ClientInfo::default()).await?;
+//! let ada: Actor = hub.accounts().authenticate_session(signed_in.token.expose()).await?;
+//! let bind = hub.bots().start_bind(&ada, NewBind::default()).await?;
+//! sim.scan(bind.qr_text.expose())?; // a person does this with their phone
+//! let account = sim.confirm(bind.qr_text.expose(), None)?;
+//! let bot = loop {
+//!     let step = hub.bots().confirm_bind(&ada, bind.bind_id, None, Duration::from_secs(5)).await?;
+//!     if let Some(bot) = step.bot {
+//!         break bot;
+//!     }
+//! };
+//! let webhook = WebhookUpdate { url: "http://receiver.example/hook".into(), ..WebhookUpdate::default() };
+//! let orders = NewChannel { webhook: Some(webhook), ..NewChannel::named("orders") };
+//! hub.channels().create(&ada, bot.id, orders, None).await?;
+//!
+//! let mut events = hub.events();
+//! sim.say(&account.wx_id, None, "order 42")?;
+//! while let Ok(event) = events.recv().await {
+//!     if let Event::Trace { bot_id, trace_id, .. } = event {
+//!         println!("{:#?}", hub.traces().get(&ada, bot_id, trace_id).await?);
+//!         break;
+//!     }
+//! }
+//! hub.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How the house is built
+//!
+//! Data moves one way, and so do imports. Everything left of the first commit may repeat; nothing right of it
+//! may be lost.
+//!
+//! ```text
+//! message   network ─▶ inbox ─▶ filter ─▶ plugins ─▶ sink ─▶ plugins ─▶ trace
+//!                                           └─────── reply ──────┴─▶ outbox ─▶ network
+//! imports   frontends ─▶ hub ─▶ delivery ─▶ accounts bots channels traces ─▶ store ─▶ id time error …
+//! leaves    network, egress: used from above, know nothing of users, channels or SQL
+//! ```
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`hub`] | [`Hub`] and its builder: open, start, shut down |
+//! | [`accounts`], [`bots`], [`channels`], [`traces`] | the nouns: what may be asked and changed, by whom |
+//! | [`delivery`] | what happens to a message in flight, stage by stage |
+//! | [`network`] | the trait of chat networks, the iLink connector, the simulator |
+//! | [`egress`] | the one guarded HTTP client |
+//! | [`store`] | the only place with SQL: two databases, each statement once, one committer |
+//! | [`access`] | [`Actor`](access::Actor): who asks, and whose things a query may see |
+//! | [`id`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
+//!
+//! A noun never calls `delivery`: sending means writing an outbox row, and the worker picks it up. That is
+//! also what makes an accepted send durable.
+//!
+//! **Where new code goes.** Stop at the first yes. Does it contain SQL? `store`. Does it open a socket to an
+//! address somebody else chose? `egress`. Is it true without HTTP and without a terminal? Here, in the folder
+//! of the noun it changes; a rule about who may do it stands in the same function. Does it happen to a message
+//! in flight? `delivery`, as a stage that takes the previous type and returns the next. Is it about shape on
+//! the wire, or words on a screen? A frontend.
+//!
+//! # What holds everywhere
+//!
+//! - **The store is the queue.** A delivery is a row written in the transaction of its message. Memory holds the
+//!   hot part, bounded; rows serve recovery, replays, other nodes and the backlog through one scan.
+//! - **Group commit.** One committer writes everything that waits in one transaction, in multi-row statements,
+//!   and answers each caller after the commit. SQLite runs in WAL mode with `synchronous=FULL`.
+//! - **A lease per bot** covers its polling, deliveries and outbox, since a conversation never spans bots: order
+//!   needs no lock between nodes, and every write checks the lease's fence inside its commit.
+//! - **Order and fairness**: one delivery in flight per conversation and channel, channels take turns, retries
+//!   share half of the slots.
+//! - **Sign last**: authentication goes over the final bytes, after everything that may change a request.
+//! - **Time, randomness, networks and outbound HTTP are injected**; nothing reads a clock of its own.
+//! - **Everything is bounded**: see the table.
+//!
+//! | what | cap | at the cap |
+//! |---|---|---|
+//! | commands waiting for the committer | 1,024 | callers wait |
+//! | deliveries in memory, in all and per channel | [`max_jobs`](config::HubConfig::max_jobs), 2,000 | the rest stays in the store |
+//! | webhook requests in flight | [`max_in_flight`](config::HubConfig::max_in_flight), per channel its `max_concurrency` | the rest waits in its lane |
+//! | an answer's body | 1 MiB | the attempt fails as `too_large` |
+//! | open outbox items per person | [`max_outbox_per_peer`](config::HubConfig::max_outbox_per_peer) | `RATE_LIMITED` |
+//! | hints and events for slow listeners | 1,024 each | the oldest are lost; polling finds the rest |
+//! | passwords waiting to be hashed | 64 | `RATE_LIMITED` |
 #![warn(missing_docs)]
 
 pub mod access;
