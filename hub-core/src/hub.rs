@@ -162,6 +162,18 @@ impl HubBuilder {
     /// # Errors
     /// `INVALID_PARAMS` naming everything that is missing, or what opening the store says.
     pub async fn open(self) -> Result<Hub> {
+        self.open_store(true).await
+    }
+
+    /// As [`open`](Self::open), but never changes the schema: for a second program beside a running hub.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `UNAVAILABLE` when a migration is missing.
+    pub async fn open_existing(self) -> Result<Hub> {
+        self.open_store(false).await
+    }
+
+    async fn open_store(self, migrate: bool) -> Result<Hub> {
         let Some(store) = self.store else {
             return Err(Error::invalid("store", "must be set"));
         };
@@ -172,7 +184,11 @@ impl HubBuilder {
         let random = self.random.unwrap_or_else(Random::system);
         let networks: HashMap<_, _> =
             self.networks.into_iter().map(|network| (network.name().to_owned(), network)).collect();
-        let store = Store::open(&store, clock.clone()).await?;
+        let store = if migrate {
+            Store::open(&store, clock.clone()).await?
+        } else {
+            Store::open_existing(&store, clock.clone()).await?
+        };
         let ctx = Context {
             store,
             ids: Ids::new(clock.clone(), random.clone()),

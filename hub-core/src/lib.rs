@@ -147,7 +147,10 @@ pub mod bots;
 pub mod channels;
 pub mod config;
 pub mod context;
+pub mod data_dir;
 pub mod delivery;
+#[cfg(feature = "sim")]
+pub mod demo;
 pub mod egress;
 pub mod error;
 pub mod events;

@@ -5,11 +5,12 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 use hub_core::{
     Hub, Result,
     accounts::EnsuredAdmin,
+    demo::{self, Demo, DemoListener, DemoReceiver, RECEIVER_HOST},
     egress::{Egress, EgressConfig},
     local_http::LocalService,
     network::{
         ilink::{IlinkConfig, IlinkNetwork},
-        sim::{SIM_HOST, SimConfig, Simulator},
+        sim::{SimConfig, Simulator},
     },
     random::Random,
     secret::Secret,
@@ -24,8 +25,8 @@ use crate::config::Config;
 pub struct Booted {
     /// The hub; nothing runs yet.
     pub hub: Hub,
-    /// The built-in simulator, to be served on its control address.
-    pub simulator: Option<Simulator>,
+    /// The built-in simulator and the demo's receiver, to be served on the control address.
+    pub simulated: Option<DemoListener>,
 }
 
 /// Opens the store and puts the networks together.
@@ -34,12 +35,14 @@ pub struct Booted {
 /// What opening the store says.
 pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
-    let simulator = (config.networks.sim && config.sim_url.is_none())
-        .then(|| Simulator::new(SimConfig::default(), clock.clone(), random.clone()));
-    let in_process: HashMap<String, Arc<dyn LocalService>> = simulator
-        .iter()
-        .map(|simulator| (SIM_HOST.to_owned(), Arc::new(simulator.clone()) as Arc<dyn LocalService>))
-        .collect();
+    let simulated = (config.networks.sim && config.sim_url.is_none()).then(|| DemoListener {
+        simulator: Simulator::new(SimConfig::default(), clock.clone(), random.clone()),
+        receiver: DemoReceiver::new(clock.clone()),
+    });
+    let mut in_process: HashMap<String, Arc<dyn LocalService>> = HashMap::new();
+    if let Some(simulated) = &simulated {
+        in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(simulated.receiver.clone()));
+    }
     let egress = EgressConfig { allow: config.egress_allow.clone(), own_listeners, in_process };
     let client = Egress::new(egress.clone())?;
     let mut settings = config.hub.clone();
@@ -57,8 +60,14 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
     let network = |name: &str, settings: IlinkConfig| {
         IlinkNetwork::new(name, settings, &client, clock.clone(), random.clone())
     };
-    if config.networks.sim {
-        builder = builder.network(network("sim", sim_config(config))?);
+    match (&simulated, &config.sim_url) {
+        (Some(simulated), _) => {
+            builder = builder.network(demo::connector(&simulated.simulator, clock.clone(), random.clone())?);
+        }
+        (None, Some(url)) if config.networks.sim => {
+            builder = builder.network(network(demo::NETWORK, sim_config(url))?);
+        }
+        _ => {}
     }
     if config.networks.ilink {
         let public = IlinkConfig::default();
@@ -69,16 +78,34 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
         };
         builder = builder.network(network("ilink", settings)?);
     }
-    Ok(Booted { hub: builder.open().await?, simulator })
+    Ok(Booted { hub: builder.open().await?, simulated })
 }
 
 /// The simulator speaks the network's own protocol; only the addresses differ.
-fn sim_config(config: &Config) -> IlinkConfig {
-    let built_in = || Url::parse(&format!("http://{SIM_HOST}")).expect("a host makes a URL");
-    let base = config.sim_url.clone().unwrap_or_else(built_in);
+fn sim_config(base: &Url) -> IlinkConfig {
     let mut cdn = base.clone();
     cdn.set_path(&format!("{}/c2c", base.path().trim_end_matches('/')));
-    IlinkConfig { login_base_url: base, cdn_base_url: cdn, ..IlinkConfig::default() }
+    IlinkConfig { login_base_url: base.clone(), cdn_base_url: cdn, ..IlinkConfig::default() }
+}
+
+/// Logs the simulated bots in again, since the built-in simulator forgot them, and makes the demo where one
+/// is wanted. To be called before the hub starts.
+///
+/// # Errors
+/// What the store says; a simulated bot that cannot be logged in is only reported.
+pub async fn prepare_demo(booted: &Booted, config: &Config) -> Result<Option<Demo>> {
+    let Some(DemoListener { simulator, receiver }) = &booted.simulated else { return Ok(None) };
+    if let Err(error) = demo::renew_logins(&booted.hub, simulator).await {
+        tracing::warn!(%error, "not every simulated bot could be logged in again");
+    }
+    if !(config.demo && config.development) {
+        return Ok(None);
+    }
+    let seeded = demo::seed(&booted.hub, simulator, receiver).await?;
+    if let Some(demo) = seeded.as_ref().filter(|demo| demo.created) {
+        demo::greet(simulator, demo)?;
+    }
+    Ok(seeded)
 }
 
 /// Makes the configured admin; otherwise, where registering needs one, a setup token to be printed.

@@ -6,11 +6,18 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use hub_core::{Hub, random::Random, tasks::Tasks, time::Clock};
+use hub_core::{
+    Hub, demo,
+    local_http::{self, Limits},
+    random::Random,
+    tasks::Tasks,
+    time::Clock,
+};
 use hub_server::{
     AppSettings, app,
     banner::{banner, loopback_origins, public_url},
@@ -26,6 +33,9 @@ use tokio::{
 
 /// Wrong configuration, or a port that is taken.
 const EXIT_USAGE: u8 = 2;
+
+/// Connections to the simulator's control address at a time.
+const SIM_CONNECTIONS: usize = 21_000;
 
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -259,10 +269,21 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         ..Values::new(url.clone())
     });
     let (http, background) = (Tasks::new(), Tasks::new());
-    if let (Some(simulator), Some(listener)) = (booted.simulator, sim_listener) {
-        background.spawn("simulator", simulator.serve(listener, background.clone()));
+    let demo = boot::prepare_demo(&booted, config).await?;
+    if let (Some(simulated), Some(listener)) = (booted.simulated, sim_listener) {
+        let limits = Limits { connections: SIM_CONNECTIONS, ..Limits::default() };
+        let served = local_http::serve(listener, Arc::new(simulated), limits, background.clone());
+        background.spawn("simulator", served);
     }
     booted.hub.start().await?;
+    if let Some(demo) = demo.filter(|demo| demo.created) {
+        let hub = booted.hub.clone();
+        background.spawn("demo names", async move {
+            if let Err(error) = demo::name_contacts(&hub, &demo).await {
+                tracing::debug!(%error, "the demo's people have no names");
+            }
+        });
+    }
     let endpoint = app(booted.hub.clone(), settings.clone());
     serve(listeners, endpoint, ServeLimits::default(), &http, &Clock::system());
     say(&banner(config, &url, sim_control, setup.as_ref()));

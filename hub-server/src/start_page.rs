@@ -1,6 +1,6 @@
 //! `/`: what runs here and how to send the first message. Server-rendered, without script.
 
-use hub_core::Hub;
+use hub_core::{Hub, demo};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use poem::{IntoResponse, Response, handler, http::header, web::Data};
 
@@ -17,12 +17,28 @@ pub struct RecentMessage {
     pub text: String,
     /// What became of it, for example `200 in 4 ms, replied`.
     pub outcome: String,
+    /// The trace that tells more.
+    pub trace: Option<String>,
 }
 
-/// The last messages of the demo, newest first. Nothing writes traces yet, so there are none to show.
-#[expect(clippy::unused_async, reason = "reads the store once messages are traced")]
-async fn recent(_hub: &Hub) -> Vec<RecentMessage> {
-    Vec::new()
+/// Messages that are shown.
+const SHOWN: u32 = 10;
+
+/// The last messages of the demo, newest first.
+async fn recent(hub: &Hub) -> Vec<RecentMessage> {
+    let found = demo::recent(hub, SHOWN).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the demo's messages could not be read");
+        Vec::new()
+    });
+    let view = |message: demo::Recent| RecentMessage {
+        // The time of day in UTC, as in 16:13:20.
+        at: message.at.to_string()[11..19].to_owned(),
+        from: message.from,
+        text: message.text,
+        outcome: message.outcome,
+        trace: message.trace_id.map(|id| id.to_string()),
+    };
+    found.into_iter().map(view).collect()
 }
 
 /// The page loads and runs nothing; its one style sheet is inline.
@@ -53,6 +69,8 @@ fn page(settings: &AppSettings, messages: &[RecentMessage]) -> Markup {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width";
+                // A tour that moves: no script is needed for that.
+                @if settings.development { meta http-equiv="refresh" content="5"; }
                 title { "Message Hub" }
                 style { (PreEscaped(STYLE)) }
             }
@@ -81,11 +99,18 @@ fn tour(settings: &AppSettings, messages: &[RecentMessage]) -> Markup {
         }
         @if let Some(control) = settings.sim_control {
             p { "Send a message as a person of the simulated chat network:" }
-            pre { "hub-cli sim say 'order 42'" }
-            p { "or, to the simulator's control address:" }
+            pre { "cargo run --release -p hub-cli -- sim say \"order 42\" --as Ada" }
+            p { "or, to the simulator's control address, which lists its bots under /_sim/accounts:" }
             pre {
+                "curl http://" (control) "/_sim/accounts\n"
                 "curl -H 'Content-Type: application/json' \\\n"
-                "  -d '{\"wx_id\":\"…\",\"text\":\"order 42\"}' http://" (control) "/_sim/messages"
+                "  -d '{\"wx_id\":\"WX_ID\",\"text\":\"order 42\"}' http://" (control) "/_sim/messages"
+            }
+            p { "The demo's channel posts to a receiver in this process, which checks the signature. See what it "
+                "got, or make it fail twice to see the hub try again:" }
+            pre {
+                "curl http://" (control) "/receiver/requests\n"
+                "curl -d '{\"mode\":\"fail\",\"times\":2}' http://" (control) "/receiver/behaviour"
             }
         }
         h2 { "Last messages" }
@@ -93,12 +118,13 @@ fn tour(settings: &AppSettings, messages: &[RecentMessage]) -> Markup {
             p { "None yet. " a href="/" { "Look again" } "." }
         } @else {
             table {
-                tr { th { "At" } th { "From" } th { "Text" } th { "What became of it" } }
+                tr { th { "At" } th { "From" } th { "Text" } th { "What became of it" } th { "Trace" } }
                 @for message in messages {
-                    tr { td { (message.at) } td { (message.from) } td { (message.text) } td { (message.outcome) } }
+                    tr { td { (message.at) } td { (message.from) } td { (message.text) } td { (message.outcome) }
+                        td { code { (message.trace.as_deref().unwrap_or_default()) } } }
                 }
             }
-            p { a href="/" { "Look again" } }
+            p { "One message step by step: " code { "hub-cli traces show TRACE" } }
         }
     }
 }
@@ -116,6 +142,7 @@ mod tests {
             from: "<b>Ada</b>".into(),
             text: "<script>alert(1)</script>".into(),
             outcome: "\"><img src=x>".into(),
+            trace: None,
         };
         let text = page(&settings, &[evil]).into_string();
         assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");

@@ -239,6 +239,8 @@ pub(super) async fn add_user(
     let role = role.ok_or_else(|| Error::conflict(format!("the username {} is taken", user.username)))?;
     if role == Role::Admin {
         accounts.delete_one_time(Purpose::Setup, "").await?;
+        // The demo was waiting for somebody who can sign in.
+        tx.demo().hand_over(user.id).await?;
     }
     Ok(role)
 }

@@ -4,8 +4,8 @@ use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnectio
 
 use super::{
     accounts::Accounts, binds::Binds, bots::Bots, channels::Channels, contacts::Contacts,
-    deliveries::Deliveries, idempotency::Idempotency, leases::Leases, messages::Messages, outbox::Outbox,
-    sending::Sending, traces::Traces,
+    deliveries::Deliveries, demo::Demo, idempotency::Idempotency, leases::Leases, messages::Messages,
+    outbox::Outbox, sending::Sending, traces::Traces,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -81,6 +81,10 @@ macro_rules! views {
             /// Work for sinks.
             pub fn deliveries(&mut self) -> Deliveries<'_> {
                 Deliveries(self.conn())
+            }
+            /// Which bot is the demo, and whose it is.
+            pub fn demo(&mut self) -> Demo<'_> {
+                Demo(self.conn())
             }
             /// First answers of repeated calls.
             pub fn idempotency(&mut self) -> Idempotency<'_> {

@@ -33,6 +33,7 @@ pub mod channels;
 pub(crate) mod conn;
 pub mod contacts;
 pub mod deliveries;
+pub mod demo;
 pub mod fault;
 pub mod idempotency;
 pub mod inbox;

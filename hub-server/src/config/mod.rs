@@ -6,14 +6,14 @@ use std::{
     fmt,
     net::SocketAddr,
     num::NonZeroU32,
-    path::{Path, PathBuf},
+    path::PathBuf,
     str::FromStr,
 };
 
 use hub_core::{
     config::{HubConfig, Registration},
+    data_dir,
     egress::AllowRule,
-    private_files,
     random::Random,
     secret::Secret,
     store::StoreConfig,
@@ -229,13 +229,14 @@ impl Config {
         let public_url = reader.url("public_url");
         let development = listen.iter().all(|address| address.ip().is_loopback())
             && public_url.as_ref().is_none_or(|url| url.scheme() != "https");
-        let data_dir = PathBuf::from(reader.text("data_dir", &default_data_dir(env)).0);
+        let default_data_dir = data_dir::default_path(|name| env.get(name).cloned()).display().to_string();
+        let data_dir = PathBuf::from(reader.text("data_dir", &default_data_dir).0);
         let store = reader.value("database_url", "", |text| {
             StoreConfig::from_url(&text.into()).map_err(|error| {
                 error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
             })
         });
-        let store = store.unwrap_or_else(|| StoreConfig::Sqlite(data_dir.join("hub.db")));
+        let store = store.unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));
         let networks = reader.value("network", if development { "sim" } else { "ilink" }, read_networks);
         let ilink_base_url = reader.url("ilink_base_url");
         let ilink_cdn_url = reader.url("ilink_cdn_url");
@@ -333,29 +334,14 @@ impl Config {
         if let Some(key) = &self.secret_key {
             return read_key(key);
         }
-        let path = self.data_dir.join("secret.key");
-        let named = |reason: String| format!("{}: {reason}", path.display());
-        private_files::create_folder(&self.data_dir)
-            .map_err(|error| format!("{}: {error}", self.data_dir.display()))?;
-        let fresh = data_encoding::HEXLOWER.encode(&random.bytes::<32>());
-        match private_files::create_new(&path, fresh.as_bytes()) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(named(error.to_string())),
-        }
-        sources::refuse_exposed(&path).map_err(named)?;
-        let text = std::fs::read_to_string(&path).map_err(|error| named(error.to_string()))?;
-        read_key(&text.into()).map_err(named)
+        data_dir::load_key(&self.data_dir, random).map_err(|error| error.message().to_owned())
     }
 }
 
 fn read_key(key: &Secret) -> Result<[u8; 32], String> {
-    let text = key.expose().trim().as_bytes();
-    let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(text);
-    let bytes = bytes.or_else(|_| data_encoding::BASE64.decode(text)).ok();
-    bytes
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| "must be 32 bytes, as 64 hex digits or as base64".to_owned())
+    data_dir::parse_key(key).map_err(|error| {
+        error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
+    })
 }
 
 /// `127.0.0.1:9800`, `[::1]:9800`, or `localhost:9800` for both.
@@ -386,18 +372,6 @@ fn read_registration(text: &str) -> Result<Registration, String> {
         "closed" => Ok(Registration::Closed),
         _ => Err("must be open, invite or closed".to_owned()),
     }
-}
-
-/// systemd's state folder, or the person's data folder, or the machine's.
-fn default_data_dir(env: &BTreeMap<String, String>) -> String {
-    let set = |name: &str| env.get(name).map(String::as_str).filter(|value| !value.is_empty());
-    if let Some(folder) = set("STATE_DIRECTORY") {
-        // systemd joins several with colons; the first is ours.
-        return folder.split(':').next().unwrap_or(folder).to_owned();
-    }
-    let data_home = set("XDG_DATA_HOME").filter(|path| Path::new(path).is_absolute()).map(PathBuf::from);
-    let data_home = data_home.or_else(|| set("HOME").map(|home| Path::new(home).join(".local/share")));
-    data_home.map_or_else(|| "/var/lib/hub".to_owned(), |path| path.join("hub").display().to_string())
 }
 
 #[cfg(test)]

@@ -1,0 +1,157 @@
+//! What can be typed. One file per noun; every leaf shows examples that a test runs through the parser.
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+
+mod db;
+mod demo;
+mod help;
+mod openapi;
+mod send;
+mod sim;
+mod traces;
+mod users;
+
+pub use db::DbCommand;
+pub use demo::DemoArgs;
+pub use help::{HelpArgs, TOPICS};
+pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand};
+pub use send::SendArgs;
+pub use sim::{SimCommand, SimSayArgs, SimTarget};
+pub use traces::{TracesCommand, TracesListArgs, TracesShowArgs};
+pub use users::{CreateAdminArgs, UsersCommand};
+
+use crate::{
+    exit::{Exit, Failure},
+    printer::{Color, Format, Printer},
+};
+
+/// The command line of Message Hub.
+///
+/// Data goes to stdout, everything else to stderr; no command ever asks. `hub-cli help exit-codes` and
+/// `hub-cli help env` say what scripts need to know.
+#[derive(Debug, Parser)]
+#[command(name = "hub-cli", version, disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  hub-cli demo\n  hub-cli sim say \"order 42\" --as Ada")]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How the output looks.
+#[derive(Debug, Args)]
+struct Global {
+    /// Write one JSON document; with a list, only these fields; with ?, the names of the fields
+    #[arg(long, global = true, value_name = "FIELDS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "", help_heading = "Output")]
+    json: Option<String>,
+    /// Write data and errors, nothing else
+    #[arg(long, short, global = true, help_heading = "Output")]
+    quiet: bool,
+    /// When to colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    color: Color,
+    /// Work on the data folder itself; so far every command that needs a hub does
+    #[arg(long, global = true, hide = true)]
+    local: bool,
+}
+
+/// Which hub: a data folder or a database.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Hub")]
+pub struct LocalArgs {
+    /// Folder of the hub's database and key [default: the same as the server's]
+    #[arg(long, env = "HUB_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Database in place of the folder's: sqlite://PATH or postgres://…
+    #[arg(long, env = "HUB_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+}
+
+/// Everything the command line can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run one message through a hub in this process and show what happened
+    Demo(DemoArgs),
+    /// Send a message as a bot
+    Send(SendArgs),
+    /// Look at what happened to messages
+    #[command(subcommand, visible_alias = "trace")]
+    Traces(TracesCommand),
+    /// Use the simulated chat network
+    #[command(subcommand)]
+    Sim(SimCommand),
+    /// Manage people
+    #[command(subcommand, alias = "user")]
+    Users(UsersCommand),
+    /// Look after the database
+    #[command(subcommand)]
+    Db(DbCommand),
+    /// The description of the HTTP API
+    #[command(subcommand)]
+    Openapi(OpenapiCommand),
+    /// Explain a command or a topic: exit-codes, env
+    Help(HelpArgs),
+}
+
+/// A command line that is not run: help, a version, or a mistake.
+#[derive(Debug)]
+pub struct Refused {
+    error: clap::Error,
+    json: bool,
+}
+
+impl Cli {
+    /// Reads the arguments.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<(Self, Printer), Refused> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let json = arguments.iter().any(|argument| {
+            argument.to_str().is_some_and(|text| text == "--json" || text.starts_with("--json="))
+        });
+        let matches = Self::command().try_get_matches_from(arguments);
+        let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        let cli = cli.map_err(|error| Refused { error, json })?;
+        let format = cli.global.json.as_deref().map_or(Format::Text, |fields| {
+            let fields = fields.split(',').map(str::trim).filter(|field| !field.is_empty());
+            let fields: Vec<String> = fields.map(str::to_owned).collect();
+            Format::Json((!fields.is_empty()).then_some(fields))
+        });
+        let printer = Printer::new(format, cli.global.quiet, cli.global.color);
+        Ok((cli, printer))
+    }
+
+    /// Whether a signal is the usual end of this command.
+    pub fn ends_by_signal(&self) -> bool {
+        matches!(self.command, Command::Sim(SimCommand::Serve { .. }))
+    }
+}
+
+impl Refused {
+    /// Help and versions go to stdout; a mistake goes to stderr, as JSON where JSON was asked for.
+    pub fn report(self) -> ExitCode {
+        if !self.error.use_stderr() {
+            // A closed pipe is the reader's choice.
+            let _ = self.error.print();
+            return Exit::Done.into();
+        }
+        if self.json {
+            let text = self.error.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let failure = Failure::usage(first).with_hint("add --help for the arguments");
+            return Printer::new(Format::Json(None), false, Color::Never).fail(&failure);
+        }
+        let bare = self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        let _ = self.error.print();
+        if bare {
+            Exit::Usage.into()
+        } else {
+            ExitCode::from(u8::try_from(self.error.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

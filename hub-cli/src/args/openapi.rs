@@ -1,0 +1,32 @@
+use clap::{Args, Subcommand, ValueEnum};
+
+/// The description of the HTTP API
+#[derive(Debug, Subcommand)]
+pub enum OpenapiCommand {
+    /// Print the OpenAPI document, or compare a file with it
+    Export(ExportArgs),
+}
+
+/// Print the OpenAPI document, or compare a file with it
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --check openapi.json\n
+Exit codes: 0 printed or equal, 6 the file is unreadable, 9 it differs.\nSee also: /openapi.json and /docs of a server"
+)]
+pub struct ExportArgs {
+    /// Which form [default: json, or the ending of the file that is checked]
+    #[arg(long)]
+    pub format: Option<DocumentFormat>,
+    /// Print nothing; say whether this file is the document
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<String>,
+}
+
+/// Forms of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DocumentFormat {
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+}

@@ -1,0 +1,62 @@
+use std::net::SocketAddr;
+
+use clap::{Args, Subcommand};
+use url::Url;
+
+use super::LocalArgs;
+
+/// Use the simulated chat network
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Write to a bot as a person of the simulated network
+    Say(SimSayArgs),
+    /// Run a simulated network of its own
+    #[command(after_help = "Examples:\n  hub-cli sim serve\n  hub-cli sim serve --listen 127.0.0.1:9901\n
+Exit codes: 0 stopped by a signal, 2 the address is taken.\nSee also: HUB_SIM_URL in `hub-cli help env`")]
+    Serve {
+        /// Address of the protocol and of its control API; it has no password
+        #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9801")]
+        listen: SocketAddr,
+    },
+    /// Make a running simulator forget everything
+    #[command(
+        after_help = "Examples:\n  hub-cli sim reset\n  hub-cli sim reset --sim http://127.0.0.1:9901\n
+Its bots need a new login then; hub-server does that by itself when it starts.
+Exit codes: 0 done, 7 no simulator answers.\nSee also: hub-cli sim serve"
+    )]
+    Reset {
+        #[command(flatten)]
+        target: SimTarget,
+    },
+}
+
+/// Which simulator.
+#[derive(Debug, Clone, Args)]
+pub struct SimTarget {
+    /// Address of a running simulator
+    #[arg(long, env = "HUB_SIM_URL", value_name = "URL", default_value = "http://127.0.0.1:9801")]
+    pub sim: Url,
+}
+
+/// Write to a bot as a person of the simulated network
+///
+/// The simulator of a running hub-server takes the message, and the hub receives it like any other.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli sim say \"order 42\" --as Ada\n  hub-cli sim say hello --as bob@im.wechat --bot demo\n
+Exit codes: 0 taken, 2 several bots and none named, 5 no such bot, 7 no simulator answers.\nSee also: hub-cli traces list --bot demo"
+)]
+pub struct SimSayArgs {
+    /// What to write; - reads stdin
+    pub text: String,
+    /// Who writes: a name (Ada is ada@im.wechat) or an id; the bot's owner when left out
+    #[arg(long = "as", value_name = "PERSON")]
+    pub person: Option<String>,
+    /// To whom: id on the network, or id or name in the hub [default: the only one, or `demo`]
+    #[arg(long, value_name = "BOT")]
+    pub bot: Option<String>,
+    #[command(flatten)]
+    pub target: SimTarget,
+    #[command(flatten)]
+    pub local: LocalArgs,
+}

@@ -1,0 +1,73 @@
+//! `openapi export`: the committed document, which a test of the server keeps equal to what it serves.
+
+use serde_json::{Value, json};
+
+use super::read_file;
+use crate::{
+    args::{DocumentFormat, ExportArgs},
+    exit::{Exit, Failure},
+    printer::{Format, Printer},
+};
+
+pub const FIELDS: [&str; 2] = ["file", "equal"];
+
+const JSON: &str = include_str!("../../../openapi/hub.json");
+const YAML: &str = include_str!("../../../openapi/hub.yaml");
+
+pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
+    let by_ending = args.check.as_deref().and_then(|file| {
+        let ending = std::path::Path::new(file).extension()?;
+        (ending == "yaml" || ending == "yml").then_some(DocumentFormat::Yaml)
+    });
+    let format = args.format.or(by_ending).unwrap_or(DocumentFormat::Json);
+    let document = match format {
+        DocumentFormat::Json => JSON,
+        DocumentFormat::Yaml => YAML,
+    };
+    let Some(file) = &args.check else { return print(document, format, printer) };
+    let found = read_file(file)?;
+    if let Some(line) = first_difference(document, &found) {
+        let what = format!("{file} is not the document of this version: line {line} differs");
+        return Err(Failure::new(Exit::CheckFailed, "CONFLICT", what)
+            .with_hint("hub-cli openapi export prints the right one"));
+    }
+    printer.note(&format!("{file} is the document of this version"));
+    match printer.format {
+        Format::Json(_) => printer.one(json!({ "file": file, "equal": true }), ""),
+        Format::Text => Ok(()),
+    }
+}
+
+fn print(document: &str, format: DocumentFormat, printer: &Printer) -> Result<(), Failure> {
+    if printer.format != Format::Text && format == DocumentFormat::Yaml {
+        return Err(Failure::usage("--json and --format yaml contradict each other"));
+    }
+    printer.one(if printer.format == Format::Text { Value::Null } else { parsed(document)? }, document)
+}
+
+fn parsed(document: &str) -> Result<Value, Failure> {
+    serde_json::from_str(document)
+        .map_err(|error| Failure::new(Exit::Failed, "INTERNAL_ERROR", error.to_string()))
+}
+
+/// Number of the first line that differs, from 1.
+fn first_difference(expected: &str, found: &str) -> Option<usize> {
+    if expected.trim_end() == found.trim_end() {
+        return None;
+    }
+    let equal = expected.lines().zip(found.lines()).take_while(|(expected, found)| expected == found).count();
+    Some(equal + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_has_a_line() {
+        assert_eq!(first_difference("a\nb\n", "a\nb"), None);
+        assert_eq!(first_difference("a\nb", "a\nc"), Some(2));
+        assert_eq!(first_difference("a\nb", "a"), Some(2));
+        assert_eq!(first_difference("a", "a\nb"), Some(2));
+    }
+}

@@ -1,0 +1,47 @@
+//! `sim serve`: a simulated network in a process of its own.
+
+use std::{net::SocketAddr, time::Duration};
+
+use hub_core::{
+    network::sim::{SimConfig, Simulator},
+    random::Random,
+    tasks::Tasks,
+    time::Clock,
+};
+use tokio::{net::TcpListener, signal};
+
+use crate::{exit::Failure, printer::Printer};
+
+pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        Failure::usage(format!("cannot listen on {listen}: {error}"))
+            .with_hint("choose another address with --listen")
+    })?;
+    let address = listener.local_addr().unwrap_or(listen);
+    if !address.ip().is_loopback() {
+        printer.note("warning: the simulator has no password; whoever reaches this address controls it");
+    }
+    let simulator = Simulator::new(SimConfig::default(), Clock::system(), Random::system());
+    let tasks = Tasks::new();
+    tasks.spawn("simulator", simulator.serve(listener, tasks.clone()));
+    // The one line that scripts wait for: always the same, whatever the output looks like.
+    printer.ready(&format!("ready http://{address}"));
+    stopped().await;
+    tasks.stop();
+    tasks.wait(&Clock::system(), Duration::from_secs(3)).await;
+    Ok(())
+}
+
+async fn stopped() {
+    #[cfg(unix)]
+    {
+        if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
+            tokio::select! {
+                _ = signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = signal::ctrl_c().await;
+}

@@ -1,0 +1,171 @@
+//! A trace as a waterfall: one line per step, with when, what, how, how long, a bar and one detail.
+
+use hub_core::traces::{Step, StepName, Trace, TraceStatus};
+use serde_json::Value;
+
+use crate::{
+    printer::{Printer, Tone},
+    screen::{clean, fit, pad, width},
+};
+
+/// Columns of the bar, narrow and otherwise.
+const BAR: [usize; 2] = [8, 16];
+/// Below this many columns a detail says nothing.
+const MIN_DETAIL: usize = 10;
+
+/// The whole picture.
+pub fn draw(trace: &Trace, printer: &Printer) -> String {
+    let status = printer.paint(trace.status.as_str(), tone(trace.status));
+    let head = format!(
+        "trace {}  {status}  {}  {}",
+        trace.trace_id,
+        duration(trace.duration_ms),
+        fit(&clean(&trace.summary), printer.columns().saturating_sub(55).max(12)),
+    );
+    let columns = Columns::of(trace, printer.columns());
+    let steps = trace.steps.iter().map(|step| line(trace, step, &columns, printer));
+    [head].into_iter().chain(steps).map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Widths that fit one trace.
+struct Columns {
+    name: usize,
+    status: usize,
+    bar: usize,
+    detail: usize,
+    /// Milliseconds over the whole bar.
+    span: u64,
+}
+
+impl Columns {
+    fn of(trace: &Trace, total: usize) -> Self {
+        let longest =
+            |text: fn(&Step) -> &str| trace.steps.iter().map(|step| text(step).len()).max().unwrap_or(0);
+        let name = longest(|step| step.name.as_str());
+        let status = longest(|step| step.status.as_str());
+        let bar = BAR[usize::from(total >= 70)];
+        let detail = total.saturating_sub(8 + 2 + name + 2 + status + 2 + 7 + 2 + bar + 2);
+        let end = |step: &Step| offset(trace, step) + step.duration_ms;
+        let span = trace.steps.iter().map(end).max().unwrap_or(0).max(1);
+        Self { name, status, bar, detail, span }
+    }
+}
+
+fn line(trace: &Trace, step: &Step, columns: &Columns, printer: &Printer) -> String {
+    let at = format!("{:>8}", duration(offset(trace, step)));
+    let status = printer.paint(&pad(step.status.as_str(), columns.status), tone(step.status));
+    let mut line = format!(
+        "{at}  {}  {status}  {:>7}  {}",
+        pad(step.name.as_str(), columns.name),
+        duration(step.duration_ms),
+        bar(offset(trace, step), step.duration_ms, columns),
+    );
+    if columns.detail >= MIN_DETAIL {
+        let detail = fit(&clean(&detail(step)), columns.detail);
+        line = format!("{line}  {}", printer.paint(&detail, Tone::Faint));
+    }
+    line
+}
+
+fn offset(trace: &Trace, step: &Step) -> u64 {
+    u64::try_from(step.started_at.since(trace.started_at).as_millis()).unwrap_or(u64::MAX)
+}
+
+fn bar(from: u64, length: u64, columns: &Columns) -> String {
+    let (fill, point) = if is_utf8() { ('█', '▏') } else { ('#', '|') };
+    let scale = |ms: u64| {
+        let cells = u128::from(ms) * columns.bar as u128 / u128::from(columns.span);
+        usize::try_from(cells).unwrap_or(columns.bar)
+    };
+    let start = scale(from).min(columns.bar - 1);
+    let cells = scale(from + length).min(columns.bar).saturating_sub(start);
+    let drawn = if cells == 0 { point.to_string() } else { fill.to_string().repeat(cells) };
+    pad(&format!("{}{drawn}", " ".repeat(start)), columns.bar)
+}
+
+/// Whether the locale says that blocks can be drawn.
+fn is_utf8() -> bool {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+const fn tone(status: TraceStatus) -> Tone {
+    match status {
+        TraceStatus::Ok => Tone::Good,
+        TraceStatus::Error => Tone::Bad,
+        TraceStatus::Pending => Tone::Doubtful,
+        TraceStatus::Skipped => Tone::Faint,
+    }
+}
+
+/// Milliseconds in at most seven columns.
+pub fn duration(ms: u64) -> String {
+    let tenths = |unit: u64, name: &str| format!("{}.{} {name}", ms / unit, ms % unit * 10 / unit);
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => tenths(1_000, "s"),
+        60_000..3_600_000 => tenths(60_000, "min"),
+        3_600_000..86_400_000 => tenths(3_600_000, "h"),
+        _ => format!("{} d", ms / 86_400_000),
+    }
+}
+
+/// The one thing to know of a step.
+fn detail(step: &Step) -> String {
+    let text = |name: &str| match &step.detail[name] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let error = match &step.detail["error"] {
+        Value::Object(error) => error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        _ => text("error"),
+    };
+    if !error.is_empty() {
+        return error;
+    }
+    match step.name {
+        StepName::Received if step.detail["replay_of"].is_string() => {
+            format!("replay of {}", text("replay_of"))
+        }
+        StepName::Received => text("msg_type"),
+        StepName::Filter if step.detail["reason"].is_null() => "matched".to_owned(),
+        StepName::Request => format!("{} {}", text("method"), text("url")),
+        StepName::Response => format!("{} {}", text("status"), text("body")),
+        StepName::Reply => format!("{} to {}", text("state"), text("to")),
+        _ if step.detail["reason"].is_string() => text("reason"),
+        _ if width(&step.detail.to_string()) > 2 => step.detail.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (59_999, "59.9 s"),
+            (90_000, "1.5 min"),
+            (5_400_000, "1.5 h"),
+            (u64::MAX / 2, "106751991167 d"),
+        ] {
+            assert_eq!(duration(ms), text);
+        }
+    }
+
+    #[test]
+    fn bars_stay_inside_their_columns() {
+        let columns = Columns { name: 8, status: 2, bar: 16, detail: 20, span: 100 };
+        for (from, length) in [(0, 0), (0, 100), (99, 1), (100, 0), (50, 25), (100, 100)] {
+            assert_eq!(width(&bar(from, length, &columns)), 16, "{from} {length}");
+        }
+        assert!(bar(50, 25, &columns).starts_with("        "));
+    }
+}

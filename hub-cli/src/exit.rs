@@ -1,0 +1,182 @@
+//! How a command ends: stable exit codes, and failures that know theirs.
+
+use std::{io, process::ExitCode};
+
+use hub_core::{Error, ErrorCode};
+use serde_json::{Map, Value, json};
+
+/// The exit codes, as `hub-cli help exit-codes` lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// The hub said no, or something broke.
+    Failed = 1,
+    /// Wrong usage.
+    Usage = 2,
+    /// Not signed in, or not allowed.
+    Denied = 4,
+    /// It does not exist.
+    NotFound = 5,
+    /// A conflict, or an input file that is not acceptable.
+    Conflict = 6,
+    /// Nobody answers.
+    Unreachable = 7,
+    /// What was waited for did not come.
+    TimedOut = 8,
+    /// A check found something.
+    CheckFailed = 9,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+/// The table of `help exit-codes`.
+pub const TABLE: &str = "\
+  0  done
+  1  failed: the hub said no, or something broke
+  2  wrong usage
+  3  partly done (bulk commands: some failed)
+  4  not signed in, expired or forbidden
+  5  not found
+  6  conflict, or an input file that is not acceptable
+  7  nobody answers: the server, the simulator or the database
+  8  timed out waiting
+  9  a check failed (--check)
+130  interrupted
+";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    /// Code of the closed list of `hub_core::ErrorCode`.
+    pub code: &'static str,
+    pub message: String,
+    details: Vec<(String, String)>,
+    pub causes: Vec<String>,
+    pub hint: Option<String>,
+    /// Whoever read our output stopped: no failure of ours.
+    pub reader_gone: bool,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code,
+            message: message.into(),
+            details: Vec::new(),
+            causes: Vec::new(),
+            hint: None,
+            reader_gone: false,
+        }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "INVALID_PARAMS", message)
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Exit::NotFound, "NOT_FOUND", message)
+    }
+
+    pub fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(Exit::TimedOut, "UNAVAILABLE", message)
+    }
+
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(Exit::Unreachable, "UNAVAILABLE", message)
+    }
+
+    pub fn interrupted() -> Self {
+        Self::new(Exit::Interrupted, "UNAVAILABLE", "interrupted")
+    }
+
+    /// A file that cannot be read, or does not hold what it should.
+    pub fn file(path: &str, reason: impl std::fmt::Display) -> Self {
+        Self::new(Exit::Conflict, "INVALID_PARAMS", format!("{path}: {reason}"))
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The envelope of the API, with what a script needs to know beyond it.
+    pub fn to_json(&self) -> Value {
+        let mut error = Map::new();
+        error.insert("code".into(), self.code.into());
+        error.insert("message".into(), self.message.as_str().into());
+        if !self.details.is_empty() {
+            let details =
+                self.details.iter().map(|(field, reason)| json!({ "field": field, "reason": reason }));
+            error.insert("details".into(), details.collect());
+        }
+        if !self.causes.is_empty() {
+            error.insert("causes".into(), self.causes.clone().into());
+        }
+        json!({ "success": false, "error": error, "hint": self.hint, "exit_code": self.exit as u8 })
+    }
+
+    /// For people: what, every broken field, why, and what to do next.
+    pub fn to_text(&self) -> String {
+        let mut lines = vec![format!("error[{}]: {}", self.code, self.message)];
+        // The first field is the message already.
+        lines.extend(self.details.iter().skip(1).map(|(field, reason)| format!("  also: {field} {reason}")));
+        lines.extend(self.causes.iter().map(|cause| format!("cause: {cause}")));
+        lines.extend(self.hint.iter().map(|hint| format!("hint: {hint}")));
+        lines.join("\n")
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = exit_of(error.code());
+        let mut failure = Self::new(exit, error.code().as_str(), error.message());
+        failure.details = error
+            .details()
+            .iter()
+            .map(|detail| (detail.field.to_string(), detail.reason.to_string()))
+            .collect();
+        failure.hint = error.hint().map(str::to_owned);
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            failure.causes.push(cause.to_string());
+            source = cause.source();
+        }
+        failure
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Failing to write to stdout; other files are reported with their name.
+    fn from(error: io::Error) -> Self {
+        let gone = error.kind() == io::ErrorKind::BrokenPipe;
+        let failure = Self::new(Exit::Failed, "INTERNAL_ERROR", format!("cannot write the output: {error}"));
+        Self { reader_gone: gone, ..failure }
+    }
+}
+
+/// The category of a code.
+pub fn exit_of(code: ErrorCode) -> Exit {
+    match code {
+        ErrorCode::Unauthorized | ErrorCode::InvalidToken | ErrorCode::Forbidden => Exit::Denied,
+        ErrorCode::NotFound => Exit::NotFound,
+        ErrorCode::InvalidParams => Exit::Usage,
+        ErrorCode::Conflict => Exit::Conflict,
+        ErrorCode::UpstreamError | ErrorCode::Unavailable => Exit::Unreachable,
+        ErrorCode::MethodNotAllowed
+        | ErrorCode::WindowClosed
+        | ErrorCode::PayloadTooLarge
+        | ErrorCode::UnsupportedMediaType
+        | ErrorCode::RateLimited
+        | ErrorCode::Internal => Exit::Failed,
+    }
+}

@@ -1,0 +1,240 @@
+//! The one place that writes: decides what reaches stdout and stderr, and in which form.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
+
+use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, presets};
+use serde_json::{Map, Value};
+
+use crate::{
+    exit::{Exit, Failure},
+    screen,
+};
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Color {
+    /// At a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How data is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// For people, or as tab-separated values when nobody looks.
+    Text,
+    /// One JSON document, with these fields or with all.
+    Json(Option<Vec<String>>),
+}
+
+/// Writes data to stdout and everything else to stderr.
+#[derive(Debug)]
+pub struct Printer {
+    pub format: Format,
+    pub quiet: bool,
+    /// Whether a person looks at stdout.
+    terminal: bool,
+    color: bool,
+    columns: usize,
+}
+
+/// What a style means; never said by colour alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Good,
+    Bad,
+    Doubtful,
+    Faint,
+    Strong,
+}
+
+impl Tone {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Good => "32",
+            Self::Bad => "31",
+            Self::Doubtful => "33",
+            Self::Faint => "2",
+            Self::Strong => "1",
+        }
+    }
+}
+
+/// Width without a terminal.
+const COLUMNS: usize = 80;
+
+impl Printer {
+    pub fn new(format: Format, quiet: bool, color: Color) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let forced = set("CLICOLOR_FORCE");
+        let color = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => !set("NO_COLOR") && (forced || terminal),
+        };
+        let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let measured = Table::new().width().map(usize::from).filter(|_| terminal);
+        let columns = asked.or(measured).unwrap_or(COLUMNS).clamp(40, 500);
+        Self { format, quiet, terminal, color, columns }
+    }
+
+    /// Columns that text may take.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// A text in a tone, where colour is wanted.
+    pub fn paint(&self, text: &str, tone: Tone) -> String {
+        if self.color { format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code()) } else { text.to_owned() }
+    }
+
+    /// One thing: the document, or a text for people.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn one(&self, document: Value, text: &str) -> Result<(), Failure> {
+        match &self.format {
+            Format::Json(fields) => write_json(&select(document, fields.as_deref())),
+            Format::Text => write_out(text),
+        }
+    }
+
+    /// A list: a table at a terminal, tab-separated rows without a header in a pipe, or the document
+    /// `{items, next_cursor}`. Columns of ids are never cut.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn list(&self, list: List) -> Result<(), Failure> {
+        if let Format::Json(fields) = &self.format {
+            let items = list.items.into_iter().map(|item| select(item, fields.as_deref())).collect();
+            let mut document = Map::new();
+            document.insert("items".into(), Value::Array(items));
+            document.insert("next_cursor".into(), list.next_cursor.into());
+            return write_json(&Value::Object(document));
+        }
+        if list.rows.is_empty() {
+            self.note(list.empty);
+        } else if self.terminal {
+            write_out(&self.table(&list))?;
+        } else {
+            let rows = list.rows.iter().map(|row| row.iter().map(|cell| screen::clean(cell)).collect());
+            let lines: Vec<String> = rows.map(|row: Vec<String>| row.join("\t")).collect();
+            write_out(&lines.join("\n"))?;
+        }
+        if let Some(cursor) = &list.next_cursor {
+            self.note(&format!("more: --cursor {cursor}"));
+        }
+        Ok(())
+    }
+
+    fn table(&self, list: &List) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(u16::try_from(self.columns).unwrap_or(u16::MAX));
+        let bold = |name: &&str| {
+            let cell = Cell::new(name);
+            if self.color { cell.add_attribute(Attribute::Bold) } else { cell }
+        };
+        table.set_header(list.columns.iter().map(bold));
+        for row in &list.rows {
+            table.add_row(row.iter().map(|cell| screen::clean(cell)));
+        }
+        for (index, name) in list.columns.iter().enumerate() {
+            if let Some(column) = table.column_mut(index) {
+                column.set_padding((0, 2));
+                if name.ends_with("ID") {
+                    column.set_constraint(ColumnConstraint::ContentWidth);
+                }
+            }
+        }
+        table.trim_fmt()
+    }
+
+    /// Something for people, on stderr.
+    pub fn note(&self, text: &str) {
+        if !self.quiet && self.format == Format::Text {
+            write_err(text);
+        }
+    }
+
+    /// The line on stderr that says that something is up; scripts wait for it.
+    pub fn ready(&self, text: &str) {
+        write_err(text);
+    }
+
+    /// Reports a failure and gives its exit code. Nothing of it reaches stdout.
+    pub fn fail(&self, failure: &Failure) -> ExitCode {
+        if failure.reader_gone {
+            return Exit::Done.into();
+        }
+        if failure.exit == Exit::Interrupted && self.quiet {
+            return failure.exit.into();
+        }
+        match self.format {
+            Format::Json(_) => write_err(&failure.to_json().to_string()),
+            Format::Text => write_err(&screen_lines(&failure.to_text())),
+        }
+        failure.exit.into()
+    }
+
+    /// Makes sure that everything was written.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn flush(&self) -> Result<(), Failure> {
+        io::stdout().flush().map_err(Failure::from)
+    }
+}
+
+/// A list to be printed.
+#[derive(Debug)]
+pub struct List {
+    pub columns: &'static [&'static str],
+    pub rows: Vec<Vec<String>>,
+    /// The same as documents.
+    pub items: Vec<Value>,
+    pub next_cursor: Option<String>,
+    /// What to say when there is nothing.
+    pub empty: &'static str,
+}
+
+/// The chosen fields of an object, in the order they were asked for.
+fn select(document: Value, fields: Option<&[String]>) -> Value {
+    match (document, fields) {
+        (Value::Object(mut object), Some(fields)) => {
+            let chosen = fields.iter().filter_map(|name| object.remove_entry(name));
+            Value::Object(chosen.collect())
+        }
+        (document, _) => document,
+    }
+}
+
+/// Lines of which each is harmless.
+fn screen_lines(text: &str) -> String {
+    text.lines().map(screen::clean).collect::<Vec<_>>().join("\n")
+}
+
+fn write_json(document: &Value) -> Result<(), Failure> {
+    write_out(&document.to_string())
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
+    let mut line = text.trim_end_matches('\n').to_owned();
+    // Writing to a String cannot fail.
+    let _ = writeln!(line);
+    io::stdout().write_all(line.as_bytes()).map_err(Failure::from)
+}
+
+fn write_err(text: &str) {
+    // There is nobody to tell when stderr is gone.
+    let _ = writeln!(io::stderr(), "{}", text.trim_end());
+}

@@ -1,0 +1,75 @@
+//! Text on a terminal: what may stand there, and how wide it is.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A text as one line that cannot change the terminal: control characters and everything that reorders text
+/// are dropped, line breaks become spaces.
+pub fn clean(text: &str) -> String {
+    let spaced = text.chars().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c });
+    spaced.filter(|c| !c.is_control() && !is_bidi_control(*c)).collect()
+}
+
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Columns of a text; a CJK character takes two.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// At most `columns` columns of a text, with `…` where something was cut.
+pub fn fit(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let mut cut = String::new();
+    for c in text.chars() {
+        let wide = c.width().unwrap_or(0);
+        if wide > left {
+            break;
+        }
+        left -= wide;
+        cut.push(c);
+    }
+    if columns > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// A text in exactly `columns` columns, or more when it is longer.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hostile_reaches_the_terminal() {
+        for (hostile, shown) in [
+            ("a\u{1b}[31mb", "a[31mb"),
+            ("\u{1b}]52;c;ZXZpbA==\u{7}x", "]52;c;ZXZpbA==x"),
+            ("abc\u{202e}fed\u{2066}", "abcfed"),
+            ("one\ntwo\r\tthree", "one two  three"),
+            ("\u{9b}31m😀", "31m😀"),
+        ] {
+            assert_eq!(clean(hostile), shown);
+        }
+    }
+
+    #[test]
+    fn texts_fit_their_columns() {
+        assert_eq!(fit("hello", 5), "hello");
+        assert_eq!(fit("hello", 4), "hel…");
+        assert_eq!(fit("你好世界", 8), "你好世界");
+        // A wide character is not cut in half.
+        assert_eq!(fit("你好世界", 6), "你好…");
+        assert_eq!(width(&fit("你好世界", 6)), 5);
+        assert_eq!(fit("x", 0), "");
+        assert_eq!(pad("你", 4), "你  ");
+    }
+}

@@ -1,0 +1,73 @@
+//! Calls to the control API of a running simulator (`contract.md` §10).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hub_core::{
+    ErrorCode,
+    egress::{Call, Egress, EgressConfig},
+};
+use serde_json::Value;
+use url::Url;
+
+use crate::exit::{Exit, Failure, exit_of};
+
+/// Longest wait for an answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Largest answer, in bytes.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// A simulator.
+#[derive(Debug)]
+pub struct SimClient {
+    base: Url,
+    egress: Egress,
+}
+
+impl SimClient {
+    /// # Errors
+    /// `INTERNAL_ERROR` when no HTTP client can be made.
+    pub fn new(base: &Url) -> Result<Self, Failure> {
+        // The operator named the address: the rule against private addresses is not for it.
+        Ok(Self { base: base.clone(), egress: Egress::new(EgressConfig::default())?.trusted()? })
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.call("GET", path, &Value::Null).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call("POST", path, body).await
+    }
+
+    async fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, Failure> {
+        let text = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
+        let mut headers = http::HeaderMap::new();
+        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        let call = Call {
+            method: method.parse().map_err(|_| Failure::usage("not a method"))?,
+            url: self.egress.check_url(&text)?,
+            headers,
+            body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
+            deadline: DEADLINE,
+            max_answer: MAX_ANSWER,
+        };
+        let answer = self.egress.send(call).await.map_err(|error| {
+            let mut failure = Failure::unreachable(format!("no simulator answers at {}", self.base));
+            failure.causes.push(error.to_string());
+            failure.with_hint("start hub-server, or `hub-cli sim serve`; another address goes into --sim")
+        })?;
+        let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.status.is_success() && !document.is_null() {
+            return Ok(document);
+        }
+        let code = document["error"]["code"].as_str().unwrap_or_default();
+        let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
+            let what = format!("{} is not a simulator: it answered {}", self.base, answer.status);
+            return Err(Failure::unreachable(what));
+        };
+        let message = document["error"]["message"].as_str().unwrap_or("the simulator refused");
+        let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
+        Err(Failure::new(exit, code.as_str(), message))
+    }
+}

@@ -1,0 +1,121 @@
+//! The folder of a hub that runs on its own: where it is, and the key in it. The server and the command line
+//! find the same hub because both ask here. The environment is an argument: this crate reads none itself.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
+
+use crate::{
+    error::{Error, ErrorCode, Result},
+    private_files,
+    random::Random,
+    secret::Secret,
+};
+
+/// Where a hub keeps its things unless a setting says otherwise: systemd's state folder, the person's data
+/// folder, or the machine's. `variable` reads the environment.
+pub fn default_path(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(folders) = set("STATE_DIRECTORY") {
+        // systemd joins several with colons; the first is ours.
+        return folders.split(':').next().unwrap_or(&folders).into();
+    }
+    let data_home = set("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let data_home = data_home.or_else(|| set("HOME").map(|home| Path::new(&home).join(".local/share")));
+    data_home.map_or_else(|| "/var/lib/hub".into(), |path| path.join("hub"))
+}
+
+/// The database file of a folder.
+pub fn database(folder: &Path) -> PathBuf {
+    folder.join("hub.db")
+}
+
+/// The key in a folder that seals secrets at rest; folder and key are made when missing.
+///
+/// # Errors
+/// `UNAVAILABLE` naming the file: it cannot be read or written, others may read it, or it holds no key.
+pub fn load_key(folder: &Path, random: &Random) -> Result<[u8; 32]> {
+    let path = folder.join("secret.key");
+    private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
+    let fresh = HEXLOWER.encode(&random.bytes::<32>());
+    match private_files::create_new(&path, fresh.as_bytes()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(unusable(&path, error)),
+    }
+    read_key(&path)
+}
+
+/// The key in a file that only its owner may read (reliability O1).
+///
+/// # Errors
+/// As [`load_key`].
+pub fn read_key(path: &Path) -> Result<[u8; 32]> {
+    if private_files::is_exposed(path).map_err(|error| unusable(path, error))? {
+        return Err(unusable(path, "other users may read this key; run: chmod 600"));
+    }
+    let text = Secret::new(std::fs::read_to_string(path).map_err(|error| unusable(path, error))?);
+    parse_key(&text).map_err(|error| unusable(path, error.message()))
+}
+
+/// The key in a text: 32 bytes as 64 hex digits or as base64.
+///
+/// # Errors
+/// `INVALID_PARAMS` on the field `secret_key`, without the text.
+pub fn parse_key(text: &Secret) -> Result<[u8; 32]> {
+    let text = text.expose().trim().as_bytes();
+    let bytes = HEXLOWER_PERMISSIVE.decode(text).or_else(|_| BASE64.decode(text)).ok();
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| Error::invalid("secret_key", "must be 32 bytes, as 64 hex digits or as base64"))
+}
+
+fn unusable(path: &Path, reason: impl std::fmt::Display) -> Error {
+    Error::new(ErrorCode::Unavailable, format!("{}: {reason}", path.display()))
+        .with_hint("choose another folder with --data-dir")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_follows_the_environment() {
+        let path = |pairs: &[(&str, &str)]| {
+            let found = default_path(|name| {
+                pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            });
+            found.display().to_string()
+        };
+        assert_eq!(path(&[]), "/var/lib/hub");
+        assert_eq!(path(&[("HOME", "/home/a")]), "/home/a/.local/share/hub");
+        assert_eq!(path(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "/d")]), "/d/hub");
+        assert_eq!(path(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "d")]), "/home/a/.local/share/hub");
+        assert_eq!(path(&[("STATE_DIRECTORY", "/s/a:/s/b"), ("HOME", "/h")]), "/s/a");
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("new/hub");
+        let first = load_key(&dir, &Random::seeded(1)).unwrap();
+        assert_eq!(load_key(&dir, &Random::seeded(2)).unwrap(), first);
+        std::fs::write(dir.join("secret.key"), "short").unwrap();
+        let error = load_key(&dir, &Random::seeded(3)).unwrap_err();
+        assert!(error.message().contains("secret.key") && !error.message().contains("short"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        load_key(folder.path(), &Random::seeded(1)).unwrap();
+        let path = folder.path().join("secret.key");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(read_key(&path).unwrap_err().code(), ErrorCode::Unavailable);
+    }
+}

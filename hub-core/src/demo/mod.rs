@@ -1,0 +1,31 @@
+//! A hub to look at: one simulated bot, two people, one channel, and a receiver that checks signatures. The
+//! server seeds it in development, `hub-cli demo` runs it in one process.
+
+mod names;
+mod receiver;
+mod recent;
+mod seed;
+mod signature;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+pub use names::{greet, name_contacts, person_id};
+pub use receiver::{Behaviour, DemoReceiver, Received};
+pub use recent::{Recent, recent};
+pub use seed::{Demo, renew_logins, seed};
+pub use signature::Verdict;
+pub use stage::{DemoListener, connector};
+
+/// The host under which the receiver is called inside the process.
+pub const RECEIVER_HOST: &str = "receiver.local";
+/// Where the demo's channel posts to.
+pub const RECEIVER_URL: &str = "http://receiver.local/hook";
+/// Name of the demo's bot and of its channel.
+pub const NAME: &str = "demo";
+/// The person the demo's bot belongs to.
+pub const ADA: &str = "ada@im.wechat";
+/// Somebody else.
+pub const BOB: &str = "bob@im.wechat";
+/// Name of the simulated network in a hub.
+pub const NETWORK: &str = "sim";

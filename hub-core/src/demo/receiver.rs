@@ -1,0 +1,231 @@
+//! The demo's receiver of webhooks: checks the signature, remembers what came, and can be told to misbehave.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::signature::Verdict;
+use crate::{
+    local_http::{Cut, LocalService},
+    secret::Secret,
+    time::{Clock, Timestamp},
+};
+
+/// Requests that are remembered; the oldest is forgotten.
+const REMEMBERED: usize = 50;
+/// Largest body, in bytes: a payload's text is at most 64 KiB.
+const MAX_BODY: usize = 1 << 20;
+/// Characters of a message that are remembered.
+const MAX_CONTENT: usize = 500;
+/// How long a hanging receiver holds a request: beyond the longest timeout of a webhook.
+const HANG: Duration = Duration::from_secs(40);
+
+/// What the receiver does with the next requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Behaviour {
+    /// Checks, and answers a reply.
+    #[default]
+    Answer,
+    /// Answers 500.
+    Fail,
+    /// Does not answer.
+    Hang,
+    /// Cuts the connection.
+    Cut,
+}
+
+/// A request that came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Received {
+    /// When.
+    pub at: Timestamp,
+    /// `webhook-id`, the same for every attempt; empty when there was none.
+    pub webhook_id: String,
+    /// `X-Hub-Attempt`; empty when there was none.
+    pub attempt: String,
+    /// The message's text, cut to 500 characters.
+    pub content: String,
+    /// What the receiver thinks of the signature.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// What it did.
+    pub behaviour: Behaviour,
+    /// What it answered, when it answered a reply.
+    pub reply: Option<String>,
+}
+
+/// The receiver. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct DemoReceiver {
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    secret: Option<Secret>,
+    behaviour: Behaviour,
+    /// Requests until it behaves again; `None` for ever.
+    left: Option<u32>,
+    received: VecDeque<Received>,
+}
+
+impl DemoReceiver {
+    /// A receiver without a secret: it believes nobody.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, state: Arc::default() }
+    }
+
+    /// The secret to check with.
+    pub fn set_secret(&self, secret: Secret) {
+        self.state().secret = Some(secret);
+    }
+
+    /// Behaves otherwise, for so many requests or until told again.
+    pub fn behave(&self, behaviour: Behaviour, times: Option<u32>) {
+        let mut state = self.state();
+        state.behaviour = behaviour;
+        state.left = times;
+    }
+
+    /// The last 50 requests, oldest first.
+    pub fn received(&self) -> Vec<Received> {
+        self.state().received.iter().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges a delivery and says what to do with it.
+    fn receive(&self, request: &Request<Bytes>) -> Received {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let verdict = Verdict::of(request.headers(), request.body(), state.secret.as_ref(), now);
+        let content = content_of(request.body());
+        let behaviour = state.next_behaviour();
+        let text = |name: &str| {
+            let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        let replies = behaviour == Behaviour::Answer && verdict.verified;
+        let received = Received {
+            at: now,
+            webhook_id: text("webhook-id"),
+            attempt: text("x-hub-attempt"),
+            reply: replies.then(|| reply_to(&content)),
+            content,
+            verdict,
+            behaviour,
+        };
+        if state.received.len() >= REMEMBERED {
+            state.received.pop_front();
+        }
+        state.received.push_back(received.clone());
+        received
+    }
+
+    fn control(&self, body: &[u8]) -> Response<Bytes> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Behave {
+            mode: Behaviour,
+            times: Option<u32>,
+        }
+        match serde_json::from_slice::<Behave>(body) {
+            Ok(Behave { mode, times }) => {
+                self.behave(mode, times);
+                answer(StatusCode::OK, &json!({ "mode": mode, "times": times }))
+            }
+            Err(error) => refuse(StatusCode::BAD_REQUEST, "INVALID_PARAMS", &error.to_string()),
+        }
+    }
+}
+
+impl State {
+    fn next_behaviour(&mut self) -> Behaviour {
+        let behaviour = match self.left {
+            Some(0) => Behaviour::Answer,
+            _ => self.behaviour,
+        };
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        behaviour
+    }
+}
+
+#[async_trait]
+impl LocalService for DemoReceiver {
+    /// `POST …/behaviour {mode, times?}`, `GET …/requests`, and every other POST is a delivery.
+    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        let path = request.uri().path();
+        match *request.method() {
+            Method::GET if path.ends_with("/requests") => {
+                return Ok(answer(StatusCode::OK, &json!({ "items": self.received() })));
+            }
+            Method::POST if path.ends_with("/behaviour") => return Ok(self.control(request.body())),
+            Method::POST => {}
+            _ => return Ok(refuse(StatusCode::NOT_FOUND, "NOT_FOUND", "nothing is here but POST /hook")),
+        }
+        let received = self.receive(&request);
+        match (received.behaviour, received.reply) {
+            (Behaviour::Answer, Some(reply)) => Ok(answer(StatusCode::OK, &json!({ "reply": reply }))),
+            (Behaviour::Answer, None) => {
+                Ok(refuse(StatusCode::UNAUTHORIZED, "INVALID_TOKEN", &received.verdict.reason))
+            }
+            (Behaviour::Fail, _) => {
+                Ok(refuse(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "told to fail"))
+            }
+            (Behaviour::Hang, _) => {
+                self.clock.sleep(HANG).await;
+                Err(Cut)
+            }
+            (Behaviour::Cut, _) => Err(Cut),
+        }
+    }
+
+    fn max_body(&self, _: &Parts) -> usize {
+        MAX_BODY
+    }
+}
+
+impl fmt::Debug for DemoReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DemoReceiver")
+    }
+}
+
+/// `order 42` is answered with `42 is on its way`.
+fn reply_to(content: &str) -> String {
+    let mut words = content.split_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("order"));
+    match words.nth(1) {
+        Some(order) => format!("{order} is on its way"),
+        None => "Hello! Try: order 42".to_owned(),
+    }
+}
+
+fn content_of(body: &[u8]) -> String {
+    let payload: Value = serde_json::from_slice(body).unwrap_or_default();
+    payload["content"].as_str().unwrap_or_default().chars().take(MAX_CONTENT).collect()
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body.to_string()));
+    *response.status_mut() = status;
+    let json = header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
+    answer(status, &json!({ "error": { "code": code, "message": message } }))
+}

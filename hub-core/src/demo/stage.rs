@@ -1,0 +1,66 @@
+//! How the parts of the demo reach each other.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response, request::Parts};
+
+use super::{DemoReceiver, NETWORK};
+use crate::{
+    egress::{Egress, EgressConfig},
+    error::{Error, Result},
+    local_http::{Cut, LocalService},
+    network::{
+        ilink::{IlinkConfig, IlinkNetwork},
+        sim::{SIM_HOST, Simulator},
+    },
+    random::Random,
+    time::Clock,
+};
+
+/// The connector of the network `sim` for a simulator in this process. Nothing else of the hub reaches the
+/// simulator this way: its control API is no target for a webhook.
+///
+/// # Errors
+/// `INTERNAL_ERROR` when no HTTP client can be made.
+pub fn connector(simulator: &Simulator, clock: Clock, random: Random) -> Result<IlinkNetwork> {
+    let mut egress = EgressConfig::default();
+    egress.in_process.insert(SIM_HOST.to_owned(), std::sync::Arc::new(simulator.clone()));
+    let url = |path: &str| format!("http://{SIM_HOST}/{path}").parse().map_err(Error::internal);
+    let config =
+        IlinkConfig { login_base_url: url("")?, cdn_base_url: url("c2c")?, ..IlinkConfig::default() };
+    IlinkNetwork::new(NETWORK, config, &Egress::new(egress)?, clock, random)
+}
+
+/// What a development server shows on its second port: the simulator, and under `/receiver/` the receiver.
+#[derive(Debug, Clone)]
+pub struct DemoListener {
+    /// The simulator.
+    pub simulator: Simulator,
+    /// The receiver.
+    pub receiver: DemoReceiver,
+}
+
+impl DemoListener {
+    fn is_for_receiver(path: &str) -> bool {
+        path.starts_with("/receiver/")
+    }
+}
+
+#[async_trait]
+impl LocalService for DemoListener {
+    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        if Self::is_for_receiver(request.uri().path()) {
+            self.receiver.call(request).await
+        } else {
+            self.simulator.call(request).await
+        }
+    }
+
+    fn max_body(&self, head: &Parts) -> usize {
+        if Self::is_for_receiver(head.uri.path()) {
+            self.receiver.max_body(head)
+        } else {
+            self.simulator.max_body(head)
+        }
+    }
+}
