@@ -4,4 +4,5 @@
 mod ilink;
 mod pipeline;
 mod store_contract;
+mod story;
 mod support;

@@ -122,8 +122,8 @@ async fn a_failing_head_holds_its_conversation_for_a_while_and_is_then_parked() 
     let head = traces.iter().find(|trace| trace.attempts == 3).unwrap();
     let parked: Vec<_> = head.steps.iter().filter(|step| step.detail["parked"] == json!(true)).collect();
     assert_eq!(parked.len(), 1, "the gap shows in the trace");
-    let done = hub.wait_received(6).await;
-    assert_eq!(contents(&done)[5], "head", "the parked one comes on its schedule");
+    let done = hub.wait_received(7).await;
+    assert_eq!(contents(&done)[6], "head", "the parked one comes on its schedule");
     hub.wait_trace(&bot, channel, |trace| trace.attempts == 4 && trace.status == TraceStatus::Ok).await;
 }
 
