@@ -25,8 +25,11 @@ struct Server {
 impl Server {
     async fn start(folder: &Path, database: Option<&Secret>, sim: &str, receiver: &ReceiverPort) -> Self {
         let (folder, allow) = (folder.display().to_string(), receiver.address.to_string());
-        let mut environment =
-            vec![("HUB_DATA_DIR", folder.as_str()), ("HUB_SIM_URL", sim), ("HUB_EGRESS_ALLOW", allow.as_str())];
+        let mut environment = vec![
+            ("HUB_DATA_DIR", folder.as_str()),
+            ("HUB_SIM_URL", sim),
+            ("HUB_EGRESS_ALLOW", allow.as_str()),
+        ];
         environment.extend([("HUB_NETWORK", "sim"), ("HUB_DEMO", "false"), ("HUB_LOG", "info")]);
         environment.extend(database.map(|url| ("HUB_DATABASE_URL", url.expose())));
         let arguments = ["--listen", "127.0.0.1:0"];
@@ -58,7 +61,8 @@ async fn the_story_on_postgres() {
 
 async fn tell(database: Option<&Secret>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut network = Process::start(&binaries::release("hub-cli"), &["sim", "serve", "--listen", "127.0.0.1:0"], &[]);
+    let mut network =
+        Process::start(&binaries::release("hub-cli"), &["sim", "serve", "--listen", "127.0.0.1:0"], &[]);
     let sim_url = network.wait_line("ready ").await;
     let sim = Caller::stranger(&sim_url);
     let mut port = ReceiverPort::open().await;
@@ -160,7 +164,10 @@ async fn bind(ada: &Caller, sim: &Caller) -> (String, String) {
         (step["status"] == "confirmed").then(|| step["bot"]["id"].as_str().unwrap().to_owned())
     })
     .await;
-    until("online", async || (ada.get(&format!("/api/bots/{bot}")).await["status"] == "online").then_some(())).await;
+    until("online", async || {
+        (ada.get(&format!("/api/bots/{bot}")).await["status"] == "online").then_some(())
+    })
+    .await;
     (bot, account["wx_id"].as_str().unwrap().to_owned())
 }
 
@@ -187,11 +194,13 @@ async fn make_channel(ada: &Caller, bot: &str, port: &ReceiverPort) -> String {
 async fn message_and_reply(ada: &Caller, sim: &Caller, port: &ReceiverPort, bot: &str, wx_id: &str) {
     port.receiver.then("/hook", [Reply::json(&json!({ "reply": "42 is on its way" }))]);
     say(sim, wx_id, &["how is the weather?".to_owned(), "order 42".to_owned()]).await;
-    let request =
-        until("the webhook", async || port.receiver.received().first().cloned()).await;
+    let request = until("the webhook", async || port.receiver.received().first().cloned()).await;
     assert!(request.is_signed_with(SECRET) && request.is_standard_signed_with(SECRET));
     let body = request.json();
-    assert_eq!((&body["type"], &body["content"], &body["msg_type"]), (&json!("message"), &json!("order 42"), &json!(1)));
+    assert_eq!(
+        (&body["type"], &body["content"], &body["msg_type"]),
+        (&json!("message"), &json!("order 42"), &json!(1))
+    );
     assert_eq!(body["bot_id"], bot);
     let sent = sim.control(&format!("/_sim/outbound?wx_id={wx_id}&wait_ms=20000"), None).await;
     assert_eq!(sent["items"][0]["text"], "42 is on its way");
@@ -206,7 +215,10 @@ async fn message_and_reply(ada: &Caller, sim: &Caller, port: &ReceiverPort, bot:
     let steps = trace["steps"].as_array().unwrap();
     let names: Vec<&str> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
     assert_eq!(names[..4], ["received", "filter", "request", "response"], "{trace}");
-    assert!(steps.iter().all(|step| step["started_at"].is_string() && step["duration_ms"].is_u64()), "{trace}");
+    assert!(
+        steps.iter().all(|step| step["started_at"].is_string() && step["duration_ms"].is_u64()),
+        "{trace}"
+    );
     assert!(!trace.to_string().contains(SECRET));
     let skipped = ada.get(&format!("/api/bots/{bot}/traces?status=skipped")).await;
     assert_eq!(items(&skipped).len(), 1);

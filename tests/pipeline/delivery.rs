@@ -111,8 +111,7 @@ async fn a_failing_head_holds_its_conversation_for_a_while_and_is_then_parked() 
         contents(&received).contains(&"third".to_owned()).then_some(received)
     });
     let received = received.await;
-    let order: Vec<String> =
-        contents(&received).into_iter().filter(|text| text != "elsewhere").collect();
+    let order: Vec<String> = contents(&received).into_iter().filter(|text| text != "elsewhere").collect();
     assert_eq!(order, ["head", "head", "head", "second", "third"], "the head alone until it is parked");
     let other = received.iter().find(|one| one.json()["content"] == "elsewhere").unwrap();
     assert!(other.at.since(start) < SECOND * 5, "another conversation is not held");
@@ -214,7 +213,8 @@ async fn a_dead_delivery_can_be_replayed_also_to_another_url() {
     let replayed = hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, None).await.unwrap();
     let received = hub.wait_received(3).await;
     assert_eq!(contents(&received)[2], "hello");
-    let trace = hub.wait_trace(&bot, channel, |trace| trace.trace_id == replayed && trace.attempts == 1).await;
+    let trace =
+        hub.wait_trace(&bot, channel, |trace| trace.trace_id == replayed && trace.attempts == 1).await;
     assert_eq!((trace.status, trace.replay_of), (TraceStatus::Ok, Some(dead.trace_id)));
     let elsewhere = Some("http://receiver.test/elsewhere");
     hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, elsewhere).await.unwrap();
@@ -236,7 +236,10 @@ async fn an_automatic_reply_is_sent_once_however_often_the_delivery_runs() {
     hub.receiver.always("/hook", Reply::json(&json!({ "reply": "42 is on its way" })));
     hub.say(&bot, "order 42");
     let sent = hub.wait_sent(&bot, 1).await;
-    assert_eq!((sent[0].text.as_str(), sent[0].to_user_id.as_str()), ("42 is on its way", bot.account.owner_user_id.as_str()));
+    assert_eq!(
+        (sent[0].text.as_str(), sent[0].to_user_id.as_str()),
+        ("42 is on its way", bot.account.owner_user_id.as_str())
+    );
     // The delivery is found again, as after a crash between its request and the commit of its outcome.
     let reopen = "UPDATE deliveries SET state = 'pending', claim = 0";
     hub.hub
@@ -286,7 +289,9 @@ async fn traces_tell_no_secret() {
     let received = &hub.receiver.received()[0];
     let token = received.json()["contextToken"].as_str().unwrap().to_owned();
     assert!(token.starts_with("AARz"), "the receiver gets the permission to answer");
-    for secret in [token.as_str(), received.header("x-signature"), received.header("webhook-signature"), WEBHOOK_SECRET] {
+    for secret in
+        [token.as_str(), received.header("x-signature"), received.header("webhook-signature"), WEBHOOK_SECRET]
+    {
         assert!(!told.contains(secret), "{secret} is in {told}");
     }
 }

@@ -32,8 +32,10 @@ async fn wait_contents(hub: &TestHub, bot: &TestBot, count: usize) -> Vec<String
 }
 
 async fn wait_status(hub: &TestHub, bot: &TestBot, status: BotStatus) -> Timestamp {
-    hub.until(&format!("{status:?}"), async || (hub.health(bot).await.bot.status == status).then_some(hub.now()))
-        .await
+    hub.until(&format!("{status:?}"), async || {
+        (hub.health(bot).await.bot.status == status).then_some(hub.now())
+    })
+    .await
 }
 
 async fn cursor(hub: &TestHub, bot: &TestBot) -> String {
@@ -112,7 +114,8 @@ async fn r7_what_was_not_committed_comes_again() {
     hub.say(&bot, "first");
     wait_contents(&hub, &bot, 1).await;
     let before = cursor(&hub, &bot).await;
-    let lost = Fault { only_with_messages: true, ..Fault::on(Endpoint::GetUpdates, Action::Cut { effect: true }) };
+    let lost =
+        Fault { only_with_messages: true, ..Fault::on(Endpoint::GetUpdates, Action::Cut { effect: true }) };
     hub.sim.add_fault(lost).unwrap();
     hub.say(&bot, "second");
     assert_eq!(wait_contents(&hub, &bot, 2).await, ["first", "second"]);
@@ -123,7 +126,8 @@ async fn r7_what_was_not_committed_comes_again() {
 async fn r7_a_network_that_forgets_does_not_stop_the_hub() {
     let hub = TestHub::builder().sim(|sim| sim.delivery = DeliveryMode::Consume).start().await;
     let bot = hub.bot().await;
-    let lost = Fault { only_with_messages: true, ..Fault::on(Endpoint::GetUpdates, Action::Cut { effect: true }) };
+    let lost =
+        Fault { only_with_messages: true, ..Fault::on(Endpoint::GetUpdates, Action::Cut { effect: true }) };
     hub.sim.add_fault(lost).unwrap();
     hub.say(&bot, "lost");
     hub.jump(SECOND * 5).await;
@@ -142,7 +146,9 @@ async fn r9_errors_are_borne_with_growing_pauses_and_the_cursor_stays() {
     hub.say(&bot, "first");
     wait_contents(&hub, &bot, 1).await;
     let before = cursor(&hub, &bot).await;
-    hub.sim.add_fault(Fault::on(Endpoint::GetUpdates, Action::Html { status: 502, effect: false }).times(3)).unwrap();
+    hub.sim
+        .add_fault(Fault::on(Endpoint::GetUpdates, Action::Html { status: 502, effect: false }).times(3))
+        .unwrap();
     hub.jump(SECOND * 36).await;
     let start = hub.now();
     hub.until("three errors", async || hub.sim.faults().is_empty().then_some(())).await;
@@ -162,13 +168,20 @@ async fn r12_a_bot_that_gets_no_answer_is_degraded_and_recovers() {
     let bot = hub.bot().await;
     wait_status(&hub, &bot, BotStatus::Online).await;
     let start = hub.now();
-    hub.sim.add_fault(Fault::on(Endpoint::GetUpdates, Action::Status {
-        status: 500,
-        body: String::new(),
-        headers: Default::default(),
-        effect: false,
-    }).always())
-    .unwrap();
+    hub.sim
+        .add_fault(
+            Fault::on(
+                Endpoint::GetUpdates,
+                Action::Status {
+                    status: 500,
+                    body: String::new(),
+                    headers: Default::default(),
+                    effect: false,
+                },
+            )
+            .always(),
+        )
+        .unwrap();
     let degraded = wait_status(&hub, &bot, BotStatus::Degraded).await.since(start);
     assert!(degraded >= SECOND * 170 && degraded < SECOND * 300, "{degraded:?}");
     hub.sim.clear_faults(None);
@@ -258,7 +271,11 @@ async fn e3_l12_a_new_login_starts_over_and_keeps_the_bot() {
     let closed = hub.send(&again, "hello").await.unwrap_err();
     assert_eq!(closed.code(), ErrorCode::WindowClosed, "old permissions are worth nothing");
     hub.until("the new login polls", async || {
-        hub.sim.accounts().iter().any(|known| known.account == again.account && known.pollers == 1).then_some(())
+        hub.sim
+            .accounts()
+            .iter()
+            .any(|known| known.account == again.account && known.pollers == 1)
+            .then_some(())
     })
     .await;
     hub.say(&again, "after");
@@ -273,7 +290,8 @@ async fn e3_l12_a_new_login_starts_over_and_keeps_the_bot() {
 #[tokio::test]
 async fn e4_polling_begins_although_the_announcement_fails() {
     let hub = TestHub::start().await;
-    let failing = Action::Status { status: 500, body: String::new(), headers: Default::default(), effect: false };
+    let failing =
+        Action::Status { status: 500, body: String::new(), headers: Default::default(), effect: false };
     hub.sim.add_fault(Fault::on(Endpoint::NotifyStart, failing).times(2)).unwrap();
     let bot = hub.bot().await;
     hub.say(&bot, "hello");

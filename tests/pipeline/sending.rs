@@ -111,7 +111,11 @@ async fn s5_sends_that_are_too_fast_wait_and_hold_nobody_else_up() {
     assert_eq!(sent[0].text, "quick");
     assert!(sent[0].at.since(start) < SECOND * 10);
     assert_eq!(sent[1].text, "slow");
-    assert!(sent[1].at.since(start) >= SECOND * 90, "30 s, then a growing pause: {:?}", sent[1].at.since(start));
+    assert!(
+        sent[1].at.since(start) >= SECOND * 90,
+        "30 s, then a growing pause: {:?}",
+        sent[1].at.since(start)
+    );
     assert_eq!(sent[1].repeats, 0);
 }
 
@@ -139,8 +143,12 @@ async fn s6_a_message_that_will_never_be_taken_fails_alone() {
 #[tokio::test]
 async fn s7_an_expired_permission_closes_the_window_and_keeps_the_login() {
     let (hub, bot) = scene().await;
-    let expired =
-        Action::Error { ret: None, errcode: Some(-14), errmsg: Some("session timeout".into()), effect: false };
+    let expired = Action::Error {
+        ret: None,
+        errcode: Some(-14),
+        errmsg: Some("session timeout".into()),
+        effect: false,
+    };
     hub.sim.add_fault(Fault::on(Endpoint::SendMessage, expired)).unwrap();
     hub.send(&bot, "later").await.unwrap();
     hub.until("the window is closed", async || {
@@ -188,7 +196,8 @@ async fn s13_a_long_text_goes_in_parts_and_each_counts() {
     assert_eq!(ids.len(), 3);
     wait_status(&hub, &bot, &text, "sent").await;
     let person = &bot.account.owner_user_id;
-    let contact = hub.hub.context().store.read().await.unwrap().contacts().find(bot.id, person).await.unwrap();
+    let contact =
+        hub.hub.context().store.read().await.unwrap().contacts().find(bot.id, person).await.unwrap();
     assert_eq!(contact.unwrap().window.sends, 3);
 }
 

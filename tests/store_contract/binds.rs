@@ -58,8 +58,14 @@ async fn one_of_two_changes_wins(db: &Db) {
     let id = new.id;
     insert(db, new, 9).await;
     let bot: BotId = db.ids.next();
-    let change = |status, bot_id| BindChange { status, private: Sealed::from("new".to_owned()), codes_shown: 2, bot_id };
-    let advance = async |rev, change: BindChange| commit!(db, |tx| tx.binds().advance(id, rev, &change).await).unwrap();
+    let change = |status, bot_id| BindChange {
+        status,
+        private: Sealed::from("new".to_owned()),
+        codes_shown: 2,
+        bot_id,
+    };
+    let advance =
+        async |rev, change: BindChange| commit!(db, |tx| tx.binds().advance(id, rev, &change).await).unwrap();
     let both = futures_util::join!(
         advance(1, change(BindStatus::Scanned, None)),
         advance(1, change(BindStatus::Scanned, None))
@@ -88,9 +94,12 @@ async fn old_and_surplus_binds_are_forgotten(db: &Db) {
 async fn binds_of_a_bot_go_with_it(db: &Db) {
     let ada = db.user("ada").await;
     let (mine, other): (BotId, BotId) = (db.ids.next(), db.ids.next());
-    for (name, for_bot, ended_with) in
-        [("for", Some(mine), None), ("with", None, Some(mine)), ("other", Some(other), None), ("none", None, None)]
-    {
+    for (name, for_bot, ended_with) in [
+        ("for", Some(mine), None),
+        ("with", None, Some(mine)),
+        ("other", Some(other), None),
+        ("none", None, None),
+    ] {
         let mut new = bind(db, ada, name, 1);
         (new.for_bot, new.bot_id) = (for_bot, ended_with);
         insert(db, new, 9).await;

@@ -35,7 +35,13 @@ fn login(name: &str) -> NewLogin {
 
 async fn insert(db: &Db, owner: UserId, name: &str, network: &str) -> hub_core::Result<BotId> {
     let id: BotId = db.ids.next();
-    let new = NewBot { id, owner_id: owner, name: name.to_owned(), network: network.to_owned(), login: login(name) };
+    let new = NewBot {
+        id,
+        owner_id: owner,
+        name: name.to_owned(),
+        network: network.to_owned(),
+        login: login(name),
+    };
     commit!(db, |tx| tx.bots().insert(&new, START).await).map(|()| id)
 }
 
@@ -53,7 +59,10 @@ async fn a_bot_comes_back_as_it_was_stored(db: &Db) {
         assert_eq!((bot.wx_id, bot.owner_user_id), (format!("{text}@im.bot"), format!("{text}@person")));
         assert_eq!((bot.status, bot.status_since, bot.created_at), (BotStatus::Pending, START, START));
         let login = read.bots().login(id).await.unwrap().unwrap();
-        assert_eq!((login.credentials.as_str(), login.cursor.as_str()), (format!("login of {text}").as_str(), ""));
+        assert_eq!(
+            (login.credentials.as_str(), login.cursor.as_str()),
+            (format!("login of {text}").as_str(), "")
+        );
         assert_eq!((login.network.as_str(), login.credentials_rev), ("sim", 1));
         let backwards: String = text.chars().rev().collect();
         let name = backwards.clone();
@@ -183,7 +192,8 @@ async fn a_deleted_bot_takes_everything_with_it(db: &Db) {
     assert_eq!(db.count("messages").await, 2);
     assert!(delete(on.owner).await);
     assert!(!delete(on.owner).await);
-    for table in ["bots", "channels", "messages", "contacts", "channel_log", "deliveries", "traces", "outbox"] {
+    for table in ["bots", "channels", "messages", "contacts", "channel_log", "deliveries", "traces", "outbox"]
+    {
         assert_eq!(db.count(table).await, 0, "{table}");
     }
 }
@@ -201,7 +211,10 @@ async fn reconnecting_is_refused_for_an_expired_login(db: &Db) {
         assert!(!reconnect(bob).await);
         assert!(reconnect(ada).await, "{word}");
         assert_eq!(status(db, id).await, "connecting");
-        assert_eq!(db.number("SELECT count(*) FROM bots WHERE status_reason IS NULL AND last_error IS NULL").await, 1);
+        assert_eq!(
+            db.number("SELECT count(*) FROM bots WHERE status_reason IS NULL AND last_error IS NULL").await,
+            1
+        );
     }
     db.sql("UPDATE bots SET status = 'expired'").await;
     assert!(!reconnect(ada).await);

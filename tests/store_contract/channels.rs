@@ -90,7 +90,11 @@ async fn a_handle_is_unique_within_a_bot(db: &Db) {
     plain.handle = Some("desk".into());
     let refused = commit!(db, |tx| tx.channels().update(&plain, Aftermath::Nothing).await).unwrap_err();
     assert!(hub_core::store::fault::is_constraint(&refused) || refused.code() == ErrorCode::Conflict);
-    assert_eq!(add(other, "a", None).await.unwrap_err().code(), ErrorCode::Conflict, "a key is one channel's");
+    assert_eq!(
+        add(other, "a", None).await.unwrap_err().code(),
+        ErrorCode::Conflict,
+        "a key is one channel's"
+    );
 }
 
 async fn channels_are_listed_for_their_owner_newest_first(db: &Db) {
@@ -150,7 +154,8 @@ async fn keys_open_their_channel_while_they_are_valid(db: &Db) {
     let id = add_channel(db, bot, "first").await;
     let opens = async |key: &str, after: Duration| {
         let hash = TokenHash::of(key);
-        let found = db.store.read().await.unwrap().channels().find_by_key(&hash, START + after).await.unwrap();
+        let found =
+            db.store.read().await.unwrap().channels().find_by_key(&hash, START + after).await.unwrap();
         found.map(|(actor, on)| {
             assert_eq!((actor.channel_id, actor.bot_id, actor.owner_id), (id, bot, owner));
             on

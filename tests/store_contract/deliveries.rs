@@ -71,13 +71,20 @@ async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
     assert_eq!(row.message.message_id, message.to_string());
     assert_eq!((row.message.content.as_str(), row.message.peer.as_str()), ("1", "ann"));
     assert_eq!(row.message.sent_at, START.as_millis());
-    assert_eq!((row.first_attempt_at, row.target_url.as_deref(), row.channel_content.as_deref()), (None, None, None));
+    assert_eq!(
+        (row.first_attempt_at, row.target_url.as_deref(), row.channel_content.as_deref()),
+        (None, None, None)
+    );
     assert!(backlog(db, &on, fence, &[on.channel], Duration::ZERO).await.is_empty(), "its memory is used up");
     let other = add_channel(db, on.bot, "other").await;
     assert_eq!(backlog(db, &on, fence, &[other], Duration::ZERO).await.len(), 2);
     commit!(db, |tx| tx.deliveries().claim(&[first], fence).await).unwrap();
     assert_eq!(ids(&backlog(db, &on, fence, &[], Duration::ZERO).await), [second.to_string()]);
-    assert_eq!(backlog(db, &on, fence + 1, &[], Duration::ZERO).await.len(), 3, "a new holder finds everything");
+    assert_eq!(
+        backlog(db, &on, fence + 1, &[], Duration::ZERO).await.len(),
+        3,
+        "a new holder finds everything"
+    );
 }
 
 async fn parked_deliveries_come_back_when_they_are_due(db: &Db) {
@@ -182,7 +189,8 @@ async fn what_cannot_be_concluded_is_given_up_by_its_holder(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
     let (_, _, other) = accept_one(db, &on, "ann", "2", on.lease.fence).await;
-    let abandon = async |fence| commit!(db, |tx| tx.deliveries().abandon(id, fence, "why", START).await).unwrap();
+    let abandon =
+        async |fence| commit!(db, |tx| tx.deliveries().abandon(id, fence, "why", START).await).unwrap();
     abandon(on.lease.fence - 1).await;
     assert_eq!(state(db, trace).await, ("pending".into(), 0, None), "only its holder gives it up");
     abandon(on.lease.fence).await;

@@ -40,12 +40,14 @@ async fn a_batch_is_messages_work_contacts_and_cursor_at_once(db: &Db) {
     let (first, _) = taken(db, first, second, 0);
     let (other, _) = taken(db, message(db, on.bot, "bob", "2", "hi"), second, 0);
     let skipped = message(db, on.bot, "ann", "3", "for no channel");
-    let accepted = db.store.accept(batch(&on.lease, Some("next"), vec![first, other, skipped])).await.unwrap();
+    let accepted =
+        db.store.accept(batch(&on.lease, Some("next"), vec![first, other, skipped])).await.unwrap();
     let seqs = vec![Some(vec![1, 1]), Some(vec![2]), Some(vec![])];
     assert_eq!(accepted, Accepted::Stored(seqs));
     assert_eq!(row_counts(db).await, [3, 3, 3, 3, 2]);
     assert_eq!(cursor(db).await, "next");
-    let held = db.number(format!("SELECT CAST(claim AS BIGINT) FROM deliveries WHERE id = '{delivery}'")).await;
+    let held =
+        db.number(format!("SELECT CAST(claim AS BIGINT) FROM deliveries WHERE id = '{delivery}'")).await;
     assert_eq!(held, on.lease.fence);
     let mut read = db.store.read().await.unwrap();
     let ann = read.contacts().find(on.bot, "ann").await.unwrap().unwrap();

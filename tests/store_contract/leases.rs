@@ -35,7 +35,9 @@ async fn every_bot_goes_to_one_of_many_nodes(db: &Db) {
     let nodes: Vec<NodeId> = (0..6).map(|_| db.ids.next()).collect();
     let taking = nodes.iter().enumerate().map(|(n, node)| {
         let (store, node) = (if n % 2 == 0 { &db.store } else { &second }, *node);
-        store.write(move |tx| Box::pin(async move { tx.leases().acquire(node, START, START + LEASE, 3).await }))
+        store.write(move |tx| {
+            Box::pin(async move { tx.leases().acquire(node, START, START + LEASE, 3).await })
+        })
     });
     let mut taken = Vec::new();
     for leases in join_all(taking).await {
@@ -91,7 +93,8 @@ async fn released_leases_are_free_at_once(db: &Db) {
     assert_eq!(freed.len(), 1, "only the releasing node's");
     assert_eq!(freed[0].1, 2);
     commit!(db, |tx| tx.leases().void_all().await).unwrap();
-    let mut all: Vec<BotId> = acquire(db, third, Duration::ZERO, 9).await.into_iter().map(|(bot, _)| bot).collect();
+    let mut all: Vec<BotId> =
+        acquire(db, third, Duration::ZERO, 9).await.into_iter().map(|(bot, _)| bot).collect();
     all.sort();
     assert_eq!(all, [one, two]);
 }
@@ -100,7 +103,10 @@ async fn only_the_holder_gets_the_work(db: &Db) {
     let on = stage(db).await;
     let mut read = db.store.read().await.unwrap();
     let work = read.leases().work(&on.lease).await.unwrap().unwrap();
-    assert_eq!((work.network.as_str(), work.credentials.as_str(), work.cursor.as_str()), ("sim", "sealed", ""));
+    assert_eq!(
+        (work.network.as_str(), work.credentials.as_str(), work.cursor.as_str()),
+        ("sim", "sealed", "")
+    );
     let old = hub_core::store::leases::Lease { fence: on.lease.fence - 1, ..on.lease };
     assert!(read.leases().work(&old).await.unwrap().is_none());
 }

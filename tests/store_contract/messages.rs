@@ -35,8 +35,12 @@ async fn messages_are_listed_newest_first_with_their_channels(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let rows = read.messages().page(on.bot, &filter, &PageRequest::default()).await.unwrap();
     let found: Vec<_> = rows.iter().map(|row| (row.content.as_str(), row.channel_ids.clone())).collect();
-    let expected =
-        [("sent", vec![on.channel]), ("none", vec![]), ("one", vec![second]), ("both", vec![on.channel, second])];
+    let expected = [
+        ("sent", vec![on.channel]),
+        ("none", vec![]),
+        ("one", vec![second]),
+        ("both", vec![on.channel, second]),
+    ];
     assert_eq!(found, expected);
     assert_eq!((rows[0].direction, rows[3].direction), (Direction::Outbound, Direction::Inbound));
     assert_eq!((rows[0].to_user_id.as_str(), rows[3].from_user_id.as_str()), ("ann", "ann"));
@@ -55,7 +59,9 @@ async fn filters_select_messages(db: &Db) {
     let on = stage(db).await;
     let minute = Duration::from_secs(60);
     let mut messages = Vec::new();
-    for (n, (peer, text)) in [("ann", "Hello there"), ("bob", "hello"), ("ann", "Grüße")].into_iter().enumerate() {
+    for (n, (peer, text)) in
+        [("ann", "Hello there"), ("bob", "hello"), ("ann", "Grüße")].into_iter().enumerate()
+    {
         let mut one = message(db, on.bot, peer, &n.to_string(), text);
         one.row.created_at = (START + minute * u32::try_from(n).unwrap()).as_millis();
         messages.push(one);

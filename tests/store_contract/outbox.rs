@@ -18,7 +18,8 @@ async fn a_message_is_stored_with_its_parts_in_order(db: &Db) {
     assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap(), [id]);
     assert_eq!(db.texts("SELECT id FROM outbox ORDER BY part").await, ids);
     assert_eq!(db.texts("SELECT client_id FROM outbox ORDER BY id").await, ["send-a", "send-b", "send-c"]);
-    let parts = db.texts("SELECT CAST(part AS TEXT) || '/' || CAST(parts AS TEXT) FROM outbox ORDER BY id").await;
+    let parts =
+        db.texts("SELECT CAST(part AS TEXT) || '/' || CAST(parts AS TEXT) FROM outbox ORDER BY id").await;
     assert_eq!(parts, ["0/3", "1/3", "2/3"]);
     let named = db.text(format!("SELECT user_name FROM messages WHERE id = '{id}'")).await;
     assert_eq!(named.as_deref(), Some("Name of ann"));
@@ -57,8 +58,10 @@ async fn what_cannot_be_sent_leaves_no_trace(db: &Db) {
 
 async fn texts_are_stored_as_they_are(db: &Db) {
     let on = stage(db).await;
-    let rows: Vec<_> =
-        HOSTILE_TEXTS.iter().map(|text| outbound(db, on.bot, text, &format!("key {text}"), &[text])).collect();
+    let rows: Vec<_> = HOSTILE_TEXTS
+        .iter()
+        .map(|text| outbound(db, on.bot, text, &format!("key {text}"), &[text]))
+        .collect();
     commit!(db, |tx| tx.outbox().enqueue(&rows).await).unwrap();
     assert_eq!(db.texts("SELECT text FROM outbox ORDER BY id").await, HOSTILE_TEXTS);
     assert_eq!(db.texts("SELECT peer FROM outbox ORDER BY id").await, HOSTILE_TEXTS);

@@ -8,7 +8,9 @@ use hub_core::{
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, TraceId, UserId},
     secret::{Sealed, TokenHash},
     store::{
-        inbox::{Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken},
+        inbox::{
+            Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken,
+        },
         leases::Lease,
         outbox::{NewOutbound, NewPart},
         traces::{NewTrace, TraceUpdate},
@@ -158,15 +160,18 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
         sent_at: START.as_millis(),
         created_at: START.as_millis(),
     };
-    let contact = ContactUpdate {
-        context_token: Some(Sealed::from(format!("token of {key}"))),
-        opened_at: START,
-    };
+    let contact =
+        ContactUpdate { context_token: Some(Sealed::from(format!("token of {key}"))), opened_at: START };
     AcceptMessage { row, contact: Some(contact), routes: Vec::new() }
 }
 
 /// The same message, taken by a channel, whose webhook gets a delivery held under `claim`.
-pub fn taken(db: &Db, mut message: AcceptMessage, channel_id: ChannelId, claim: i64) -> (AcceptMessage, DeliveryId) {
+pub fn taken(
+    db: &Db,
+    mut message: AcceptMessage,
+    channel_id: ChannelId,
+    claim: i64,
+) -> (AcceptMessage, DeliveryId) {
     let id: DeliveryId = db.ids.next();
     let trace = trace(db, message.row.bot_id, message.row.id, Some(channel_id), "received");
     let delivery = Some(NewDelivery { id, lane: message.row.peer.clone(), claim });
@@ -188,7 +193,13 @@ pub fn batch(lease: &Lease, cursor: Option<&str>, messages: Vec<AcceptMessage>) 
 }
 
 /// Accepts one message of `peer` with a delivery to the stage's channel, held under `claim`.
-pub async fn accept_one(db: &Db, on: &Stage, peer: &str, key: &str, claim: i64) -> (MessageId, DeliveryId, TraceId) {
+pub async fn accept_one(
+    db: &Db,
+    on: &Stage,
+    peer: &str,
+    key: &str,
+    claim: i64,
+) -> (MessageId, DeliveryId, TraceId) {
     let (message, delivery) = taken(db, message(db, on.bot, peer, key, key), on.channel, claim);
     let (id, trace) = (message.row.id, message.routes[0].trace.id);
     let accepted = db.store.accept(batch(&on.lease, Some(key), vec![message])).await.unwrap();
@@ -206,7 +217,11 @@ pub fn outbound(db: &Db, bot_id: BotId, peer: &str, key: &str, texts: &[&str]) -
         content: texts.concat(),
         parts: texts
             .iter()
-            .map(|text| NewPart { id: db.ids.next(), client_id: format!("{key}-{text}"), text: (*text).to_owned() })
+            .map(|text| NewPart {
+                id: db.ids.next(),
+                client_id: format!("{key}-{text}"),
+                text: (*text).to_owned(),
+            })
             .collect(),
         channel_id: None,
         trace_id: None,

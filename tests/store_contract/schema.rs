@@ -71,8 +71,11 @@ async fn both_databases_have_the_same_tables_and_columns() {
         names.sort();
         names
     };
-    let named = indexes(&sqlite, "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL").await;
-    let every = indexes(&postgres, "SELECT CAST(indexname AS TEXT) FROM pg_indexes WHERE schemaname = 'public'").await;
+    let named =
+        indexes(&sqlite, "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL").await;
+    let every =
+        indexes(&postgres, "SELECT CAST(indexname AS TEXT) FROM pg_indexes WHERE schemaname = 'public'")
+            .await;
     for name in &named {
         assert!(every.contains(name), "PostgreSQL lacks the index {name}");
     }

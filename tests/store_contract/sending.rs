@@ -120,7 +120,10 @@ async fn a_send_is_counted_before_it_goes_out(db: &Db) {
     let id = enqueue(db, outbound(db, on.bot, "ann", "a", &["1"])).await[0];
     assert!(begin(db, &on.lease, id).await);
     let item = &open(db, &on).await[0];
-    assert_eq!((item.state.as_str(), item.attempts, item.unknowns, item.window_sends), ("sending", 1, 0, Some(1)));
+    assert_eq!(
+        (item.state.as_str(), item.attempts, item.unknowns, item.window_sends),
+        ("sending", 1, 0, Some(1))
+    );
     // A second beginning of what was never settled: the process died in between.
     assert!(begin(db, &on.lease, id).await);
     let item = &open(db, &on).await[0];
@@ -195,7 +198,8 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
     assert_eq!((item.state.as_str(), item.unknowns, item.due_at), ("queued", 1, later.as_millis()));
     let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
     assert_eq!(steps, r#"[{"name":"received"},{"name":"reply"}]"#);
-    let reason = db.text(format!("SELECT status_reason FROM messages WHERE id = '{}'", send.message_id)).await;
+    let reason =
+        db.text(format!("SELECT status_reason FROM messages WHERE id = '{}'", send.message_id)).await;
     assert_eq!(reason.as_deref(), Some("cut"));
 }
 

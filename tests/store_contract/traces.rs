@@ -34,12 +34,17 @@ async fn steps_are_appended_in_order_also_twice_in_one_batch(db: &Db) {
     let (message, _, first) = accept_one(db, &on, "ann", "1", 0).await;
     let empty = NewTrace { steps: "[]".into(), ..trace(db, on.bot, message, Some(on.channel), "x") };
     let second = insert(db, empty).await;
-    let updates =
-        [update(first, "a"), update(second, "b"), update(first, "c\"'\\ 𠜎"), update(db.ids.next(), "nobody's")];
+    let updates = [
+        update(first, "a"),
+        update(second, "b"),
+        update(first, "c\"'\\ 𠜎"),
+        update(db.ids.next(), "nobody's"),
+    ];
     commit!(db, |tx| tx.traces().update(&updates.iter().collect::<Vec<_>>()).await).unwrap();
     let late = update(first, "d");
     commit!(db, |tx| tx.traces().update(&[&late]).await).unwrap();
-    let names = |names: &[&str]| Value::from(names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>());
+    let names =
+        |names: &[&str]| Value::from(names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>());
     assert_eq!(steps(db, first).await, names(&["received", "a", "c\"'\\ 𠜎", "d"]));
     assert_eq!(steps(db, second).await, names(&["b"]));
     let row = db.store.read().await.unwrap().traces().find(everything(), None, first).await.unwrap().unwrap();
@@ -56,7 +61,8 @@ async fn an_update_without_news_keeps_what_is_there(db: &Db) {
     silent.steps.clear();
     silent.ended_at = START.as_millis() - 5_000;
     commit!(db, |tx| tx.traces().update(&[&first, &silent]).await).unwrap();
-    let silent = hub_core::store::traces::TraceUpdate { ended_at: START.as_millis() + 1_000, ..update(id, "") };
+    let silent =
+        hub_core::store::traces::TraceUpdate { ended_at: START.as_millis() + 1_000, ..update(id, "") };
     let silent = hub_core::store::traces::TraceUpdate {
         status: None,
         summary: None,

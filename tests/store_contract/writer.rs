@@ -125,7 +125,9 @@ async fn a_reader_cannot_write_and_sees_only_what_is_committed(db: &Db) {
         read.idempotency().find("writer", "key", START).await
     });
     assert_eq!(seen.unwrap(), None);
-    assert!(db.store.read().await.unwrap().idempotency().find("writer", "key", START).await.unwrap().is_some());
+    assert!(
+        db.store.read().await.unwrap().idempotency().find("writer", "key", START).await.unwrap().is_some()
+    );
 }
 
 async fn what_was_handed_over_is_stored_before_the_store_closes(db: &Db) {

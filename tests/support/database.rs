@@ -78,7 +78,8 @@ impl Db {
             Raw::Sqlite(connection) => connection.close().await.unwrap(),
             Raw::Postgres(connection) => connection.close().await.unwrap(),
         }
-        if let Some(server) = matches!(self.config, StoreConfig::Postgres(_)).then(postgres::server).flatten() {
+        if let Some(server) = matches!(self.config, StoreConfig::Postgres(_)).then(postgres::server).flatten()
+        {
             server.drop_database(&self.config).await;
         }
     }

@@ -31,8 +31,16 @@ impl Caller {
     }
 
     /// A request as it is: status and JSON (null when there is none).
-    pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value, Option<String>) {
-        let mut request = self.client.request(method, format!("{}{path}", self.base)).header("sec-fetch-site", "same-origin");
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, Value, Option<String>) {
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.base))
+            .header("sec-fetch-site", "same-origin");
         if let Some(cookie) = &self.cookie {
             request = request.header(header::COOKIE, cookie);
         }
@@ -67,7 +75,11 @@ impl Caller {
     /// A POST that is refused with this status and code.
     pub async fn refused(&self, path: &str, body: Value, status: u16, code: &str) {
         let (got, answer, _) = self.call(Method::POST, path, Some(body)).await;
-        assert_eq!((got.as_u16(), answer["error"]["code"].as_str()), (status, Some(code)), "{path}: {answer}");
+        assert_eq!(
+            (got.as_u16(), answer["error"]["code"].as_str()),
+            (status, Some(code)),
+            "{path}: {answer}"
+        );
     }
 
     /// Registers or logs in, and is that person from then on.

@@ -62,12 +62,14 @@ fn required() -> bool {
 fn find_binaries() -> Option<PathBuf> {
     let complete = |folder: &Path| folder.join("initdb").is_file() && folder.join("postgres").is_file();
     // A link in PATH may stand alone: the server looks for its neighbours where the link points to.
-    let in_path = find_program("postgres").and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
+    let in_path =
+        find_program("postgres").and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
     if let Some(folder) = in_path.filter(|folder| complete(folder)) {
         return Some(folder);
     }
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    let mut folders: Vec<PathBuf> = versions.filter_map(|entry| Some(entry.ok()?.path().join("bin"))).collect();
+    let mut folders: Vec<PathBuf> =
+        versions.filter_map(|entry| Some(entry.ok()?.path().join("bin"))).collect();
     folders.retain(|folder| complete(folder));
     folders.sort();
     folders.pop()

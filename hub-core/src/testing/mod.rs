@@ -167,8 +167,11 @@ impl TestHubBuilder {
             display_name: None,
             email: None,
         };
-        let signed_in =
-            hub.accounts().register(ada, None, &ClientInfo::default()).await.expect("the first user registers");
+        let signed_in = hub
+            .accounts()
+            .register(ada, None, &ClientInfo::default())
+            .await
+            .expect("the first user registers");
         let user = signed_in.me.user;
         let owner = Actor::User(UserActor { user_id: user.id, role: user.role, session_id: None });
         TestHub { hub, sim, receiver, owner, parts }
@@ -278,7 +281,8 @@ impl TestHub {
             .until("the login is confirmed", async || {
                 let step = bots.confirm_bind(&self.owner, bind.bind_id, None, Duration::ZERO).await;
                 let step = step.expect("the login goes on");
-                (step.status == BindStatus::Confirmed).then(|| step.bot.expect("a confirmed login has a bot").id)
+                (step.status == BindStatus::Confirmed)
+                    .then(|| step.bot.expect("a confirmed login has a bot").id)
             })
             .await;
         TestBot { id, account }
@@ -434,7 +438,8 @@ impl TestHub {
     /// # Panics
     /// When there is no such bot.
     pub async fn traces(&self, bot: &TestBot) -> Vec<Trace> {
-        let page = PageRequest::parse("traces", Some(crate::page::MAX_LIMIT), None).expect("within the limit");
+        let page =
+            PageRequest::parse("traces", Some(crate::page::MAX_LIMIT), None).expect("within the limit");
         let listed = self.hub.traces().list(&self.owner, bot.id, &TraceQuery::default(), &page).await;
         let mut traces = Vec::new();
         for trace in listed.expect("the bot exists").items {
