@@ -5,11 +5,11 @@
 
 use std::num::NonZeroU32;
 
+use crate::support::world::World;
 use hub_core::{
     accounts::{ClientInfo, NewUser},
     id::{MessageId, TraceId},
     store::StoreConfig,
-    testing::TestHub,
 };
 use hub_server::{AppSettings, app, openapi, rate_limit::RateLimitSettings, settings::Values};
 use poem::{
@@ -137,7 +137,7 @@ impl Operation {
 /// What is asked, and what there is.
 struct Stage {
     client: TestClient<BoxEndpoint<'static, poem::Response>>,
-    hub: TestHub,
+    hub: World,
     ada: String,
     bob: String,
     bind: String,
@@ -159,7 +159,7 @@ impl Stage {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hub.db");
-        let hub = TestHub::builder().store(StoreConfig::Sqlite(file.clone())).open().await;
+        let hub = World::builder().store(StoreConfig::Sqlite(file.clone())).open().await;
         let bot = hub.bind(None).await;
         let channel = hub.channel(&bot, hub.webhook("/hook")).await;
         let bind = hub.hub.bots().start_bind(&hub.owner, Default::default()).await.unwrap().bind_id;
@@ -276,7 +276,8 @@ impl Stage {
             sqlx::query_as(statements).fetch_all(&mut *witness).await.unwrap();
         let mut stored = Vec::new();
         for (table, sql) in statements {
-            let rows = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut *witness).await.unwrap();
+            let rows: Option<String> =
+                sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut *witness).await.unwrap();
             stored.push((table, rows));
         }
         assert!(stored.iter().any(|(table, rows)| table == "users" && rows.is_some()));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hub_core::{secret::Secret, store::StoreConfig, testing::Reply};
+use hub_core::{secret::Secret, store::StoreConfig};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -12,6 +12,7 @@ use crate::support::{
     port::ReceiverPort,
     postgres,
     process::Process,
+    receiver::Reply,
 };
 
 const SECRET: &str = "a-webhook-secret-of-the-story";

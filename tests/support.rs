@@ -7,3 +7,5 @@ pub mod port;
 pub mod postgres;
 pub mod postgres_user;
 pub mod process;
+pub mod receiver;
+pub mod world;

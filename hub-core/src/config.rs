@@ -55,7 +55,8 @@ pub struct HubConfig {
     /// A webhook is switched off after failing everything for this long.
     pub disable_failing_after: Duration,
     /// How long a poll that is held by the network may end by itself at shutdown before it is cut: a cut poll
-    /// can lose what the network was just answering (`protocols/ilink.md` §7.2).
+    /// can lose what the network was just answering (`protocols/ilink.md` §7.2). With the announcement that
+    /// polling ended it has to fit into five seconds.
     pub poll_grace: Duration,
     /// How long `shutdown` waits for work in flight.
     pub drain: Duration,
@@ -84,7 +85,7 @@ impl Default for HubConfig {
             outbox_lifetime: DAY,
             max_outbox_per_peer: 200,
             disable_failing_after: 5 * DAY,
-            poll_grace: Duration::from_secs(5),
+            poll_grace: Duration::from_secs(4),
             drain: Duration::from_secs(10),
         }
     }

@@ -62,10 +62,10 @@ impl Context {
 /// Tells the workers that the store has something new. A hint only: polling finds everything without it, so
 /// a lost hint costs a second, never a message.
 #[derive(Debug, Clone)]
-pub struct Wake(broadcast::Sender<Hint>);
+pub struct Wake(broadcast::Sender<Heard>);
 
 /// What changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hint {
     /// A bot was bound, or its login or wanted state changed.
     Bot(BotId),
@@ -75,19 +75,33 @@ pub enum Hint {
     Delivery(BotId),
 }
 
+/// A hint, and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// The hint.
+    pub hint: Hint,
+    /// Whether another node gave it: such a hint is not passed on again.
+    pub remote: bool,
+}
+
 impl Wake {
     /// A bus that keeps the last 1,024 hints; who lags behind looks at everything.
     pub fn new() -> Self {
         Self(broadcast::Sender::new(1024))
     }
 
-    /// Sends a hint; without listeners it is lost, which is fine.
+    /// Gives a hint of this node; without listeners it is lost, which is fine.
     pub fn hint(&self, hint: Hint) {
-        let _ = self.0.send(hint);
+        let _ = self.0.send(Heard { hint, remote: false });
+    }
+
+    /// Repeats a hint of another node.
+    pub fn relay(&self, hint: Hint) {
+        let _ = self.0.send(Heard { hint, remote: true });
     }
 
     /// Hears every hint from now on.
-    pub fn listen(&self) -> broadcast::Receiver<Hint> {
+    pub fn listen(&self) -> broadcast::Receiver<Heard> {
         self.0.subscribe()
     }
 }
@@ -95,5 +109,30 @@ impl Wake {
 impl Default for Wake {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The form in which nodes tell each other: `bot:bot_01…`, `outbox:…`, `delivery:…`.
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bot(id) => write!(f, "bot:{id}"),
+            Self::Outbox(id) => write!(f, "outbox:{id}"),
+            Self::Delivery(id) => write!(f, "delivery:{id}"),
+        }
+    }
+}
+
+impl Hint {
+    /// Reads the printed form; `None` for what another version may say.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (what, id) = text.split_once(':')?;
+        let id = id.parse().ok()?;
+        match what {
+            "bot" => Some(Self::Bot(id)),
+            "outbox" => Some(Self::Outbox(id)),
+            "delivery" => Some(Self::Delivery(id)),
+            _ => None,
+        }
     }
 }

@@ -165,7 +165,7 @@ pub mod random;
 pub mod secret;
 pub mod store;
 pub mod tasks;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
 pub mod time;

@@ -8,7 +8,7 @@ use std::{
     future::Future,
     ops::{Add, Sub},
     str::FromStr,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -185,28 +185,71 @@ impl From<ManualClock> for Clock {
 
 /// A clock that stands still until it is told to move. Clones share the hands.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<watch::Sender<Timestamp>>);
+pub struct ManualClock(Arc<Hands>);
+
+#[derive(Debug)]
+struct Hands {
+    now: watch::Sender<Timestamp>,
+    /// Until when somebody waits; one entry per wait.
+    waits: Mutex<Vec<Timestamp>>,
+}
 
 impl ManualClock {
     /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
-        Self(Arc::new(watch::Sender::new(start)))
+        Self(Arc::new(Hands { now: watch::Sender::new(start), waits: Mutex::default() }))
     }
 
     /// What the clock shows.
     pub fn now(&self) -> Timestamp {
-        *self.0.borrow()
+        *self.0.now.borrow()
     }
 
     /// Moves the hands forward and wakes whoever waited for that.
     pub fn advance(&self, duration: Duration) {
-        self.0.send_modify(|now| *now = *now + duration);
+        self.0.now.send_modify(|now| *now = *now + duration);
+    }
+
+    /// Until when somebody waits, soonest first: tells that a program has come to rest, and what it waits for.
+    pub fn waits(&self) -> Vec<Timestamp> {
+        let mut waits = self.0.waits().clone();
+        waits.sort_unstable();
+        waits
     }
 
     async fn sleep_until(&self, at: Timestamp) {
-        let mut hands = self.0.subscribe();
+        let _wait = Wait::begin(&self.0, at);
+        let mut hands = self.0.now.subscribe();
         // The sender lives in `self`, so the channel cannot close while this waits.
         let _ = hands.wait_for(|now| *now >= at).await;
+    }
+}
+
+impl Hands {
+    fn waits(&self) -> MutexGuard<'_, Vec<Timestamp>> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One wait; forgotten when it ends, however that is.
+struct Wait<'h> {
+    hands: &'h Hands,
+    at: Timestamp,
+}
+
+impl<'h> Wait<'h> {
+    fn begin(hands: &'h Hands, at: Timestamp) -> Self {
+        hands.waits().push(at);
+        Self { hands, at }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.hands.waits();
+        if let Some(place) = waits.iter().position(|at| *at == self.at) {
+            waits.swap_remove(place);
+        }
     }
 }
 
@@ -241,10 +284,12 @@ mod tests {
         let wait = clock.sleep(Duration::from_secs(60));
         tokio::pin!(wait);
         assert!(futures_util::poll!(&mut wait).is_pending());
+        assert_eq!(manual.waits(), [Timestamp::from_millis(61_000)]);
         manual.advance(Duration::from_secs(59));
         assert!(futures_util::poll!(&mut wait).is_pending());
         manual.advance(Duration::from_secs(1));
         wait.await;
         assert_eq!(clock.now().as_millis(), 61_000);
+        assert_eq!(manual.waits(), []);
     }
 }

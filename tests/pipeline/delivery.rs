@@ -6,10 +6,14 @@ use hub_core::{
     ErrorCode,
     channels::{Filter, NewChannel, sinks::Change},
     id::ChannelId,
-    testing::{Received, Reply, TestBot, TestHub, WEBHOOK_SECRET},
     traces::{StepName, Trace, TraceStatus},
 };
 use serde_json::json;
+
+use crate::support::{
+    receiver::{Received, Reply},
+    world::{TestBot, WEBHOOK_SECRET, World},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -23,8 +27,8 @@ fn steps(trace: &Trace) -> Vec<StepName> {
 }
 
 /// A running hub with a bot and a channel whose webhook goes to `/hook`.
-async fn scene() -> (TestHub, TestBot, ChannelId) {
-    let hub = TestHub::start().await;
+async fn scene() -> (World, TestBot, ChannelId) {
+    let hub = World::start().await;
     let bot = hub.bot().await;
     let channel = hub.channel(&bot, hub.webhook("/hook")).await;
     (hub, bot, channel)
@@ -160,7 +164,7 @@ async fn a_slow_channel_does_not_delay_another() {
 
 #[tokio::test]
 async fn a_filtered_message_is_skipped_with_its_reason() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     let filter = Filter { keywords: vec!["order".to_owned()], ..Filter::default() };
     let webhook = Some(hub.webhook("/hook"));
@@ -202,7 +206,7 @@ async fn signatures_hold_over_a_rotation_of_the_secret() {
 
 #[tokio::test]
 async fn a_dead_delivery_can_be_replayed_also_to_another_url() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     let mut webhook = hub.webhook("/hook");
     webhook.retry.schedule_s = vec![1];
@@ -228,7 +232,7 @@ async fn a_dead_delivery_can_be_replayed_also_to_another_url() {
 
 #[tokio::test]
 async fn an_automatic_reply_is_sent_once_however_often_the_delivery_runs() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     let mut webhook = hub.webhook("/hook");
     webhook.auto_reply = true;

@@ -7,15 +7,16 @@ use hub_core::{
     bots::{BindStatus, BotStatus, MessageFilter, NewBind},
     network::sim::{Action, DeliveryMode, Endpoint, Fault, QrAction, ViolationKind},
     page::PageRequest,
-    testing::{TestBot, TestHub},
     time::Timestamp,
 };
+
+use crate::support::world::{TestBot, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Contents of the bot's messages, oldest first.
-async fn contents(hub: &TestHub, bot: &TestBot) -> Vec<String> {
+async fn contents(hub: &World, bot: &TestBot) -> Vec<String> {
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();
     let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
@@ -23,7 +24,7 @@ async fn contents(hub: &TestHub, bot: &TestBot) -> Vec<String> {
     rows.into_iter().map(|row| row.content).collect()
 }
 
-async fn wait_contents(hub: &TestHub, bot: &TestBot, count: usize) -> Vec<String> {
+async fn wait_contents(hub: &World, bot: &TestBot, count: usize) -> Vec<String> {
     hub.until(&format!("{count} messages"), async || {
         let contents = contents(hub, bot).await;
         (contents.len() >= count).then_some(contents)
@@ -31,14 +32,14 @@ async fn wait_contents(hub: &TestHub, bot: &TestBot, count: usize) -> Vec<String
     .await
 }
 
-async fn wait_status(hub: &TestHub, bot: &TestBot, status: BotStatus) -> Timestamp {
+async fn wait_status(hub: &World, bot: &TestBot, status: BotStatus) -> Timestamp {
     hub.until(&format!("{status:?}"), async || {
         (hub.health(bot).await.bot.status == status).then_some(hub.now())
     })
     .await
 }
 
-async fn cursor(hub: &TestHub, bot: &TestBot) -> String {
+async fn cursor(hub: &World, bot: &TestBot) -> String {
     hub.hub.context().store.read().await.unwrap().bots().login(bot.id).await.unwrap().unwrap().cursor
 }
 
@@ -48,7 +49,7 @@ fn expired() -> Action {
 
 #[tokio::test]
 async fn r2_a_full_answer_is_taken_in_order_and_at_once() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     let texts: Vec<String> = (0..50).map(|n| format!("{n:02}")).collect();
     let wx_id = &bot.account.wx_id;
@@ -59,7 +60,7 @@ async fn r2_a_full_answer_is_taken_in_order_and_at_once() {
 
 #[tokio::test]
 async fn r5_a_message_that_comes_again_is_one_message_also_after_a_restart() {
-    let mut hub = TestHub::builder().sim(|sim| sim.delivery = DeliveryMode::ReplayOnEmpty).start().await;
+    let mut hub = World::builder().sim(|sim| sim.delivery = DeliveryMode::ReplayOnEmpty).start().await;
     let bot = hub.bot().await;
     let channel = hub.channel(&bot, hub.webhook("/hook")).await;
     hub.sim.add_fault(Fault::new(Action::Repeat { after_ms: 500, new_id: false })).unwrap();
@@ -88,7 +89,7 @@ async fn r5_a_message_that_comes_again_is_one_message_also_after_a_restart() {
 
 #[tokio::test]
 async fn r6_what_was_committed_and_not_dispatched_is_dispatched_once() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.channel(&bot, hub.webhook("/hook")).await;
     hub.say(&bot, "hello");
@@ -109,7 +110,7 @@ async fn r6_what_was_committed_and_not_dispatched_is_dispatched_once() {
 
 #[tokio::test]
 async fn r7_what_was_not_committed_comes_again() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.say(&bot, "first");
     wait_contents(&hub, &bot, 1).await;
@@ -124,7 +125,7 @@ async fn r7_what_was_not_committed_comes_again() {
 
 #[tokio::test]
 async fn r7_a_network_that_forgets_does_not_stop_the_hub() {
-    let hub = TestHub::builder().sim(|sim| sim.delivery = DeliveryMode::Consume).start().await;
+    let hub = World::builder().sim(|sim| sim.delivery = DeliveryMode::Consume).start().await;
     let bot = hub.bot().await;
     let lost =
         Fault { only_with_messages: true, ..Fault::on(Endpoint::GetUpdates, Action::Cut { effect: true }) };
@@ -141,7 +142,7 @@ async fn r7_a_network_that_forgets_does_not_stop_the_hub() {
 
 #[tokio::test]
 async fn r9_errors_are_borne_with_growing_pauses_and_the_cursor_stays() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.say(&bot, "first");
     wait_contents(&hub, &bot, 1).await;
@@ -164,7 +165,7 @@ async fn r9_errors_are_borne_with_growing_pauses_and_the_cursor_stays() {
 
 #[tokio::test]
 async fn r12_a_bot_that_gets_no_answer_is_degraded_and_recovers() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     wait_status(&hub, &bot, BotStatus::Online).await;
     let start = hub.now();
@@ -191,7 +192,7 @@ async fn r12_a_bot_that_gets_no_answer_is_degraded_and_recovers() {
 
 #[tokio::test]
 async fn r16_a_recalled_message_is_stored_and_not_delivered() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.channel(&bot, hub.webhook("/hook")).await;
     let wx_id = &bot.account.wx_id;
@@ -206,7 +207,7 @@ async fn r16_a_recalled_message_is_stored_and_not_delivered() {
 
 #[tokio::test]
 async fn r17_a_stop_during_a_held_poll_is_announced() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.until("it is announced", async || hub.sim.accounts()[0].started.then_some(())).await;
     let start = hub.now();
@@ -219,7 +220,7 @@ async fn r17_a_stop_during_a_held_poll_is_announced() {
 
 #[tokio::test]
 async fn e1_one_stray_refusal_is_forgotten() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.say(&bot, "first");
     wait_contents(&hub, &bot, 1).await;
@@ -236,7 +237,7 @@ async fn e1_one_stray_refusal_is_forgotten() {
 
 #[tokio::test]
 async fn e2_a_dead_login_is_expired_and_tried_once_an_hour() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     wait_status(&hub, &bot, BotStatus::Online).await;
     hub.sim.expire(&bot.account.wx_id).unwrap();
@@ -258,7 +259,7 @@ async fn e2_a_dead_login_is_expired_and_tried_once_an_hour() {
 
 #[tokio::test]
 async fn e3_l12_a_new_login_starts_over_and_keeps_the_bot() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     hub.channel(&bot, hub.webhook("/hook")).await;
     hub.say(&bot, "before");
@@ -289,7 +290,7 @@ async fn e3_l12_a_new_login_starts_over_and_keeps_the_bot() {
 
 #[tokio::test]
 async fn e4_polling_begins_although_the_announcement_fails() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let failing =
         Action::Status { status: 500, body: String::new(), headers: Default::default(), effect: false };
     hub.sim.add_fault(Fault::on(Endpoint::NotifyStart, failing).times(2)).unwrap();
@@ -301,7 +302,7 @@ async fn e4_polling_begins_although_the_announcement_fails() {
 
 #[tokio::test]
 async fn e5_nothing_breaks_the_networks_rules() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     for n in 0..20 {
         hub.say(&bot, &n.to_string());
@@ -318,7 +319,7 @@ async fn e5_nothing_breaks_the_networks_rules() {
 
 #[tokio::test]
 async fn l4_l5_a_code_is_replaced_twice_and_not_a_third_time() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bots = hub.hub.bots();
     let bind = bots.start_bind(&hub.owner, NewBind::default()).await.unwrap();
     let mut codes = vec![bind.qr_text.expose().to_owned()];
@@ -341,7 +342,7 @@ async fn l4_l5_a_code_is_replaced_twice_and_not_a_third_time() {
 
 #[tokio::test]
 async fn l4_the_third_code_can_be_confirmed() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bots = hub.hub.bots();
     let bind = bots.start_bind(&hub.owner, NewBind::default()).await.unwrap();
     let mut code = bind.qr_text.expose().to_owned();
@@ -361,7 +362,7 @@ async fn l4_the_third_code_can_be_confirmed() {
 
 #[tokio::test]
 async fn l7_a_blocked_code_is_replaced() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bots = hub.hub.bots();
     let bind = bots.start_bind(&hub.owner, NewBind::default()).await.unwrap();
     let code = bind.qr_text.expose().to_owned();
@@ -382,7 +383,7 @@ async fn l7_a_blocked_code_is_replaced() {
 
 #[tokio::test]
 async fn l9_an_account_that_is_bound_already_is_used_again() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     let bots = hub.hub.bots();
     let bind = bots.start_bind(&hub.owner, NewBind::default()).await.unwrap();

@@ -7,29 +7,30 @@ use hub_core::{
     bots::{BotStatus, MessageFilter},
     network::sim::{Action, Endpoint, Fault},
     page::PageRequest,
-    testing::{TestBot, TestHub},
 };
+
+use crate::support::world::{TestBot, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A running hub with a bot whose person has written.
-async fn scene() -> (TestHub, TestBot) {
-    let hub = TestHub::start().await;
+async fn scene() -> (World, TestBot) {
+    let hub = World::start().await;
     let bot = hub.bot().await;
     greet(&hub, &bot).await;
     (hub, bot)
 }
 
 /// The bot's person writes, and the hub has it.
-async fn greet(hub: &TestHub, bot: &TestBot) {
+async fn greet(hub: &World, bot: &TestBot) {
     let before = messages(hub, bot).await.len();
     hub.say(bot, "hello");
     hub.until("the greeting", async || (messages(hub, bot).await.len() > before).then_some(())).await;
 }
 
 /// Content and status of the bot's messages, oldest first.
-async fn messages(hub: &TestHub, bot: &TestBot) -> Vec<(String, String)> {
+async fn messages(hub: &World, bot: &TestBot) -> Vec<(String, String)> {
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();
     let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
@@ -37,7 +38,7 @@ async fn messages(hub: &TestHub, bot: &TestBot) -> Vec<(String, String)> {
     rows.into_iter().map(|row| (row.content, row.status)).collect()
 }
 
-async fn wait_status(hub: &TestHub, bot: &TestBot, content: &str, status: &str) {
+async fn wait_status(hub: &World, bot: &TestBot, content: &str, status: &str) {
     hub.until(&format!("{content} is {status}"), async || {
         let messages = messages(hub, bot).await;
         messages.iter().any(|(text, word)| text == content && word == status).then_some(())
@@ -45,7 +46,7 @@ async fn wait_status(hub: &TestHub, bot: &TestBot, content: &str, status: &str) 
     .await;
 }
 
-fn texts(hub: &TestHub, bot: &TestBot) -> Vec<String> {
+fn texts(hub: &World, bot: &TestBot) -> Vec<String> {
     hub.sent(bot).into_iter().map(|one| one.text).collect()
 }
 
@@ -55,7 +56,7 @@ fn refused(ret: i64, message: &str) -> Action {
 
 #[tokio::test]
 async fn s2_without_a_message_from_the_person_nothing_goes_on_the_wire() {
-    let hub = TestHub::start().await;
+    let hub = World::start().await;
     let bot = hub.bot().await;
     assert_eq!(hub.send(&bot, "hi").await.unwrap_err().code(), ErrorCode::WindowClosed);
     hub.jump(SECOND * 10).await;

@@ -20,6 +20,7 @@ contract!("sending": {
     an_old_lease_sends_nothing => [begin],
     a_message_is_as_far_as_its_slowest_part => [settle],
     a_closed_window_and_an_unknown_outcome_are_kept => [settle],
+    an_outcome_counts_for_its_try_and_its_window_only => [settle],
     messages_go_when_nothing_waits_for_them => [delete_messages_before],
 });
 
@@ -52,9 +53,12 @@ fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Se
         message_id: send.message_id,
         bot_id: on.bot,
         peer: "ann".into(),
+        attempts: 0,
+        window_opened_at: Some(START.as_millis()),
         state,
         due_at: START,
         unknown: false,
+        uncount: false,
         error: None,
         network_id: None,
         close_window: None,
@@ -63,8 +67,8 @@ fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Se
     }
 }
 
-async fn settle(db: &Db, settled: Settled) {
-    commit!(db, |tx| tx.sending().settle(&settled).await).unwrap();
+async fn settle(db: &Db, settled: Settled) -> bool {
+    commit!(db, |tx| tx.sending().settle(&settled).await).unwrap()
 }
 
 async fn open_items_come_in_order_with_their_window(db: &Db) {
@@ -163,7 +167,7 @@ async fn a_message_is_as_far_as_its_slowest_part(db: &Db) {
         for (id, state) in ids.into_iter().zip(states) {
             let mut one = settled(&on, &send, id, state);
             one.network_id = (state == Sent).then(|| format!("net-{id}"));
-            settle(db, one).await;
+            assert!(settle(db, one).await);
         }
         let status = db.text(format!("SELECT status FROM messages WHERE id = '{}'", send.message_id)).await;
         assert_eq!(status.as_deref(), Some(expected), "{states:?}");
@@ -181,6 +185,7 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
     begin(db, &on.lease, id).await;
     let later = START + Duration::from_secs(30);
     let again = Settled {
+        attempts: 1,
         due_at: later,
         unknown: true,
         error: Some("cut".into()),
@@ -188,7 +193,7 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
         trace: Some(update(trace, "reply")),
         ..settled(&on, &send, id, ItemState::Queued)
     };
-    settle(db, again).await;
+    assert!(settle(db, again).await);
     assert!(open_at(db, &on, Duration::from_secs(60), 9).await.is_empty(), "the window is closed");
     let closed = db.text("SELECT window_closed FROM contacts").await;
     assert_eq!(closed.as_deref(), Some("prepare failed"));
@@ -201,6 +206,42 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
     let reason =
         db.text(format!("SELECT status_reason FROM messages WHERE id = '{}'", send.message_id)).await;
     assert_eq!(reason.as_deref(), Some("cut"));
+}
+
+async fn an_outcome_counts_for_its_try_and_its_window_only(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let send = outbound(db, on.bot, "ann", "a", &["1", "2"]);
+    let ids = enqueue(db, send.clone()).await;
+    let sends = async || db.number("SELECT CAST(window_sends AS BIGINT) FROM contacts").await;
+    for _ in 0..2 {
+        assert!(begin(db, &on.lease, ids[0]).await);
+    }
+    let late = Settled { attempts: 1, ..settled(&on, &send, ids[0], ItemState::Sent) };
+    assert!(!settle(db, late).await, "another try has begun");
+    assert_eq!(db.texts("SELECT state FROM outbox ORDER BY id").await, ["sending", "queued"]);
+    let never_written =
+        Settled { attempts: 2, uncount: true, ..settled(&on, &send, ids[0], ItemState::Queued) };
+    assert_eq!(sends().await, 2);
+    assert!(settle(db, never_written).await);
+    assert_eq!(sends().await, 1, "what never reached the network is not counted");
+    assert!(begin(db, &on.lease, ids[0]).await);
+    let before = Settled {
+        attempts: 3,
+        uncount: true,
+        close_window: Some("prepare failed".into()),
+        window_opened_at: Some(START.as_millis() - 1),
+        ..settled(&on, &send, ids[0], ItemState::Queued)
+    };
+    assert!(settle(db, before).await);
+    assert_eq!(
+        (sends().await, db.text("SELECT window_closed FROM contacts").await),
+        (2, None),
+        "a later window"
+    );
+    let done = Settled { attempts: 3, ..settled(&on, &send, ids[0], ItemState::Sent) };
+    assert!(settle(db, done.clone()).await);
+    assert!(!settle(db, done).await, "what is sent is over");
 }
 
 async fn messages_go_when_nothing_waits_for_them(db: &Db) {

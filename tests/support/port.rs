@@ -5,10 +5,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use hub_core::{
     local_http::{self, Limits},
     tasks::Tasks,
-    testing::Receiver,
     time::Clock,
 };
 use tokio::net::TcpListener;
+
+use super::receiver::Receiver;
 
 /// The receiver and its port.
 #[derive(Debug)]

@@ -114,3 +114,4 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_open ON outbox (bot_id, peer, id) WHERE state IN ('queued', 'sending');
 CREATE INDEX outbox_by_message ON outbox (message_id);
+CREATE INDEX outbox_by_network_id ON outbox (bot_id, network_id) WHERE network_id IS NOT NULL;

@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(bots.get(&ann, id).await.unwrap().status_reason.as_deref(), Some("boom"));
         let bot = bots.reconnect(&ann, id).await.unwrap();
         assert_eq!((bot.status, bot.status_reason), (BotStatus::Connecting, None));
-        assert_eq!(hints.try_recv().unwrap(), Hint::Bot(id));
+        assert_eq!(hints.try_recv().unwrap().hint, Hint::Bot(id));
         world.set_status(id, BotStatus::Expired, Some("session timeout")).await;
         assert_eq!(bots.reconnect(&ann, id).await.unwrap_err().code(), ErrorCode::Conflict);
         let bot = bots.get(&ann, id).await.unwrap();

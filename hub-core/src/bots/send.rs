@@ -191,7 +191,7 @@ mod tests {
         let mut hints = world.hub.context().wake.listen();
         let sent = world.hub.bots().send(&ann, bot, say("one|two"), None).await.unwrap();
         assert_eq!(sent.status, "queued");
-        assert_eq!(hints.try_recv().unwrap(), Hint::Outbox(bot));
+        assert_eq!(hints.try_recv().unwrap().hint, Hint::Outbox(bot));
         let parts =
             "SELECT COUNT(DISTINCT client_id) FROM outbox AS o JOIN messages AS m ON m.id = o.message_id
              WHERE o.state = 'queued' AND o.parts = 2 AND o.peer = 'wx-a' AND o.client_id LIKE 'hub-%'

@@ -5,11 +5,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
 };
 
-use tokio::sync::{Notify, broadcast::error::RecvError};
+use tokio::sync::{Notify, broadcast::error::RecvError, watch};
 
 use super::{job::Job, lanes::Lanes};
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
+    time::Timestamp,
 };
 
 /// Bots taken over in one round.
@@ -59,6 +60,10 @@ pub struct BotWork {
     channels: RwLock<Arc<BotChannels>>,
     /// The status last stored, so that nothing is written when nothing changed.
     status: Mutex<Option<(BotStatus, Option<String>)>>,
+    /// Whether people may not see what the bot sends, although the network takes it.
+    pub(super) suspect: AtomicBool,
+    /// Until when the lease is ours, by this node's clock.
+    pub(super) valid_until: watch::Sender<Timestamp>,
 }
 
 /// Channels whose newest deliveries are not in memory: new ones must not overtake them.
@@ -100,6 +105,12 @@ impl BotWork {
         known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
     }
 
+    /// Whether the network wants a new login, as far as is known.
+    pub(super) fn is_expired(&self) -> bool {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|(known, _)| *known == BotStatus::Expired)
+    }
+
     pub(super) fn remember_status(&self, status: Option<(BotStatus, Option<String>)>) {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
@@ -138,6 +149,10 @@ impl Engine {
         run("lease supervisor", |engine| Box::pin(async move { engine.supervise().await }));
         run("delivery worker", |engine| Box::pin(async move { engine.work().await }));
         run("retention", |engine| Box::pin(async move { engine.retain().await }));
+        if engine.ctx.store.is_shared() {
+            run("hints to other nodes", |engine| Box::pin(async move { engine.tell_other_nodes().await }));
+            run("hints of other nodes", |engine| Box::pin(async move { engine.hear_other_nodes().await }));
+        }
         Ok(engine)
     }
 
@@ -192,7 +207,7 @@ impl Engine {
             tokio::select! {
                 () = self.tasks.stop_token().cancelled() => return,
                 () = self.ctx.clock.sleep_until(look_at) => {}
-                hint = hints.recv() => match hint {
+                heard = hints.recv() => match heard.map(|heard| heard.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
                     Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bot(id) { self.scan(&bot).await },
@@ -206,19 +221,22 @@ impl Engine {
     /// Extends our leases, stops what is no longer ours, takes what nobody holds.
     async fn renew(self: &Arc<Self>) -> Result<()> {
         self.ctx.store.sync_clock().await?;
-        let (node, now) = (self.node, self.ctx.store.now());
+        let (node, now, valid_until) =
+            (self.node, self.ctx.store.now(), self.ctx.clock.now() + self.ctx.config.lease);
         let until = now + self.ctx.config.lease;
+        // Our own first: one that ran out while this process slept, and that nobody took, goes on as it was.
         let held = self
             .ctx
             .store
             .write(move |tx| {
                 Box::pin(async move {
-                    tx.leases().acquire(node, now, until, TAKE).await?;
-                    tx.leases().renew(node, until).await
+                    let mut held = tx.leases().renew(node, until).await?;
+                    held.extend(tx.leases().acquire(node, now, until, TAKE).await?);
+                    Ok(held)
                 })
             })
             .await?;
-        self.hold(held).await;
+        self.hold(held, valid_until).await;
         Ok(())
     }
 
@@ -246,7 +264,7 @@ impl Engine {
     }
 
     /// Makes the running bots equal to the held leases.
-    async fn hold(self: &Arc<Self>, held: Vec<Lease>) {
+    async fn hold(self: &Arc<Self>, held: Vec<Lease>, valid_until: Timestamp) {
         let gone: Vec<Arc<BotWork>> = {
             let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
             let gone: Vec<BotId> =
@@ -258,16 +276,21 @@ impl Engine {
             self.lanes().forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
         }
         for lease in held {
-            if self.bot(lease.bot_id).is_none()
-                && let Err(error) = self.take_over(&lease).await
-            {
-                tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
+            match self.bot(lease.bot_id) {
+                Some(bot) => {
+                    bot.valid_until.send_replace(valid_until);
+                }
+                None => {
+                    if let Err(error) = self.take_over(&lease, valid_until).await {
+                        tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
+                    }
+                }
             }
         }
     }
 
     /// Starts the work for a bot.
-    async fn take_over(self: &Arc<Self>, lease: &Lease) -> Result<()> {
+    async fn take_over(self: &Arc<Self>, lease: &Lease, valid_until: Timestamp) -> Result<()> {
         let work = self.ctx.store.read().await?.leases().work(lease).await?;
         let Some(work) = work else { return Ok(()) };
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
@@ -285,7 +308,9 @@ impl Engine {
             poke: Notify::new(),
             outbox_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
-            status: Mutex::default(),
+            status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
+            suspect: AtomicBool::new(false),
+            valid_until: watch::Sender::new(valid_until),
         });
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
         self.scan(&bot).await;
@@ -299,13 +324,19 @@ impl Engine {
         self.set_status(lease, BotStatus::Error, Some(reason)).await
     }
 
+    /// Moves a bot to a status unless it is there already.
+    pub(super) async fn move_bot(&self, bot: &BotWork, status: BotStatus, reason: Option<String>) {
+        if bot.status_is(status, reason.as_deref()) {
+            return;
+        }
+        match self.set_status(&bot.lease, status, reason.clone()).await {
+            Ok(()) => bot.remember_status(Some((status, reason))),
+            Err(error) => Self::report("a bot's status could not be stored", bot, &error),
+        }
+    }
+
     /// Moves a bot to another status and tells who listens.
-    pub(super) async fn set_status(
-        &self,
-        lease: &Lease,
-        status: BotStatus,
-        reason: Option<String>,
-    ) -> Result<()> {
+    async fn set_status(&self, lease: &Lease, status: BotStatus, reason: Option<String>) -> Result<()> {
         let (bot_id, fence, now) = (lease.bot_id, lease.fence, self.ctx.store.now());
         let changed = self
             .ctx

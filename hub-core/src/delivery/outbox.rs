@@ -7,7 +7,7 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -43,9 +43,13 @@ const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 /// First pause after the network throttles; doubles up to the second.
 const THROTTLE_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 /// Throttled tries before an item is given up.
-const THROTTLE_TRIES: i64 = 5;
+const THROTTLE_TRIES: u32 = 5;
 /// Unconfirmed sends in a row, where ids were seen before, that make an account suspect.
 const SUSPICIOUS: u32 = 3;
+/// What is said of such an account.
+pub(super) const SUSPECT: &str = "the network takes messages without giving ids; people may not see them";
+/// People whose last sends are remembered; beyond that those are forgotten who count for no limit any more.
+const REMEMBERED: usize = 4_096;
 
 /// Where a person's permission to answer is sealed for.
 pub(super) fn token_place(bot_id: BotId, user_id: &str) -> String {
@@ -66,6 +70,8 @@ struct Sending {
     busy: HashSet<String>,
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Timestamp>>,
+    /// How often the network throttled each item that waits for it.
+    throttled: HashMap<String, u32>,
     confirmed_before: bool,
     unconfirmed_in_a_row: u32,
 }
@@ -108,6 +114,9 @@ impl Outbox {
 
     /// Starts a task for every person with open items that has none.
     async fn start_open_items(self: &Arc<Self>) -> Result<()> {
+        if self.bot.is_expired() {
+            return Ok(()); // Kept until there is a new login (`protocols/ilink.md` §13.1).
+        }
         let mut read = self.engine.ctx.store.read().await?;
         let items = read
             .sending()
@@ -152,7 +161,7 @@ impl Outbox {
         // The window as read; sends of this run are counted on top.
         let mut sent_now = 0;
         for item in items {
-            if self.bot.tasks.stopping() {
+            if self.bot.tasks.stopping() || self.bot.is_expired() {
                 return false;
             }
             match self.send_one(&item, sent_now).await {
@@ -174,7 +183,7 @@ impl Outbox {
         let now = self.engine.ctx.store.now();
         if now.as_millis() >= item.expires_at {
             let told = "it waited too long for the person to write";
-            self.settle(item, ItemState::Expired, now, Some(told), |_| {}).await?;
+            self.settle(item, ItemState::Expired, now, Some(told), |s| s.attempts = item.attempts).await?;
             return Ok(Go::On);
         }
         if item.due_at > now.as_millis() || self.waits_for_window(item, sent_now, now) {
@@ -183,7 +192,7 @@ impl Outbox {
         let was_unknown = item.state == "sending";
         if was_unknown && item.unknowns >= 1 {
             let told = "nobody knows whether the network took it; not tried again";
-            self.settle(item, ItemState::Unknown, now, Some(told), |_| {}).await?;
+            self.settle(item, ItemState::Unknown, now, Some(told), |s| s.attempts = item.attempts).await?;
             return Ok(Go::On);
         }
         let Some(token) = self.token(item)? else { return Ok(Go::Wait) };
@@ -229,7 +238,7 @@ impl Outbox {
         self.engine.ctx.sealer.open(&place, &Sealed::from(sealed.clone())).map(Some)
     }
 
-    /// Keeps the smallest gap and the burst limit; `false` when asked to stop meanwhile.
+    /// Keeps the smallest gap; `false` when the burst limit is reached or the bot is asked to stop.
     async fn wait_for_gap(&self, peer: &str) -> bool {
         let clock = &self.engine.ctx.clock;
         loop {
@@ -240,15 +249,18 @@ impl Outbox {
                 while recent.front().is_some_and(|at| now.since(*at) >= WindowRules::BURST_SPAN) {
                     recent.pop_front();
                 }
-                let full = self.rules.burst.is_some_and(|burst| recent.len() >= burst as usize);
-                let until = match (recent.front(), recent.back()) {
-                    (Some(first), _) if full => *first + WindowRules::BURST_SPAN,
-                    (_, Some(last)) => *last + self.rules.gap,
-                    _ => now,
-                };
+                if self.rules.burst.is_some_and(|burst| recent.len() >= burst as usize) {
+                    return false; // Long enough to let others go first: the next look finds it again.
+                }
+                let until = recent.back().map_or(now, |last| *last + self.rules.gap);
                 if until <= now {
                     if self.rules.burst.is_some() || !self.rules.gap.is_zero() {
                         recent.push_back(now);
+                    }
+                    if state.recent.len() > REMEMBERED {
+                        state.recent.retain(|_, sends| {
+                            sends.back().is_some_and(|at| now.since(*at) < WindowRules::BURST_SPAN)
+                        });
                     }
                     return true;
                 }
@@ -265,6 +277,9 @@ impl Outbox {
     async fn conclude(&self, item: &OpenItem, unknowns: i64, outcome: SendOutcome) -> Result<Go> {
         let now = self.engine.ctx.store.now();
         self.watch_account(&outcome).await;
+        if !matches!(outcome, SendOutcome::Throttled { .. } | SendOutcome::NotSent(_)) {
+            self.state().throttled.remove(&item.id);
+        }
         match outcome {
             SendOutcome::Sent { network_id } => {
                 self.settle(item, ItemState::Sent, now, None, |s| s.network_id = Some(network_id)).await?;
@@ -296,22 +311,21 @@ impl Outbox {
                 Ok(Go::Wait)
             }
             SendOutcome::Throttled { message, retry_after } => {
-                let tries = item.attempts + 1;
-                if tries >= THROTTLE_TRIES {
+                let times = self.count_throttled(item);
+                if times >= THROTTLE_TRIES {
                     self.settle(item, ItemState::Failed, now, Some(&message), |_| {}).await?;
                     return Ok(Go::On);
                 }
-                let doublings = u32::try_from(tries - 1).unwrap_or(0).min(8);
-                let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(doublings)).min(THROTTLE_PAUSE.1);
-                self.later(item, pause.max(retry_after.unwrap_or_default()), &message, false).await
+                let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(times - 1)).min(THROTTLE_PAUSE.1);
+                self.later(item, pause.max(retry_after.unwrap_or_default()), &message, |_| {}).await
             }
             SendOutcome::NotSent(message) => {
                 let tries = usize::try_from(item.attempts).unwrap_or(usize::MAX);
                 let pause = NOT_SENT_PAUSES.get(tries).copied().unwrap_or(NOT_SENT_PAUSE);
-                self.later(item, pause, &message, false).await
+                self.later(item, pause, &message, |s| s.uncount = true).await
             }
             SendOutcome::Unknown(message) if unknowns == 0 => {
-                self.later(item, UNKNOWN_PAUSE, &message, true).await
+                self.later(item, UNKNOWN_PAUSE, &message, |s| s.unknown = true).await
             }
             SendOutcome::Unknown(message) => {
                 self.settle(item, ItemState::Unknown, now, Some(&message), |s| s.unknown = true).await?;
@@ -321,9 +335,15 @@ impl Outbox {
     }
 
     /// Puts the item back for a while, and the person's other items behind it.
-    async fn later(&self, item: &OpenItem, pause: Duration, message: &str, unknown: bool) -> Result<Go> {
+    async fn later(
+        &self,
+        item: &OpenItem,
+        pause: Duration,
+        message: &str,
+        more: impl FnOnce(&mut Settled),
+    ) -> Result<Go> {
         let due_at = self.engine.ctx.store.now() + pause;
-        self.settle(item, ItemState::Queued, due_at, Some(message), |s| s.unknown = unknown).await?;
+        self.settle(item, ItemState::Queued, due_at, Some(message), more).await?;
         let (bot, clock) = (Arc::clone(&self.bot), self.engine.ctx.clock.clone());
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
@@ -350,9 +370,12 @@ impl Outbox {
             message_id,
             bot_id: self.bot.lease.bot_id,
             peer: item.peer.clone(),
+            attempts: item.attempts + 1,
+            window_opened_at: item.window_opened_at,
             state,
             due_at,
             unknown: false,
+            uncount: false,
             error: error.map(str::to_owned),
             network_id: None,
             close_window: None,
@@ -369,7 +392,8 @@ impl Outbox {
                 .store
                 .write(move |tx| Box::pin(async move { tx.sending().settle(&row).await }));
             match stored.await {
-                Ok(()) => break,
+                Ok(true) => break,
+                Ok(false) => return Ok(()), // Another node tries it by now.
                 Err(error) if error.code() == ErrorCode::Unavailable && !self.bot.tasks.stopping() => {
                     self.engine.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
@@ -381,9 +405,21 @@ impl Outbox {
         Ok(())
     }
 
+    /// Counts one more throttled try of an item.
+    fn count_throttled(&self, item: &OpenItem) -> u32 {
+        let mut state = self.state();
+        let times = state.throttled.entry(item.id.clone()).or_default();
+        *times += 1;
+        let times = *times;
+        if times >= THROTTLE_TRIES {
+            state.throttled.remove(&item.id);
+        }
+        times
+    }
+
     /// Sends that are taken without an id, where ids were seen before, mean that people see nothing.
     async fn watch_account(&self, outcome: &SendOutcome) {
-        let suspicious = {
+        let suspect = {
             let mut state = self.state();
             match outcome {
                 SendOutcome::Sent { .. } => {
@@ -393,15 +429,11 @@ impl Outbox {
                 SendOutcome::AcceptedUnconfirmed => state.unconfirmed_in_a_row += 1,
                 _ => {}
             }
-            state.confirmed_before && state.unconfirmed_in_a_row == SUSPICIOUS
+            state.confirmed_before && state.unconfirmed_in_a_row >= SUSPICIOUS
         };
-        if suspicious {
-            let reason = "the network takes messages without giving ids; people may not see them".to_owned();
-            if let Err(error) =
-                self.engine.set_status(&self.bot.lease, BotStatus::Degraded, Some(reason)).await
-            {
-                Engine::report("a bot's status could not be stored", &self.bot, &error);
-            }
+        // The next answered poll tells the bot's status; a first suspicion is told at once.
+        if suspect != self.bot.suspect.swap(suspect, Ordering::Relaxed) && suspect {
+            self.engine.move_bot(&self.bot, BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
         }
     }
 

@@ -1,11 +1,15 @@
 //! Receives for one bot: polls its network, hands batches to the inbox, and lives with everything that goes
 //! wrong (`protocols/ilink.md` §6, §7.2, §13.1).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use super::{
     inbox::Intake,
     node::{BotWork, Engine},
+    outbox::SUSPECT,
 };
 use crate::{
     bots::BotStatus,
@@ -34,12 +38,37 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 /// Failed announcements are repeated with growing pauses.
 const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
-/// Why polling ended or paused.
+/// Why polling ended.
 enum Ended {
     /// Asked to stop, or the bot is somebody else's.
     Stopped,
     /// The login is no longer valid.
     Expired(String),
+}
+
+/// What came of one poll.
+enum Polled {
+    Answer(Result<Batch, NetworkError>),
+    /// Somebody wants a look at once.
+    Poked,
+    Stopped,
+}
+
+/// What follows from one poll.
+enum Next {
+    Poll,
+    /// The network says that the login expired.
+    Doubt(String),
+    End,
+}
+
+/// What another try with the same login showed.
+enum Login {
+    Works,
+    Expired,
+    /// The network could not be asked.
+    Unclear(Option<NetworkError>),
+    Stopped,
 }
 
 struct Poller {
@@ -70,83 +99,118 @@ impl Engine {
             announce_at: Some(now),
             announce_pause: ANNOUNCE_PAUSE.0,
         };
-        let expired = status == BotStatus::Expired.as_str();
+        let expired =
+            (status == BotStatus::Expired.as_str()).then(|| "the network wants a new login".to_owned());
         bot.tasks.spawn("poller", poller.run(expired));
     }
 }
 
 impl Poller {
-    async fn run(mut self, mut expired: bool) {
+    async fn run(mut self, mut expired: Option<String>) {
         loop {
-            if expired && !self.wait_for_revival().await {
-                return;
-            }
-            if !expired {
-                self.status(BotStatus::Connecting, None).await;
+            match expired.take() {
+                None => self.status(BotStatus::Connecting, None).await,
+                Some(reason) => {
+                    let reason = format!("{reason}; bind the bot again");
+                    if !self.wait_for_revival(reason).await {
+                        return;
+                    }
+                }
             }
             match self.poll_until_it_ends().await {
                 Ended::Stopped => break,
-                Ended::Expired(reason) => {
-                    self.status(BotStatus::Expired, Some(format!("{reason}; bind the bot again"))).await;
-                    expired = true;
-                }
+                Ended::Expired(reason) => expired = Some(reason),
             }
         }
-        self.bot.connection.stop().await;
+        if !self.is_taken_over().await {
+            self.bot.connection.stop().await;
+        }
         self.status(BotStatus::Offline, None).await;
     }
 
     /// Polls until asked to stop or until the login has really expired.
     async fn poll_until_it_ends(&mut self) -> Ended {
-        loop {
-            if self.bot.tasks.stopping() {
-                return Ended::Stopped;
-            }
-            if let Err(NetworkError::LoginExpired(reason)) = self.announce_when_due().await
-                && !self.login_still_works().await
-            {
-                return Ended::Expired(reason);
-            }
-            let asked = self.engine.ctx.clock.now();
-            let Some(answer) = self.poll().await else { return Ended::Stopped };
-            self.slow_down(asked, &answer).await;
-            match answer {
-                Ok(batch) => match self.take_in(batch).await {
-                    Ok(Intake::Done) => {}
-                    Ok(Intake::Lost) => return Ended::Stopped,
-                    Err(error) => {
-                        Engine::report("a batch could not be taken in", &self.bot, &error);
-                        self.pause(SHORT_PAUSE).await;
-                    }
+        while self.holds_lease().await {
+            let next = match self.announce_when_due().await {
+                Err(NetworkError::LoginExpired(reason)) => Next::Doubt(reason),
+                _ => self.poll_once().await,
+            };
+            match next {
+                Next::Poll => {}
+                Next::End => break,
+                Next::Doubt(reason) => match self.doubt_login().await {
+                    Login::Works | Login::Unclear(_) => {}
+                    Login::Expired => return Ended::Expired(reason),
+                    Login::Stopped => break,
                 },
-                Err(NetworkError::LoginExpired(reason)) => {
-                    if !self.login_still_works().await {
-                        return if self.bot.tasks.stopping() {
-                            Ended::Stopped
-                        } else {
-                            Ended::Expired(reason)
-                        };
-                    }
+            }
+        }
+        Ended::Stopped
+    }
+
+    async fn poll_once(&mut self) -> Next {
+        let asked = self.engine.ctx.clock.now();
+        let answer = match self.poll().await {
+            Polled::Answer(answer) => answer,
+            Polled::Poked => return Next::Poll,
+            Polled::Stopped => return Next::End,
+        };
+        self.slow_down(asked, &answer).await;
+        match answer {
+            Ok(batch) => match self.take_in(batch).await {
+                Ok(Intake::Done) => {}
+                Ok(Intake::Lost) => return Next::End,
+                Err(error) => {
+                    Engine::report("a batch could not be taken in", &self.bot, &error);
+                    self.pause(SHORT_PAUSE).await;
                 }
-                Err(error) => self.bear(&error).await,
+            },
+            Err(NetworkError::LoginExpired(reason)) => return Next::Doubt(reason),
+            Err(error) => self.bear(&error).await,
+        }
+        Next::Poll
+    }
+
+    /// One poll. When the hub stops it may end by itself for a while before it is cut; when the bot alone is
+    /// taken away it is cut, since somebody else may be polling already.
+    async fn poll(&self) -> Polled {
+        let poll = self.bot.connection.receive(&self.cursor);
+        tokio::pin!(poll);
+        tokio::select! {
+            answer = &mut poll => Polled::Answer(answer),
+            () = self.bot.poke.notified() => Polled::Poked,
+            () = self.bot.tasks.stop_token().cancelled() => {
+                if !self.engine.tasks.stopping() {
+                    return Polled::Stopped;
+                }
+                let ctx = &self.engine.ctx;
+                // What comes in the last moment is stored like everything else.
+                ctx.clock.timeout(ctx.config.poll_grace, poll).await.map_or(Polled::Stopped, Polled::Answer)
             }
         }
     }
 
-    /// One poll. When asked to stop it may end by itself for a while before it is cut; `None` then.
-    async fn poll(&self) -> Option<Result<Batch, NetworkError>> {
-        let poll = self.bot.connection.receive(&self.cursor);
-        tokio::pin!(poll);
+    /// No lease, no poll (`protocols/ilink.md` §7.5): waits while it has run out and nobody could renew it.
+    /// `false` when asked to stop.
+    async fn holds_lease(&self) -> bool {
+        let clock = &self.engine.ctx.clock;
+        let mut valid_until = self.bot.valid_until.subscribe();
         tokio::select! {
-            answer = &mut poll => Some(answer),
-            () = self.bot.poke.notified() => Some(Ok(Batch::default())),
-            () = self.bot.tasks.stop_token().cancelled() => {
-                let clock = &self.engine.ctx.clock;
-                let answer = clock.timeout(self.engine.ctx.config.poll_grace, poll).await?;
-                // What came in the last moment is stored like everything else.
-                Some(answer)
-            }
+            biased;
+            () = self.bot.tasks.stop_token().cancelled() => false,
+            valid = valid_until.wait_for(|until| clock.now() < *until) => valid.is_ok(),
         }
+    }
+
+    /// Whether another node polls for the bot by now: then the network must not hear that polling ended.
+    async fn is_taken_over(&self) -> bool {
+        if self.engine.tasks.stopping() {
+            return false;
+        }
+        let Ok(mut read) = self.engine.ctx.store.read().await else { return false };
+        let found = read.bots().find(None, self.bot.lease.bot_id).await;
+        let owner = found.ok().flatten().and_then(|bot| bot.lease_owner);
+        owner.is_some_and(|owner| owner != self.engine.node.to_string())
     }
 
     async fn take_in(&mut self, batch: Batch) -> Result<Intake> {
@@ -169,7 +233,9 @@ impl Poller {
                 self.cursor = cursor;
             }
         }
-        if answered {
+        if answered && self.bot.suspect.load(Ordering::Relaxed) {
+            self.status(BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
+        } else if answered {
             self.status(BotStatus::Online, None).await;
         } else {
             self.degrade_when_silent("the network does not answer polls").await;
@@ -212,44 +278,60 @@ impl Poller {
 
     /// After a "login expired": waits, announces, polls once with the same login. A stray refusal has been
     /// seen, and only a second one counts.
-    async fn login_still_works(&mut self) -> bool {
+    async fn doubt_login(&mut self) -> Login {
         self.status(BotStatus::Degraded, Some("the network doubts the login; making sure".to_owned())).await;
-        if !self.pause(DOUBT).await
-            || self.bot.connection.start().await.is_err_and(|error| is_expired(&error))
-        {
-            return false;
+        if !self.pause(DOUBT).await {
+            return Login::Stopped;
         }
-        match self.poll().await {
-            Some(Ok(batch)) => self.take_in(batch).await.is_ok_and(|intake| intake == Intake::Done),
-            Some(Err(NetworkError::LoginExpired(_))) | None => false,
-            Some(Err(error)) => {
-                self.bear(&error).await;
-                true
-            }
+        let login = self.try_login().await;
+        if let Login::Unclear(Some(error)) = &login {
+            self.bear(error).await;
         }
+        login
     }
 
     /// Tries an expired login once an hour; `false` when asked to stop. A new login ends this task: it
     /// comes with a new lease.
-    async fn wait_for_revival(&mut self) -> bool {
+    async fn wait_for_revival(&mut self, reason: String) -> bool {
         loop {
-            if !self.pause(HOURLY).await {
+            self.status(BotStatus::Expired, Some(reason.clone())).await;
+            if !self.pause(HOURLY).await || !self.holds_lease().await {
                 return false;
             }
-            if self.bot.connection.start().await.is_err_and(|error| is_expired(&error)) {
-                continue;
+            match self.try_login().await {
+                Login::Works => return true,
+                Login::Stopped => return false,
+                Login::Expired | Login::Unclear(_) => {}
             }
+        }
+    }
+
+    async fn try_login(&mut self) -> Login {
+        if self.bot.connection.start().await.is_err_and(|error| is_expired(&error)) {
+            return Login::Expired;
+        }
+        let answer = loop {
             match self.poll().await {
-                Some(Ok(batch)) => {
-                    self.status(BotStatus::Connecting, None).await;
-                    if self.take_in(batch).await.is_ok_and(|intake| intake == Intake::Done) {
-                        return true;
-                    }
-                    return false;
-                }
-                Some(Err(_)) => {}
-                None => return false,
+                Polled::Answer(answer) => break answer,
+                Polled::Poked => {}
+                Polled::Stopped => return Login::Stopped,
             }
+        };
+        match answer {
+            Ok(batch) if !batch.answered => Login::Unclear(None),
+            Ok(batch) => {
+                if self.bot.is_expired() {
+                    self.status(BotStatus::Connecting, None).await;
+                }
+                match self.take_in(batch).await {
+                    Ok(Intake::Lost) => return Login::Stopped,
+                    Ok(Intake::Done) => {}
+                    Err(error) => Engine::report("a batch could not be taken in", &self.bot, &error),
+                }
+                Login::Works
+            }
+            Err(NetworkError::LoginExpired(_)) => Login::Expired,
+            Err(error) => Login::Unclear(Some(error)),
         }
     }
 
@@ -293,12 +375,7 @@ impl Poller {
     }
 
     async fn status(&self, status: BotStatus, reason: Option<String>) {
-        if !self.bot.status_is(status, reason.as_deref()) {
-            match self.engine.set_status(&self.bot.lease, status, reason.clone()).await {
-                Ok(()) => self.bot.remember_status(Some((status, reason))),
-                Err(error) => Engine::report("a bot's status could not be stored", &self.bot, &error),
-            }
-        }
+        self.engine.move_bot(&self.bot, status, reason).await;
     }
 
     async fn note_error(&self, error: &str) {

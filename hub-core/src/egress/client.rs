@@ -47,11 +47,21 @@ tokio::task_local! {
     static PORT: u16;
 }
 
-/// Builds a client; names are resolved under `rules`, or freely without.
-#[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
+/// Builds a client; names are resolved under `rules`, or freely without. A machine without certificates of its
+/// own, a slim container for example, gets the ones that are built in.
 pub(super) fn build(rules: Option<Arc<EgressConfig>>) -> Result<reqwest::Client> {
     // An error says that a provider is set already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    settings(rules.clone()).build().or_else(|error| {
+        tracing::warn!(%error, "this machine's CA certificates cannot be read; the built-in ones are used");
+        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+        let roots: Vec<_> = roots.filter_map(|root| reqwest::Certificate::from_der(root).ok()).collect();
+        settings(rules).tls_certs_only(roots).build().map_err(Error::internal)
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
+fn settings(rules: Option<Arc<EgressConfig>>) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -64,10 +74,6 @@ pub(super) fn build(rules: Option<Arc<EgressConfig>>) -> Result<reqwest::Client>
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
         .dns_resolver(Resolver(rules))
-        .build()
-        .map_err(|error| {
-            Error::internal(error).with_hint("install the package with the machine's CA certificates")
-        })
 }
 
 /// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled (E2).

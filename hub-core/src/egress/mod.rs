@@ -132,7 +132,7 @@ impl Egress {
     /// A client under a configuration.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when the TLS roots of the machine cannot be read.
+    /// `INTERNAL_ERROR` when no TLS client can be made.
     pub fn new(config: EgressConfig) -> Result<Self> {
         Self::build(Arc::new(config), false)
     }

@@ -419,11 +419,14 @@ async fn upsert_contacts(
             });
             row.count += 1;
             row.at = batch.now.as_millis();
-            row.opened = contact.opened_at.as_millis();
             if !message.row.user_name.is_empty() {
                 row.name = &message.row.user_name;
             }
-            row.token = contact.context_token.as_ref().map(Sealed::as_str).or(row.token);
+            // Messages may come out of order; an older permission never replaces a newer one (ilink §9).
+            if contact.opened_at.as_millis() >= row.opened {
+                row.opened = contact.opened_at.as_millis();
+                row.token = contact.context_token.as_ref().map(Sealed::as_str).or(row.token);
+            }
         }
     }
     if rows.is_empty() {
@@ -441,8 +444,14 @@ async fn upsert_contacts(
             user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
             message_count = contacts.message_count + excluded.message_count,
             last_message_at = excluded.last_message_at,
-            context_token = COALESCE(excluded.context_token, contacts.context_token),
-            window_opened_at = excluded.window_opened_at, window_sends = 0, window_closed = NULL",
+            context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
+            window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN 0 ELSE contacts.window_sends END,
+            window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN NULL ELSE contacts.window_closed END,
+            window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN excluded.window_opened_at ELSE contacts.window_opened_at END",
         "INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
             context_token, window_opened_at, window_sends)
          SELECT bot, \"user\", name, '', '', count, at, token, opened, 0
@@ -452,8 +461,14 @@ async fn upsert_contacts(
             user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
             message_count = contacts.message_count + excluded.message_count,
             last_message_at = excluded.last_message_at,
-            context_token = COALESCE(excluded.context_token, contacts.context_token),
-            window_opened_at = excluded.window_opened_at, window_sends = 0, window_closed = NULL",
+            context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
+            window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN 0 ELSE contacts.window_sends END,
+            window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN NULL ELSE contacts.window_closed END,
+            window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                THEN excluded.window_opened_at ELSE contacts.window_opened_at END",
         |conn, sql| sqlx::query(sql).bind(&rows).execute(conn).await.map(|_| ())
     )
 }
@@ -495,7 +510,8 @@ async fn move_cursors(conn: &mut Conn<'_>, batches: &[&Accept], inserted: &HashS
 }
 
 impl Messages<'_> {
-    /// Texts of a bot's messages, in both directions, by the ids that the network gave them.
+    /// Texts of a bot's messages, in both directions, by the ids that the network gave them. A part of a long
+    /// message has an id and a text of its own.
     pub async fn texts_by_network_id(
         &mut self,
         bot_id: BotId,
@@ -504,8 +520,13 @@ impl Messages<'_> {
         let rows: Vec<(String, String)> = on_each!(
             self.0,
             "SELECT network_id, content FROM messages
+             WHERE bot_id = $1 AND direction = 'inbound' AND network_id IN (SELECT value FROM json_each($2))
+             UNION ALL SELECT network_id, text FROM outbox
              WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
             "SELECT network_id, content FROM messages
+             WHERE bot_id = $1 AND direction = 'inbound'
+                AND network_id IN (SELECT json_array_elements_text($2::json))
+             UNION ALL SELECT network_id, text FROM outbox
              WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text($2::json))",
             |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(ids)).fetch_all(conn).await
         )?;

@@ -39,6 +39,7 @@ pub mod idempotency;
 pub mod inbox;
 pub mod leases;
 pub mod messages;
+mod notices;
 pub mod outbox;
 pub mod sending;
 pub mod traces;
@@ -46,6 +47,7 @@ mod writer;
 
 pub use backend::StoreConfig;
 pub use conn::{Read, Tx};
+pub use notices::Notices;
 pub use writer::WriterStats;
 
 /// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
@@ -167,6 +169,20 @@ impl Store {
         let ours = i64::midpoint(before, self.clock.now().as_millis());
         self.offset.store(theirs - ours, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Tells every process that shares the database something, now and without a promise. Nothing happens on
+    /// SQLite.
+    pub async fn notify(&self, text: &str) -> Result<()> {
+        notices::send(&self.backend, text).await
+    }
+
+    /// Hears what processes that share the database tell each other.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` on SQLite.
+    pub async fn notices(&self) -> Result<Notices> {
+        Notices::of(&self.backend).await
     }
 
     /// Fires when the storage failed for good: the process must stop acknowledging and end.

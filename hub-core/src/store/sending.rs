@@ -102,12 +102,18 @@ pub struct Settled {
     pub bot_id: BotId,
     /// The person.
     pub peer: String,
+    /// Tries begun so far, this one included: an outcome counts only until another try has begun, by whomever.
+    pub attempts: i64,
+    /// The window the try was made in: what it says of a window does not concern a later one.
+    pub window_opened_at: Option<i64>,
     /// Where it stands now.
     pub state: ItemState,
     /// When it may be tried again.
     pub due_at: Timestamp,
     /// Whether nobody knows what came of this try.
     pub unknown: bool,
+    /// Whether the send is taken out of the window's count again: it never reached the network.
+    pub uncount: bool,
     /// What went wrong.
     pub error: Option<String>,
     /// The network's id.
@@ -184,41 +190,56 @@ impl Sending<'_> {
         Ok(true)
     }
 
-    /// Stores what came of a try: item, message, window and trace.
-    pub async fn settle(&mut self, settled: &Settled) -> Result<()> {
-        on!(self.0, |conn| {
+    /// Stores what came of a try: item, message, window and trace. `false`, and nothing stored, when another
+    /// try has begun meanwhile.
+    pub async fn settle(&mut self, settled: &Settled) -> Result<bool> {
+        let rows = on!(self.0, |conn| {
             sqlx::query(
-            "UPDATE outbox SET state = $2, due_at = $3, last_error = $4, network_id = COALESCE($5, network_id),
-                unknowns = unknowns + $6, updated_at = $7
-             WHERE id = $1"
-        )
-        .bind(settled.id.to_string())
-        .bind(settled.state.as_str())
-        .bind(settled.due_at.as_millis())
-        .bind(settled.error.as_deref())
-        .bind(settled.network_id.as_deref())
-        .bind(i64::from(settled.unknown))
-        .bind(settled.now.as_millis())
-        .execute(conn)
-        .await
-        .map(|_| ())
-        })?;
-        self.settle_message(settled).await?;
-        if let Some(reason) = &settled.close_window {
-            on!(self.0, |conn| sqlx::query(
-                "UPDATE contacts SET window_closed = $3 WHERE bot_id = $1 AND user_id = $2"
+                "UPDATE outbox SET state = $2, due_at = $3, last_error = $4,
+                    network_id = COALESCE($5, network_id), unknowns = unknowns + $6, updated_at = $7
+                 WHERE id = $1 AND attempts = $8 AND state IN ('queued', 'sending')",
             )
-            .bind(settled.bot_id.to_string())
-            .bind(&settled.peer)
-            .bind(reason)
+            .bind(settled.id.to_string())
+            .bind(settled.state.as_str())
+            .bind(settled.due_at.as_millis())
+            .bind(settled.error.as_deref())
+            .bind(settled.network_id.as_deref())
+            .bind(i64::from(settled.unknown))
+            .bind(settled.now.as_millis())
+            .bind(settled.attempts)
             .execute(conn)
             .await
-            .map(|_| ()))?;
+            .map(|done| done.rows_affected())
+        })?;
+        if rows == 0 {
+            return Ok(false);
         }
-        match &settled.trace {
-            Some(trace) => super::traces::update(&mut self.0, &[trace]).await,
-            None => Ok(()),
+        self.settle_message(settled).await?;
+        self.settle_window(settled).await?;
+        if let Some(trace) = &settled.trace {
+            super::traces::update(&mut self.0, &[trace]).await?;
         }
+        Ok(true)
+    }
+
+    async fn settle_window(&mut self, settled: &Settled) -> Result<()> {
+        if !settled.uncount && settled.close_window.is_none() {
+            return Ok(());
+        }
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE contacts SET window_closed = COALESCE($4, window_closed),
+                window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
+             WHERE bot_id = $1 AND user_id = $2
+                AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)"
+        )
+        .bind(settled.bot_id.to_string())
+        .bind(&settled.peer)
+        .bind(settled.window_opened_at)
+        .bind(settled.close_window.as_deref())
+        .bind(i64::from(settled.uncount))
+        .execute(conn)
+        .await
+        .map(|_| ()))
     }
 
     /// A message is as far as its slowest item, and as well as its worst one.

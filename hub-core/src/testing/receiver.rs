@@ -1,193 +1,87 @@
-//! The other end of webhooks: keeps what it was sent and answers as it was told.
+//! The other end of a webhook.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use data_encoding::{BASE64, HEXLOWER};
-use hmac::{Hmac, KeyInit, Mac};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, header};
 use serde_json::Value;
-use sha2::Sha256;
+use tokio::sync::watch;
 
-use crate::{
-    local_http::{Cut, LocalService},
-    time::{Clock, Timestamp},
-};
+use crate::local_http::{Cut, LocalService};
 
-/// One request, as it came.
-#[derive(Debug, Clone)]
-pub struct Received {
-    /// When.
-    pub at: Timestamp,
-    /// Method.
-    pub method: Method,
-    /// Path.
-    pub path: String,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// Exact bytes.
-    pub body: Bytes,
-}
-
-impl Received {
-    /// The body.
-    ///
-    /// # Panics
-    /// When it is not JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("the body is JSON")
-    }
-
-    /// A header's text; empty when it is absent.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-
-    /// Whether `X-Signature` is the one that this secret makes, computed here anew.
-    pub fn is_signed_with(&self, secret: &str) -> bool {
-        let expected = format!("sha256={}", HEXLOWER.encode(&mac(secret.as_bytes(), &self.body)));
-        self.header("x-signature") == expected
-    }
-
-    /// Whether one of the signatures in `webhook-signature` is the one that this secret makes (Standard
-    /// Webhooks: over id, timestamp and body), computed here anew.
-    pub fn is_standard_signed_with(&self, secret: &str) -> bool {
-        let (id, at) = (self.header("webhook-id"), self.header("webhook-timestamp"));
-        let signed = [format!("{id}.{at}.").as_bytes(), &self.body].concat();
-        let expected = format!("v1,{}", BASE64.encode(&mac(secret.as_bytes(), &signed)));
-        self.header("webhook-signature").split(' ').any(|signature| signature == expected)
-    }
-}
-
-fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
-    mac.update(text);
-    mac.finalize().into_bytes().to_vec()
-}
-
-/// What a request is answered with.
-#[derive(Debug, Clone)]
-pub struct Reply {
-    status: StatusCode,
-    headers: Vec<(&'static str, String)>,
-    body: String,
-    delay: Duration,
-    cut: bool,
-}
-
-impl Reply {
-    /// A status without a body.
-    ///
-    /// # Panics
-    /// When that is no status.
-    pub fn status(status: u16) -> Self {
-        let status = StatusCode::from_u16(status).expect("a status");
-        Self { status, headers: Vec::new(), body: String::new(), delay: Duration::ZERO, cut: false }
-    }
-
-    /// 200 with a JSON body.
-    #[must_use]
-    pub fn json(body: &Value) -> Self {
-        let headers = vec![("content-type", "application/json".to_owned())];
-        Self { headers, body: body.to_string(), ..Self::status(200) }
-    }
-
-    /// No answer: the connection ends.
-    #[must_use]
-    pub fn cut() -> Self {
-        Self { cut: true, ..Self::status(200) }
-    }
-
-    /// The same answer with a header.
-    #[must_use]
-    pub fn header(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.push((name, value.to_owned()));
-        self
-    }
-
-    /// The same answer after a while of the receiver's clock.
-    #[must_use]
-    pub fn after(self, delay: Duration) -> Self {
-        Self { delay, ..self }
-    }
-}
-
-/// Answers every request with 200 and `{}` until it is told something else. Cheap to clone; clones share
-/// what they got.
-#[derive(Debug, Clone)]
+/// Keeps every request and answers from a script; 200 with `{}` when it is used up.
 pub struct Receiver {
-    clock: Clock,
-    state: Arc<Mutex<State>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    received: Vec<Received>,
-    next: HashMap<String, VecDeque<Reply>>,
-    usual: HashMap<String, Reply>,
+    script: Mutex<VecDeque<(u16, String)>>,
+    seen: Mutex<Vec<Request<Bytes>>>,
+    open: watch::Sender<bool>,
 }
 
 impl Receiver {
-    /// A receiver that got nothing yet.
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, state: Arc::default() }
+    /// A receiver that takes everything.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { script: Mutex::default(), seen: Mutex::default(), open: watch::Sender::new(true) })
     }
 
-    /// Everything that came, in the order it came.
-    pub fn received(&self) -> Vec<Received> {
-        self.state().received.clone()
+    /// Adds an answer to the script: a status and a JSON text.
+    pub fn answer(&self, status: u16, body: &str) {
+        lock(&self.script).push_back((status, body.to_owned()));
     }
 
-    /// What came at a path.
-    pub fn received_at(&self, path: &str) -> Vec<Received> {
-        self.state().received.iter().filter(|one| one.path == path).cloned().collect()
+    /// Requests are kept, and answered only after [`release`](Self::release).
+    pub fn hold(&self) {
+        self.open.send_replace(false);
     }
 
-    /// Answers the next requests at a path in this way, before the usual answer.
-    pub fn then(&self, path: &str, replies: impl IntoIterator<Item = Reply>) {
-        self.state().next.entry(path.to_owned()).or_default().extend(replies);
+    /// Answers what is held.
+    pub fn release(&self) {
+        self.open.send_replace(true);
     }
 
-    /// The usual answer at a path from now on.
-    pub fn always(&self, path: &str, reply: Reply) {
-        self.state().usual.insert(path.to_owned(), reply);
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<Request<Bytes>> {
+        lock(&self.seen).clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The bodies of these requests.
+    pub fn bodies(&self) -> Vec<Value> {
+        let seen = lock(&self.seen);
+        seen.iter().map(|request| serde_json::from_slice(request.body()).unwrap_or_default()).collect()
     }
 
-    fn note(&self, request: Request<Bytes>) -> Reply {
-        let (head, body) = request.into_parts();
-        let path = head.uri.path().to_owned();
-        let mut state = self.state();
-        let next = state.next.get_mut(&path).and_then(VecDeque::pop_front);
-        let reply = next.or_else(|| state.usual.get(&path).cloned());
-        let at = self.clock.now();
-        state.received.push(Received { at, method: head.method, path, headers: head.headers, body });
-        reply.unwrap_or_else(|| Reply::json(&Value::Object(serde_json::Map::new())))
+    /// The texts of the messages in them.
+    pub fn texts(&self) -> Vec<String> {
+        let text = |body: &Value| body["content"].as_str().unwrap_or_default().to_owned();
+        self.bodies().iter().map(text).collect()
     }
 }
 
 #[async_trait]
 impl LocalService for Receiver {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
-        let reply = self.note(request);
-        if !reply.delay.is_zero() {
-            self.clock.sleep(reply.delay).await;
-        }
-        if reply.cut {
-            return Err(Cut);
-        }
-        let mut response = Response::builder().status(reply.status);
-        for (name, value) in reply.headers {
-            response = response.header(name, value);
-        }
-        response.body(Bytes::from(reply.body)).map_err(|_| Cut)
+        lock(&self.seen).push(request);
+        // The sender lives in `self`.
+        let _ = self.open.subscribe().wait_for(|open| *open).await;
+        let (status, body) = lock(&self.script).pop_front().unwrap_or((200, "{}".to_owned()));
+        let mut answer = Response::new(Bytes::from(body));
+        *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        answer
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        Ok(answer)
     }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("requests", &lock(&self.seen).len()).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,11 +2,11 @@
 
 use hub_core::{
     Hub,
-    traces::{self as trace, Step, Trace, TraceQuery},
+    traces::{self, Step, Trace, TraceQuery},
 };
 use poem::web::Data;
 use poem_openapi::{
-    Enum, Object, OpenApi,
+    Object, OpenApi,
     param::{Path, Query},
     types::{Any, Example},
 };
@@ -16,46 +16,24 @@ use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
-    wire::{self, Body, Cursor, Limit, Text, page_request},
+    wire::{self, Body, Cursor, Limit, Text, enumeration, page_request},
 };
 
 /// Traces.
 #[derive(Debug, Clone, Copy)]
 pub struct TracesApi;
 
-/// How a trace or a step stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-#[oai(rename_all = "snake_case")]
-pub enum TraceStatus {
-    /// Work goes on.
-    Pending,
-    /// Everything that had to happen did.
-    Ok,
-    /// It was given up.
-    Error,
-    /// A filter or a plugin said that nothing has to happen.
-    Skipped,
-}
-
-impl From<trace::TraceStatus> for TraceStatus {
-    fn from(status: trace::TraceStatus) -> Self {
-        match status {
-            trace::TraceStatus::Pending => Self::Pending,
-            trace::TraceStatus::Ok => Self::Ok,
-            trace::TraceStatus::Error => Self::Error,
-            trace::TraceStatus::Skipped => Self::Skipped,
-        }
-    }
-}
-
-impl From<TraceStatus> for trace::TraceStatus {
-    fn from(status: TraceStatus) -> Self {
-        match status {
-            TraceStatus::Pending => Self::Pending,
-            TraceStatus::Ok => Self::Ok,
-            TraceStatus::Error => Self::Error,
-            TraceStatus::Skipped => Self::Skipped,
-        }
+enumeration! {
+    /// How a trace or a step stands.
+    TraceStatus = traces::TraceStatus {
+        /// Work goes on.
+        Pending,
+        /// Everything that had to happen did.
+        Ok,
+        /// It was given up.
+        Error,
+        /// A filter or a plugin said that nothing has to happen.
+        Skipped,
     }
 }
 

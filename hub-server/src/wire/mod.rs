@@ -2,6 +2,7 @@
 
 mod body;
 mod diagnosis;
+mod enumeration;
 mod id;
 mod page;
 mod secret;
@@ -10,6 +11,7 @@ mod text;
 mod time;
 
 pub use body::Body;
+pub(crate) use enumeration::enumeration;
 pub use id::{BindId, BotId, ChannelId, DeliveryId, Id, MessageId, SessionId, TraceId, UserId};
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;

@@ -62,7 +62,7 @@ async fn l2_a_scan_becomes_a_bot_with_its_login_stored() {
     assert_eq!(bot.status, BotStatus::Pending);
     assert!(!bot.can_send, "nobody wrote yet");
     assert_eq!(world.token(bot.id).await, "t1");
-    assert_eq!(hints.try_recv().unwrap(), Hint::Bot(bot.id));
+    assert_eq!(hints.try_recv().unwrap().hint, Hint::Bot(bot.id));
 
     let again = world.confirm(&ann, view.bind_id, None).await;
     assert_eq!((again.status, again.bot.unwrap().id), (BindStatus::Confirmed, bot.id));

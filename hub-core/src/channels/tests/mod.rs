@@ -224,7 +224,7 @@ async fn every_change_raises_the_revision_of_the_rules_and_wakes_the_workers() {
     let mut expected = 6;
     let mut changed = async |what: &str| {
         assert_eq!(world.config_rev(BOT).await, expected, "{what}");
-        assert_eq!(hints.try_recv().unwrap(), Hint::Bot(BOT), "{what}");
+        assert_eq!(hints.try_recv().unwrap().hint, Hint::Bot(BOT), "{what}");
         expected += 1;
     };
     changed("create").await;

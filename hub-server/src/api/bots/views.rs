@@ -5,30 +5,9 @@ use hub_core::{
     network::{self, Quote},
     secret::Secret,
 };
-use poem_openapi::{Enum, Object};
+use poem_openapi::Object;
 
-use crate::wire::{BindId, BotId, ChannelId, MessageId, Time, TraceId, UserId};
-
-/// A named enumeration of the document for one of hub-core.
-macro_rules! enumeration {
-    ($(#[$doc:meta])* $name:ident = $core:path { $($(#[$variant_doc:meta])* $variant:ident),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-        #[oai(rename_all = "snake_case")]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl From<$core> for $name {
-            fn from(value: $core) -> Self {
-                use $core as Core;
-                match value {
-                    $(Core::$variant => Self::$variant,)*
-                }
-            }
-        }
-    };
-}
+use crate::wire::{BindId, BotId, ChannelId, MessageId, Time, TraceId, UserId, enumeration};
 
 enumeration! {
     /// Where a bot's connection stands.
@@ -95,15 +74,6 @@ enumeration! {
         File,
         /// Something the network has and the hub does not know.
         Other,
-    }
-}
-
-impl From<Direction> for bots::Direction {
-    fn from(direction: Direction) -> Self {
-        match direction {
-            Direction::Inbound => Self::Inbound,
-            Direction::Outbound => Self::Outbound,
-        }
     }
 }
 

@@ -1,38 +1,9 @@
 //! Wire types that requests and answers share.
 
 use hub_core::channels::{self, sinks};
-use poem_openapi::{Enum, Object, types::Example};
+use poem_openapi::{Object, types::Example};
 
-use crate::wire::Text;
-
-/// A named enumeration of the document for one of hub-core, with the conversions both ways.
-macro_rules! enumeration {
-    ($(#[$doc:meta])* $name:ident = $core:path { $($(#[$variant_doc:meta])* $variant:ident),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-        #[oai(rename_all = "snake_case")]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl From<$core> for $name {
-            fn from(value: $core) -> Self {
-                use $core as Core;
-                match value {
-                    $(Core::$variant => Self::$variant,)*
-                }
-            }
-        }
-
-        impl From<$name> for $core {
-            fn from(value: $name) -> Self {
-                match value {
-                    $($name::$variant => Self::$variant,)*
-                }
-            }
-        }
-    };
-}
+use crate::wire::{Text, enumeration};
 
 enumeration! {
     /// What happens to a delivery whose plugin failed before the request.

@@ -1,27 +1,13 @@
-//! A hub to test with, for this workspace and for programs that embed the hub (feature `testing`).
+//! A whole hub on a clock that is moved by hand, with the simulated chat network and a [`Receiver`] under
+//! `http://receiver.test/` in the same process. Waiting moves the clock in small steps, so that times between
+//! events can be asserted in the hub's own time; [`World::jump`] skips long spans.
 //!
-//! A [`TestHub`] runs on a clock that is moved by hand, with seeded randomness, the simulated chat network in
-//! the same process, and a [`Receiver`] that answers under `http://receiver.test/` and keeps what it was sent.
-//! Nothing listens on a port, and no test waits for real time to pass.
-//!
-//! ```
-//! use hub_core::testing::TestHub;
-//!
-//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-//! let hub = TestHub::start().await;
-//! let bot = hub.bot().await;
-//! let channel = hub.channel(&bot, hub.webhook("/hook")).await;
-//! hub.say(&bot, "hello");
-//! let trace = hub.wait_trace(&bot, channel, |trace| trace.attempts == 1).await;
-//! assert_eq!(hub.receiver.received()[0].json()["content"], "hello");
-//! # assert_eq!(trace.summary, hub.traces(&bot).await[0].summary);
-//! # hub.stop().await;
-//! # });
-//! ```
+//! `hub_core::testing::World` is the small form for programs that embed a hub. This one is for stories that
+//! are about time: what the receiver answers depends on the path, and everything notes when it came.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use crate::{
+use hub_core::{
     Hub,
     access::{Actor, UserActor},
     accounts::{ClientInfo, NewUser},
@@ -46,15 +32,13 @@ use crate::{
     traces::{Trace, TraceQuery},
 };
 
-mod receiver;
-
-pub use receiver::{Received, Receiver, Reply};
+use super::receiver::{Received, Receiver};
 
 /// The host of the [`Receiver`].
 pub const RECEIVER_HOST: &str = "receiver.test";
 /// When every test begins: 2026-09-21T14:13:20Z.
 pub const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
-/// The secret of the webhooks that [`TestHub::webhook`] makes.
+/// The secret of the webhooks that [`World::webhook`] makes.
 pub const WEBHOOK_SECRET: &str = "a-secret-of-some-length";
 
 /// The clock moves by this much at a time while something is waited for.
@@ -64,9 +48,9 @@ const BREATH: Duration = Duration::from_millis(4);
 /// Steps until a wait has failed: at least 20 s of real time.
 const STEPS: u32 = 5_000;
 
-/// What a [`TestHub`] is made from.
+/// What a [`World`] is made from.
 #[derive(Debug, Default)]
-pub struct TestHubBuilder {
+pub struct WorldBuilder {
     store: Option<StoreConfig>,
     config: Option<HubConfig>,
     sim: Option<SimConfig>,
@@ -76,7 +60,7 @@ pub struct TestHubBuilder {
 
 /// A hub and the world around it.
 #[derive(Debug)]
-pub struct TestHub {
+pub struct World {
     /// The hub.
     pub hub: Hub,
     /// The chat network.
@@ -107,7 +91,7 @@ pub struct TestBot {
     pub account: Account,
 }
 
-impl TestHubBuilder {
+impl WorldBuilder {
     /// Another database than a file in a temporary folder.
     #[must_use]
     pub fn store(mut self, store: StoreConfig) -> Self {
@@ -144,10 +128,7 @@ impl TestHubBuilder {
     }
 
     /// Opens the hub and registers its owner. Nothing runs yet.
-    ///
-    /// # Panics
-    /// When that is not possible: the test cannot go on.
-    pub async fn open(self) -> TestHub {
+    pub async fn open(self) -> World {
         let clock = self.clock.unwrap_or_else(|| ManualClock::new(START).into());
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let store = self.store.unwrap_or_else(|| StoreConfig::Sqlite(folder.path().join("hub.db")));
@@ -174,14 +155,11 @@ impl TestHubBuilder {
             .expect("the first user registers");
         let user = signed_in.me.user;
         let owner = Actor::User(UserActor { user_id: user.id, role: user.role, session_id: None });
-        TestHub { hub, sim, receiver, owner, parts }
+        World { hub, sim, receiver, owner, parts }
     }
 
     /// As [`open`](Self::open), and starts the hub's work.
-    ///
-    /// # Panics
-    /// As [`open`](Self::open).
-    pub async fn start(self) -> TestHub {
+    pub async fn start(self) -> World {
         let hub = self.open().await;
         hub.hub.start().await.expect("the hub starts");
         hub
@@ -190,7 +168,9 @@ impl TestHubBuilder {
 
 fn test_config() -> HubConfig {
     let year = Duration::from_secs(365 * 24 * 3600);
-    HubConfig { lease: year, poll_grace: Duration::ZERO, ..HubConfig::default() }
+    let mut config = HubConfig::default();
+    (config.lease, config.poll_grace) = (year, Duration::ZERO);
+    config
 }
 
 fn test_ilink() -> IlinkConfig {
@@ -227,10 +207,10 @@ impl Parts {
     }
 }
 
-impl TestHub {
+impl World {
     /// What a test hub is made from.
-    pub fn builder() -> TestHubBuilder {
-        TestHubBuilder::default()
+    pub fn builder() -> WorldBuilder {
+        WorldBuilder::default()
     }
 
     /// A running hub with nothing special about it.
@@ -248,9 +228,6 @@ impl TestHub {
     }
 
     /// Shuts the hub down and starts another one on the same database, network and clock.
-    ///
-    /// # Panics
-    /// When it does not start.
     pub async fn restart(&mut self) {
         self.stop().await;
         self.hub = self.parts.open(&self.sim, &self.receiver).await;
@@ -258,21 +235,15 @@ impl TestHub {
     }
 
     /// Binds a new person's account; returns when the bot is online, if the hub is started.
-    ///
-    /// # Panics
-    /// When the bot cannot be bound.
     pub async fn bot(&self) -> TestBot {
         let bot = self.bind(None).await;
         if self.hub.context().clock.as_manual().is_some() {
-            self.until("the bot is online", async || self.is_online(&bot).await.then_some(())).await;
+            self.until("the bot is online", async || self.is_online(&bot).then_some(())).await;
         }
         bot
     }
 
     /// Binds an account, a new person's unless `person` is known to the network.
-    ///
-    /// # Panics
-    /// When the bot cannot be bound.
     pub async fn bind(&self, person: Option<&str>) -> TestBot {
         let bots = self.hub.bots();
         let bind = bots.start_bind(&self.owner, NewBind::default()).await.expect("a login starts");
@@ -288,15 +259,12 @@ impl TestHub {
         TestBot { id, account }
     }
 
-    async fn is_online(&self, bot: &TestBot) -> bool {
+    fn is_online(&self, bot: &TestBot) -> bool {
         let polls = self.sim.accounts();
         polls.iter().any(|known| known.account == bot.account && known.pollers > 0)
     }
 
     /// How a bot stands.
-    ///
-    /// # Panics
-    /// When there is no such bot.
     pub async fn health(&self, bot: &TestBot) -> BotHealth {
         self.hub.bots().status(&self.owner, bot.id).await.expect("the bot exists")
     }
@@ -305,57 +273,39 @@ impl TestHub {
     pub fn webhook(&self, path: &str) -> WebhookUpdate {
         let mut webhook =
             WebhookUpdate { url: format!("http://{RECEIVER_HOST}{path}"), ..WebhookUpdate::default() };
-        webhook.auth.method = crate::channels::sinks::AuthMethod::Hmac;
+        webhook.auth.method = hub_core::channels::sinks::AuthMethod::Hmac;
         webhook.auth.secret = Change::Set(WEBHOOK_SECRET.into());
         webhook
     }
 
     /// A channel with a webhook.
-    ///
-    /// # Panics
-    /// When it is refused.
     pub async fn channel(&self, bot: &TestBot, webhook: WebhookUpdate) -> ChannelId {
         self.channel_with(bot, NewChannel { webhook: Some(webhook), ..NewChannel::named("channel") }).await
     }
 
     /// A channel.
-    ///
-    /// # Panics
-    /// When it is refused.
     pub async fn channel_with(&self, bot: &TestBot, new: NewChannel) -> ChannelId {
         let made = self.hub.channels().create(&self.owner, bot.id, new, None).await;
         made.expect("the channel is acceptable").channel.id
     }
 
     /// The bot's own person writes.
-    ///
-    /// # Panics
-    /// When the network does not take it.
     pub fn say(&self, bot: &TestBot, text: &str) {
         self.sim.say(&bot.account.wx_id, None, text).expect("the network takes it");
     }
 
     /// Another person writes.
-    ///
-    /// # Panics
-    /// When the network does not take it.
     pub fn say_as(&self, bot: &TestBot, person: &str, text: &str) {
         self.sim.say(&bot.account.wx_id, Some(person), text).expect("the network takes it");
     }
 
     /// Accepts a text for the bot's own person.
-    ///
-    /// # Errors
-    /// What [`send`](crate::bots::Bots::send) says.
-    pub async fn send(&self, bot: &TestBot, text: &str) -> crate::Result<Sent> {
+    pub async fn send(&self, bot: &TestBot, text: &str) -> hub_core::Result<Sent> {
         self.send_to(bot, None, text).await
     }
 
     /// Accepts a text for a person.
-    ///
-    /// # Errors
-    /// What [`send`](crate::bots::Bots::send) says.
-    pub async fn send_to(&self, bot: &TestBot, person: Option<&str>, text: &str) -> crate::Result<Sent> {
+    pub async fn send_to(&self, bot: &TestBot, person: Option<&str>, text: &str) -> hub_core::Result<Sent> {
         let new = NewSend {
             to_user_id: person.map(str::to_owned),
             content: text.to_owned(),
@@ -396,9 +346,6 @@ impl TestHub {
     }
 
     /// Moves the clock until `look` finds something.
-    ///
-    /// # Panics
-    /// When it finds nothing, with `what` was waited for.
     pub async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
         for _ in 0..STEPS {
             if let Some(found) = look().await {
@@ -410,9 +357,6 @@ impl TestHub {
     }
 
     /// Moves the clock until the receiver got so many requests, and gives them all.
-    ///
-    /// # Panics
-    /// When they do not come.
     pub async fn wait_received(&self, count: usize) -> Vec<Received> {
         self.until(&format!("{count} requests"), async || {
             let received = self.receiver.received();
@@ -422,9 +366,6 @@ impl TestHub {
     }
 
     /// Moves the clock until the network got so many messages of a bot, and gives them all.
-    ///
-    /// # Panics
-    /// When they do not come.
     pub async fn wait_sent(&self, bot: &TestBot, count: usize) -> Vec<Outbound> {
         self.until(&format!("{count} messages sent"), async || {
             let sent = self.sent(bot);
@@ -434,12 +375,9 @@ impl TestHub {
     }
 
     /// A bot's traces, newest first, with their steps.
-    ///
-    /// # Panics
-    /// When there is no such bot.
     pub async fn traces(&self, bot: &TestBot) -> Vec<Trace> {
         let page =
-            PageRequest::parse("traces", Some(crate::page::MAX_LIMIT), None).expect("within the limit");
+            PageRequest::parse("traces", Some(hub_core::page::MAX_LIMIT), None).expect("within the limit");
         let listed = self.hub.traces().list(&self.owner, bot.id, &TraceQuery::default(), &page).await;
         let mut traces = Vec::new();
         for trace in listed.expect("the bot exists").items {
@@ -449,17 +387,11 @@ impl TestHub {
     }
 
     /// One trace with its steps.
-    ///
-    /// # Panics
-    /// When there is no such trace.
     pub async fn trace(&self, bot: &TestBot, id: TraceId) -> Trace {
         self.hub.traces().get(&self.owner, bot.id, id).await.expect("the trace exists")
     }
 
     /// Moves the clock until a channel has a trace as wanted, the newest one first.
-    ///
-    /// # Panics
-    /// When none comes.
     pub async fn wait_trace(
         &self,
         bot: &TestBot,

@@ -1,0 +1,78 @@
+//! Hints between the nodes of one PostgreSQL database: collected for a moment and sent in one notification
+//! outside any transaction of the hot path, since a notification inside one takes a lock over the whole
+//! database. Lost ones cost a second: every node also looks by itself.
+
+use std::{collections::HashSet, time::Duration};
+
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use super::node::Engine;
+use crate::context::Hint;
+
+/// How long hints are collected: at most fifty notifications a second per node.
+const COLLECT: Duration = Duration::from_millis(20);
+/// Hints in one notification; PostgreSQL takes less than 8,000 bytes. More are left to polling.
+const MOST: usize = 150;
+/// Pause before the listening connection is made again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    pub(super) async fn tell_other_nodes(&self) {
+        let mut hints = self.ctx.wake.listen();
+        loop {
+            let first = tokio::select! {
+                heard = hints.recv() => heard,
+                () = self.tasks.stop_token().cancelled() => return,
+            };
+            let first = match first {
+                Ok(heard) if !heard.remote => heard.hint,
+                Ok(_) | Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return,
+            };
+            let mut together = HashSet::from([first]);
+            self.ctx.clock.sleep(COLLECT).await;
+            loop {
+                match hints.try_recv() {
+                    Ok(heard) if !heard.remote && together.len() < MOST => drop(together.insert(heard.hint)),
+                    Ok(_) | Err(TryRecvError::Lagged(_)) => {}
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                }
+            }
+            let mut text = self.node.to_string();
+            for hint in together {
+                text.push(' ');
+                text.push_str(&hint.to_string());
+            }
+            if let Err(error) = self.ctx.store.notify(&text).await {
+                tracing::debug!(%error, "other nodes could not be told; they look by themselves");
+            }
+        }
+    }
+
+    pub(super) async fn hear_other_nodes(&self) {
+        while !self.tasks.stopping() {
+            if let Err(error) = self.hear_until_it_breaks().await {
+                tracing::debug!(%error, "other nodes cannot be heard");
+            }
+            tokio::select! {
+                () = self.ctx.clock.sleep(AGAIN) => {}
+                () = self.tasks.stop_token().cancelled() => return,
+            }
+        }
+    }
+
+    async fn hear_until_it_breaks(&self) -> crate::error::Result<()> {
+        let own = self.node.to_string();
+        let mut notices = self.ctx.store.notices().await?;
+        loop {
+            let text = tokio::select! {
+                text = notices.next() => text?,
+                () = self.tasks.stop_token().cancelled() => return Ok(()),
+            };
+            let mut words = text.split(' ');
+            if words.next() != Some(own.as_str()) {
+                words.filter_map(Hint::parse).for_each(|hint| self.ctx.wake.relay(hint));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use super::*;
+use crate::random::Random;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Note {
+    lane: &'static str,
+    n: u32,
+    retry: bool,
+}
+
+impl Queued for Note {
+    fn is_retry(&self) -> bool {
+        self.retry
+    }
+}
+
+const PACE: Pace = Pace { max_in_flight: 2, spacing: Duration::ZERO };
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn channel(n: u128) -> ChannelId {
+    ChannelId::from_u128(n)
+}
+
+fn push(lanes: &mut Lanes<Note>, id: u128, lane: &'static str, n: u32) {
+    lanes.push(channel(id), &lane.into(), PACE, Note { lane, n, retry: false }, None);
+}
+
+#[test]
+fn one_job_of_a_lane_at_a_time_and_in_order() {
+    let mut lanes = Lanes::new(100, 10);
+    push(&mut lanes, 1, "a", 1);
+    push(&mut lanes, 1, "a", 2);
+    push(&mut lanes, 1, "b", 3);
+    push(&mut lanes, 1, "c", 4);
+    let (first, job) = lanes.pop(at(0)).unwrap();
+    assert_eq!(job.n, 1);
+    let (_second, job) = lanes.pop(at(0)).unwrap();
+    assert_eq!(job.n, 3, "the lane of the first is busy");
+    assert!(lanes.pop(at(0)).is_none(), "the channel's cap is two");
+    lanes.finish(first);
+    assert_eq!(lanes.pop(at(0)).unwrap().1.n, 4, "the lane that waited longest");
+    assert_eq!(lanes.len(), 3);
+}
+
+#[test]
+fn a_held_head_blocks_its_lane_and_no_other() {
+    let mut lanes = Lanes::new(100, 10);
+    push(&mut lanes, 1, "a", 1);
+    push(&mut lanes, 1, "a", 2);
+    let (slot, job) = lanes.pop(at(0)).unwrap();
+    lanes.hold(slot, Note { retry: true, ..job }, at(500));
+    push(&mut lanes, 1, "b", 3);
+    assert_eq!(lanes.pop(at(0)).unwrap().1.n, 3);
+    assert!(lanes.pop(at(499)).is_none());
+    assert_eq!(lanes.next_timer(), Some(at(500)));
+    assert_eq!(lanes.pop(at(500)).unwrap().1.n, 1, "the head comes first, then what was behind it");
+}
+
+#[test]
+fn channels_take_turns() {
+    let mut lanes = Lanes::new(1000, 100);
+    for n in 0..50 {
+        lanes.push(
+            channel(1),
+            &format!("a{n}").into(),
+            Pace { max_in_flight: 64, spacing: Duration::ZERO },
+            Note { lane: "a", n, retry: false },
+            None,
+        );
+    }
+    push(&mut lanes, 2, "b", 100);
+    let order: Vec<u32> = std::iter::from_fn(|| lanes.pop(at(0)).map(|(_slot, job)| job.n)).take(3).collect();
+    assert!(order[..2].contains(&100), "{order:?}");
+}
+
+#[test]
+fn retries_leave_room_for_first_attempts() {
+    let mut lanes = Lanes::new(100, 2);
+    for n in 0..4 {
+        let lane: Arc<str> = format!("r{n}").into();
+        lanes.push(
+            channel(1),
+            &lane,
+            Pace { max_in_flight: 8, spacing: Duration::ZERO },
+            Note { lane: "r", n, retry: true },
+            Some(at(0)),
+        );
+    }
+    let (first, _) = lanes.pop(at(0)).unwrap();
+    assert!(lanes.pop(at(0)).is_none(), "one of two slots is kept from retries");
+    push(&mut lanes, 2, "b", 9);
+    assert_eq!(lanes.pop(at(0)).unwrap().1.n, 9);
+    lanes.finish(first);
+    assert!(lanes.pop(at(0)).unwrap().1.retry);
+}
+
+#[test]
+fn a_paced_channel_waits_between_starts() {
+    let mut lanes = Lanes::new(100, 10);
+    let pace = Pace { max_in_flight: 8, spacing: Duration::from_millis(100) };
+    for n in 0..2 {
+        let lane: Arc<str> = format!("p{n}").into();
+        lanes.push(channel(1), &lane, pace, Note { lane: "p", n, retry: false }, None);
+    }
+    assert!(lanes.pop(at(0)).is_some());
+    assert!(lanes.pop(at(99)).is_none());
+    assert_eq!(lanes.next_timer(), Some(at(100)));
+    assert!(lanes.pop(at(100)).is_some());
+}
+
+/// Random histories keep the promises: order within a lane, one in flight per lane, caps, nothing lost.
+#[test]
+fn random_histories_keep_order_and_lose_nothing() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    for seed in 0..200 {
+        let random = Random::seeded(seed);
+        let mut lanes = Lanes::new(10_000, 5);
+        let mut flying: Vec<(Slot, u128, Note)> = Vec::new();
+        let mut done: HashMap<(u128, &str), Vec<u32>> = HashMap::new();
+        let (mut pushed, mut now) = (0, 0);
+        for _ in 0..400 {
+            now += i64::try_from(random.below(50)).unwrap();
+            match random.below(4) {
+                0 => {
+                    pushed += 1;
+                    let lane = NAMES[usize::try_from(random.below(4)).unwrap()];
+                    push(&mut lanes, u128::from(random.below(3)), lane, pushed);
+                }
+                1 | 2 => {
+                    if let Some((slot, job)) = lanes.pop(at(now)) {
+                        let id = slot.channel.as_u128();
+                        assert!(
+                            !flying.iter().any(|(_, c, j)| (*c, j.lane) == (id, job.lane)),
+                            "seed {seed}"
+                        );
+                        flying.push((slot, id, job));
+                    }
+                }
+                _ if !flying.is_empty() => {
+                    let pick = usize::try_from(random.below(flying.len() as u64)).unwrap();
+                    let (slot, id, job) = flying.swap_remove(pick);
+                    if random.below(3) == 0 {
+                        lanes.hold(slot, Note { retry: true, ..job }, at(now + 40));
+                    } else {
+                        done.entry((id, job.lane)).or_default().push(job.n);
+                        lanes.finish(slot);
+                    }
+                }
+                _ => {}
+            }
+            assert!(lanes.in_flight() <= 5);
+        }
+        now += 1_000_000;
+        loop {
+            for (slot, id, job) in flying.drain(..) {
+                done.entry((id, job.lane)).or_default().push(job.n);
+                lanes.finish(slot);
+            }
+            while let Some((slot, job)) = lanes.pop(at(now)) {
+                let id = slot.channel.as_u128();
+                flying.push((slot, id, job));
+            }
+            if flying.is_empty() {
+                break;
+            }
+        }
+        assert!(lanes.is_empty(), "seed {seed}");
+        assert_eq!(done.values().map(Vec::len).sum::<usize>(), pushed as usize, "seed {seed}");
+        assert!(done.values().all(|order| order.is_sorted()), "seed {seed}: {done:?}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Notifications between the processes that share a PostgreSQL database. SQLite has one process and none.
+
+use sqlx::postgres::PgListener;
+
+use super::{backend::Backend, fault::classify};
+use crate::error::{Error, Result};
+
+/// The channel of all nodes of one database.
+const CHANNEL: &str = "message_hub";
+
+/// What other processes say, as long as the connection lasts.
+#[derive(Debug)]
+pub struct Notices(PgListener);
+
+impl Notices {
+    pub(super) async fn of(backend: &Backend) -> Result<Self> {
+        let Backend::Postgres { reads, .. } = backend else {
+            return Err(Error::internal("only PostgreSQL has notifications"));
+        };
+        let mut listener = PgListener::connect_with(reads).await.map_err(classify)?;
+        listener.listen(CHANNEL).await.map_err(classify)?;
+        Ok(Self(listener))
+    }
+
+    /// The next notification. What was said while the connection was broken is lost.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the connection broke.
+    pub async fn next(&mut self) -> Result<String> {
+        let notice = self.0.recv().await.map_err(classify)?;
+        Ok(notice.payload().to_owned())
+    }
+}
+
+pub(super) async fn send(backend: &Backend, text: &str) -> Result<()> {
+    let Backend::Postgres { reads, .. } = backend else { return Ok(()) };
+    let sent = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(text).execute(reads).await;
+    sent.map(|_| ()).map_err(classify)
+}

@@ -1,0 +1,471 @@
+//! A hub for tests of programs that embed one: a store in a temporary folder, a clock that is moved by hand, a
+//! simulated chat network and receivers of webhooks, all inside the process.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use hub_core::{channels::sinks::WebhookUpdate, testing::{Receiver, TestHub}};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let receiver = Receiver::new();
+//! let hub = TestHub::builder().receiver("shop.test", &receiver).start().await;
+//! let ada = hub.register("ada").await;
+//! let bot = hub.bind(&ada).await;
+//! let webhook = WebhookUpdate {
+//!     url: "http://shop.test/orders".to_owned(),
+//!     auto_reply: true,
+//!     ..WebhookUpdate::default()
+//! };
+//! hub.webhook_channel(&ada, bot.id, "orders", webhook).await;
+//! receiver.answer(200, r#"{"reply":"on its way"}"#);
+//! hub.say(&bot, "where is order 42?");
+//! assert_eq!(hub.sent(&bot, 1).await[0].text, "on its way");
+//! assert_eq!(receiver.bodies()[0]["content"], "where is order 42?");
+//! # });
+//! ```
+//!
+//! Everything here panics when something does not work: a test that cannot go on has failed. Waits are for
+//! conditions and end after half a minute of real time; nothing waits for time to pass.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{sync::Arc, time::Duration};
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use url::Url;
+
+use crate::{
+    Hub,
+    access::Actor,
+    accounts::{ClientInfo, NewUser},
+    bots::{BindStatus, BotHealth, BotStatus, NewBind, NewSend, Sent},
+    channels::{NewChannel, sinks::WebhookUpdate},
+    config::HubConfig,
+    egress::{Egress, EgressConfig},
+    error::Result,
+    id::{BotId, ChannelId},
+    local_http::LocalService,
+    network::{
+        ilink::{IlinkConfig, IlinkNetwork},
+        sim::{Account, Outbound, SIM_HOST, SimConfig, Simulator},
+    },
+    page::PageRequest,
+    random::Random,
+    store::StoreConfig,
+    time::{Clock, ManualClock, Timestamp},
+    traces::{Trace, TraceQuery, TraceStatus},
+};
+
+mod receiver;
+
+pub use receiver::Receiver;
+
+/// Where the manual clock of a [`TestHub`] starts.
+pub const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+
+/// How often conditions are looked at, and how often in all.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: u32 = 3_000;
+
+/// What a [`TestHub`] is made of. Everything has a default.
+#[derive(Debug, Clone)]
+pub struct TestHubBuilder {
+    store: Option<StoreConfig>,
+    clock: Clock,
+    seed: u64,
+    sim_config: SimConfig,
+    sim: Option<Simulator>,
+    network_url: Option<Url>,
+    ilink: IlinkConfig,
+    config: HubConfig,
+    egress: EgressConfig,
+    works: bool,
+}
+
+impl Default for TestHubBuilder {
+    fn default() -> Self {
+        // The grace is time of a clock that nobody moves while the hub stops.
+        let config = HubConfig { poll_grace: Duration::ZERO, ..HubConfig::default() };
+        Self {
+            store: None,
+            clock: ManualClock::new(START).into(),
+            seed: 1,
+            sim_config: SimConfig::default(),
+            sim: None,
+            network_url: None,
+            ilink: IlinkConfig::default(),
+            config,
+            egress: EgressConfig::default(),
+            works: true,
+        }
+    }
+}
+
+impl TestHubBuilder {
+    /// Another store than a fresh SQLite file: one that two hubs share, or PostgreSQL.
+    #[must_use]
+    pub fn store(mut self, store: StoreConfig) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Another clock than a fresh manual one.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.clock = clock.into();
+        self
+    }
+
+    /// The machine's clock, and a network that holds requests for fractions of a second.
+    #[must_use]
+    pub fn system_clock(mut self) -> Self {
+        self.sim_config = SimConfig::quick();
+        self.clock(Clock::system())
+    }
+
+    /// The seed of all randomness. Two hubs on one store need two, or their ids collide.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How the simulated network behaves.
+    #[must_use]
+    pub fn sim_config(mut self, config: SimConfig) -> Self {
+        self.sim_config = config;
+        self
+    }
+
+    /// A network that is there already: it is served elsewhere, or two hubs share it.
+    #[must_use]
+    pub fn simulator(mut self, sim: Simulator) -> Self {
+        self.sim = Some(sim);
+        self
+    }
+
+    /// Where the hub finds the network, when it is not to be called inside the process.
+    #[must_use]
+    pub fn network_url(mut self, url: Url) -> Self {
+        self.network_url = Some(url);
+        self
+    }
+
+    /// Changes the settings of the connector. Its login URL is the network's in any case.
+    #[must_use]
+    pub fn ilink(mut self, change: impl FnOnce(&mut IlinkConfig)) -> Self {
+        change(&mut self.ilink);
+        self
+    }
+
+    /// Changes the settings of the hub.
+    #[must_use]
+    pub fn config(mut self, change: impl FnOnce(&mut HubConfig)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Answers a host, by name, inside the process.
+    #[must_use]
+    pub fn receiver<S: LocalService>(mut self, host: &str, service: &Arc<S>) -> Self {
+        let service = Arc::clone(service) as Arc<dyn LocalService>;
+        self.egress.in_process.insert(host.to_owned(), service);
+        self
+    }
+
+    /// Opens the hub and starts its work.
+    pub async fn start(self) -> TestHub {
+        TestHub::build(self).await.unwrap()
+    }
+
+    /// As [`start`](Self::start), for a hub that may be refused.
+    ///
+    /// # Errors
+    /// What opening or starting the hub says.
+    pub async fn try_start(self) -> Result<TestHub> {
+        TestHub::build(self).await
+    }
+
+    /// Opens the hub without starting its work: nothing polls, delivers or sends.
+    pub async fn open(mut self) -> TestHub {
+        self.works = false;
+        TestHub::build(self).await.unwrap()
+    }
+
+    async fn run(self, runs: u64) -> Result<Hub> {
+        let random = Random::seeded(self.seed.wrapping_mul(1_000).wrapping_add(runs));
+        let login_base_url = self.network_url.unwrap();
+        let ilink = IlinkConfig { login_base_url, ..self.ilink };
+        let egress = Egress::new(self.egress.clone())?;
+        let network = IlinkNetwork::new("sim", ilink, &egress, self.clock.clone(), random.clone())?;
+        let hub = Hub::builder()
+            .store(self.store.unwrap())
+            .secret_key([7; 32])
+            .clock(self.clock)
+            .random(random)
+            .network(network)
+            .egress(self.egress)
+            .config(self.config)
+            .open()
+            .await?;
+        if self.works {
+            hub.start().await?;
+        }
+        Ok(hub)
+    }
+}
+
+/// A hub, its network and its clock. It runs on a thread of its own, so that it can be killed.
+#[derive(Debug)]
+pub struct TestHub {
+    settings: TestHubBuilder,
+    sim: Simulator,
+    hub: Hub,
+    runtime: Option<Runtime>,
+    runs: u64,
+    _folder: Option<TempDir>,
+}
+
+/// A bound account.
+#[derive(Debug, Clone)]
+pub struct TestBot {
+    /// The bot.
+    pub id: BotId,
+    /// Its id on the network.
+    pub wx_id: String,
+    /// The person it belongs to, who has not written yet.
+    pub person: String,
+}
+
+impl TestHub {
+    /// A hub to be configured.
+    pub fn builder() -> TestHubBuilder {
+        TestHubBuilder::default()
+    }
+
+    /// A hub with every default, at work.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    async fn build(mut settings: TestHubBuilder) -> Result<Self> {
+        let mut folder = None;
+        if settings.store.is_none() {
+            let fresh = tempfile::tempdir().unwrap();
+            settings.store = Some(StoreConfig::Sqlite(fresh.path().join("hub.db")));
+            folder = Some(fresh);
+        }
+        let (config, clock) = (settings.sim_config.clone(), settings.clock.clone());
+        let seed = settings.seed;
+        let sim =
+            settings.sim.get_or_insert_with(|| Simulator::new(config, clock, Random::seeded(seed))).clone();
+        if settings.network_url.is_none() {
+            settings.network_url = Some(format!("http://{SIM_HOST}").parse().unwrap());
+            let service = Arc::new(sim.clone()) as Arc<dyn LocalService>;
+            settings.egress.in_process.insert(SIM_HOST.to_owned(), service);
+        }
+        let (runtime, hub) = run(&settings, 0).await?;
+        Ok(Self { settings, sim, hub, runtime: Some(runtime), runs: 1, _folder: folder })
+    }
+
+    /// The hub under test. After [`restart`](Self::restart) it is another one.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The chat network.
+    pub fn sim(&self) -> &Simulator {
+        &self.sim
+    }
+
+    /// The hands of the clock.
+    pub fn clock(&self) -> &ManualClock {
+        self.settings.clock.as_manual().expect("the test chose the machine's clock")
+    }
+
+    /// The store's settings, for a second hub or a look behind the hub's back.
+    pub fn store(&self) -> &StoreConfig {
+        self.settings.store.as_ref().unwrap()
+    }
+
+    /// Stops the hub in order.
+    pub async fn shutdown(&mut self) {
+        self.hub.shutdown().await;
+        self.end().await;
+    }
+
+    /// Ends the hub in the middle of whatever it does: no goodbye, no lease given back.
+    pub async fn kill(&mut self) {
+        self.end().await;
+    }
+
+    /// Starts the hub again on the same store, network and clock; stops it first if it runs.
+    pub async fn restart(&mut self) {
+        if self.runtime.is_some() {
+            self.shutdown().await;
+        }
+        let (runtime, hub) = run(&self.settings, self.runs).await.unwrap();
+        (self.runtime, self.hub) = (Some(runtime), hub);
+        self.runs += 1;
+    }
+
+    async fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::from_secs(10)));
+        ended.await.unwrap();
+    }
+
+    /// Registers a user and signs them in. The first one is the hub's admin.
+    pub async fn register(&self, username: &str) -> Actor {
+        let user = NewUser {
+            username: username.to_owned(),
+            password: "correct horse".into(),
+            display_name: None,
+            email: None,
+        };
+        let signed_in = self.hub.accounts().register(user, None, &ClientInfo::default()).await.unwrap();
+        self.hub.accounts().authenticate_session(signed_in.token.expose()).await.unwrap()
+    }
+
+    /// Binds the account of a new person.
+    pub async fn bind(&self, actor: &Actor) -> TestBot {
+        self.bind_person(actor, None).await
+    }
+
+    /// Binds the account of a person, who may have been bound before: that ends the former login.
+    pub async fn bind_person(&self, actor: &Actor, person: Option<&str>) -> TestBot {
+        let bots = self.hub.bots();
+        let bind = bots.start_bind(actor, NewBind::default()).await.unwrap();
+        let Account { wx_id, owner_user_id } = self.sim.confirm(bind.qr_text.expose(), person).unwrap();
+        // The network has its answer ready, so one question is enough.
+        let step = bots.confirm_bind(actor, bind.bind_id, None, Duration::ZERO).await.unwrap();
+        assert_eq!(step.status, BindStatus::Confirmed, "{step:?}");
+        TestBot { id: step.bot.unwrap().id, wx_id, person: owner_user_id }
+    }
+
+    /// Makes a channel.
+    pub async fn channel(&self, actor: &Actor, bot: BotId, new: NewChannel) -> ChannelId {
+        self.hub.channels().create(actor, bot, new, None).await.unwrap().channel.id
+    }
+
+    /// Makes a channel with a webhook.
+    pub async fn webhook_channel(
+        &self,
+        actor: &Actor,
+        bot: BotId,
+        name: &str,
+        webhook: WebhookUpdate,
+    ) -> ChannelId {
+        self.channel(actor, bot, NewChannel { webhook: Some(webhook), ..NewChannel::named(name) }).await
+    }
+
+    /// The bot's person writes. Answers the network's id of the message.
+    pub fn say(&self, bot: &TestBot, text: &str) -> String {
+        self.sim.say(&bot.wx_id, None, text).unwrap()
+    }
+
+    /// The bot writes to its person.
+    ///
+    /// # Errors
+    /// Those of [`Bots::send`](crate::bots::Bots::send).
+    pub async fn send(&self, actor: &Actor, bot: &TestBot, text: &str) -> Result<Sent> {
+        let new = NewSend { content: text.to_owned(), ..NewSend::default() };
+        self.hub.bots().send(actor, bot.id, new, None).await
+    }
+
+    /// Waits until `look` finds something. `what` is for the message when it does not.
+    pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+        until(what, look).await
+    }
+
+    /// As [`until`](Self::until), moving the clock by `step` before each further look.
+    pub async fn advance_until<T>(
+        &self,
+        what: &str,
+        step: Duration,
+        mut look: impl AsyncFnMut() -> Option<T>,
+    ) -> T {
+        let mut moves = false;
+        until(what, async || {
+            if std::mem::replace(&mut moves, true) {
+                self.clock().advance(step);
+                // What was waiting for this moment gets the chance to act on it.
+                Clock::system().sleep(LOOK).await;
+            }
+            look().await
+        })
+        .await
+    }
+
+    /// Waits until the bot has a status.
+    pub async fn bot_status(&self, actor: &Actor, bot: BotId, wanted: BotStatus) -> BotHealth {
+        let what = format!("status {}", wanted.as_str());
+        self.until(&what, async || {
+            let health = self.hub.bots().status(actor, bot).await.unwrap();
+            (health.bot.status == wanted).then_some(health)
+        })
+        .await
+    }
+
+    /// Waits until the bot has sent so many messages, and answers all of them.
+    pub async fn sent(&self, bot: &TestBot, count: usize) -> Vec<Outbound> {
+        self.until(&format!("{count} sends"), async || {
+            let sent = self.sim.outbound(Some(&bot.wx_id), 0);
+            (sent.len() >= count).then_some(sent)
+        })
+        .await
+    }
+
+    /// The newest traces of a bot, at most 100, with their steps.
+    pub async fn traces(&self, actor: &Actor, bot: BotId, query: &TraceQuery) -> Vec<Trace> {
+        let request = PageRequest::parse(&query.list_name(bot), Some(100), None).unwrap();
+        let page = self.hub.traces().list(actor, bot, query, &request).await.unwrap();
+        let mut traces = Vec::with_capacity(page.items.len());
+        for trace in page.items {
+            traces.push(self.hub.traces().get(actor, bot, trace.trace_id).await.unwrap());
+        }
+        traces
+    }
+
+    /// Waits until a channel has a trace that stands like this, and answers the newest.
+    pub async fn trace(&self, actor: &Actor, bot: BotId, channel: ChannelId, status: TraceStatus) -> Trace {
+        let query = TraceQuery { channel_id: Some(channel), status: Some(status), ..TraceQuery::default() };
+        self.until(&format!("a trace that is {}", status.as_str()), async || {
+            let mut traces = self.traces(actor, bot, &query).await;
+            (!traces.is_empty()).then(|| traces.swap_remove(0))
+        })
+        .await
+    }
+}
+
+impl Drop for TestHub {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Waits until `look` finds something, at most half a minute of real time.
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..LOOKS {
+        if let Some(found) = look().await {
+            return found;
+        }
+        Clock::system().sleep(LOOK).await;
+    }
+    panic!("did not happen: {what}");
+}
+
+/// Runs a hub on a thread of its own.
+async fn run(settings: &TestHubBuilder, runs: u64) -> Result<(Runtime, Hub)> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let settings = settings.clone();
+    let hub = runtime.spawn(settings.run(runs)).await.unwrap();
+    match hub {
+        Ok(hub) => Ok((runtime, hub)),
+        Err(error) => {
+            runtime.shutdown_background();
+            Err(error)
+        }
+    }
+}
