@@ -54,6 +54,7 @@ mod channels;
 mod contacts;
 mod coverage;
 mod deliveries;
+mod demo;
 mod idempotency;
 mod inbox;
 mod leases;

@@ -165,10 +165,6 @@ async fn bind(ada: &Caller, sim: &Caller) -> (String, String) {
         (step["status"] == "confirmed").then(|| step["bot"]["id"].as_str().unwrap().to_owned())
     })
     .await;
-    until("online", async || {
-        (ada.get(&format!("/api/bots/{bot}")).await["status"] == "online").then_some(())
-    })
-    .await;
     (bot, account["wx_id"].as_str().unwrap().to_owned())
 }
 
@@ -203,6 +199,7 @@ async fn message_and_reply(ada: &Caller, sim: &Caller, port: &ReceiverPort, bot:
         (&json!("message"), &json!("order 42"), &json!(1))
     );
     assert_eq!(body["bot_id"], bot);
+    assert_eq!(ada.get(&format!("/api/bots/{bot}")).await["status"], "online");
     let sent = sim.control(&format!("/_sim/outbound?wx_id={wx_id}&wait_ms=20000"), None).await;
     assert_eq!(sent["items"][0]["text"], "42 is on its way");
     let trace = until("the trace", async || {

@@ -11,6 +11,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("contacts", super::contacts::COVERED),
     ("deliveries", super::deliveries::COVERED),
     ("deliveries", super::deliveries::ON_STORE),
+    ("demo", super::demo::COVERED),
     ("idempotency", super::idempotency::COVERED),
     ("inbox", super::inbox::COVERED),
     ("inbox", super::inbox::ON_STORE),
@@ -20,6 +21,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("sending", super::sending::COVERED),
     ("traces", super::traces::COVERED),
     ("writer", super::writer::COVERED),
+    ("writer", super::writer::NOTICES),
 ];
 
 #[test]

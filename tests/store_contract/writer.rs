@@ -20,8 +20,11 @@ contract!("mod": {
     what_was_handed_over_is_stored_before_the_store_closes => [close, open, open_existing],
     a_newer_schema_is_refused => [open, open_existing],
     the_database_answers_and_its_clock_is_known => [ping, sync_clock],
+    nodes_of_one_database_hear_each_other => [notify, notices],
     large_numbers_survive => [write, read],
 });
+
+pub const NOTICES: super::Covered = ("notices", &[&["next"]]);
 
 /// A command that notes a key for an hour.
 async fn note(db: &Db, key: String) -> hub_core::Result<bool> {
@@ -177,4 +180,21 @@ async fn large_numbers_survive(db: &Db) {
     let stored = db.texts("SELECT CAST(expires_at AS TEXT) FROM idempotency ORDER BY expires_at").await;
     let expected = [Timestamp::MIN.as_millis(), 0, Timestamp::MAX.as_millis()].map(|ms| ms.to_string());
     assert_eq!(stored, expected);
+}
+
+async fn nodes_of_one_database_hear_each_other(db: &Db) {
+    if !db.is_postgres() {
+        db.store.notify("nobody hears it").await.unwrap();
+        assert_eq!(db.store.notices().await.err().map(|error| error.code()), Some(ErrorCode::Internal));
+        return;
+    }
+    let other = Store::open(&db.config, Clock::system()).await.unwrap();
+    let mut notices = other.notices().await.unwrap();
+    for text in ["first", "second 𝔘"] {
+        db.store.notify(text).await.unwrap();
+        let heard = Clock::system().timeout(Duration::from_secs(20), notices.next()).await;
+        assert_eq!(heard.expect("it is heard").unwrap(), text);
+    }
+    drop(notices);
+    other.close().await;
 }
