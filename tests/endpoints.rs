@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use crate::support::world::World;
 use hub_core::{
     accounts::{ClientInfo, NewUser},
+    bots::NewBind,
     id::{MessageId, TraceId},
     store::StoreConfig,
 };
@@ -161,8 +162,8 @@ impl Stage {
         let file = folder.path().join("hub.db");
         let hub = World::builder().store(StoreConfig::Sqlite(file.clone())).open().await;
         let bot = hub.bind(None).await;
-        let channel = hub.channel(&bot, hub.webhook("/hook")).await;
-        let bind = hub.hub.bots().start_bind(&hub.owner, Default::default()).await.unwrap().bind_id;
+        let channel = hub.channel(&bot, World::webhook("/hook")).await;
+        let bind = hub.hub.bots().start_bind(&hub.owner, NewBind::default()).await.unwrap().bind_id;
         let mut witness = SqliteConnectOptions::new().filename(&file).connect().await.unwrap();
         let (message, trace): (MessageId, TraceId) =
             (hub.hub.context().ids.next(), hub.hub.context().ids.next());

@@ -194,6 +194,7 @@ async fn message_and_reply(ada: &Caller, sim: &Caller, port: &ReceiverPort, bot:
     let request = until("the webhook", async || port.receiver.received().first().cloned()).await;
     assert!(request.is_signed_with(SECRET) && request.is_standard_signed_with(SECRET));
     let body = request.json();
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/hook"));
     assert_eq!(
         (&body["type"], &body["content"], &body["msg_type"]),
         (&json!("message"), &json!("order 42"), &json!(1))

@@ -30,7 +30,7 @@ fn steps(trace: &Trace) -> Vec<StepName> {
 async fn scene() -> (World, TestBot, ChannelId) {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    let channel = hub.channel(&bot, hub.webhook("/hook")).await;
+    let channel = hub.channel(&bot, World::webhook("/hook")).await;
     (hub, bot, channel)
 }
 
@@ -91,7 +91,7 @@ async fn gone_ends_the_delivery_and_switches_the_webhook_off() {
     assert_eq!(second.attempts, 0, "it is in the log and goes nowhere");
     assert_eq!(hub.receiver.received().len(), 1);
     hub.receiver.always("/hook", Reply::status(204));
-    let mut again = hub.webhook("/hook");
+    let mut again = World::webhook("/hook");
     again.auth.secret = Change::Keep;
     hub.hub.channels().set_webhook(&hub.owner, bot.id, channel, again).await.unwrap();
     hub.say(&bot, "third");
@@ -148,7 +148,7 @@ async fn a_conversation_is_delivered_in_order_one_at_a_time() {
 #[tokio::test]
 async fn a_slow_channel_does_not_delay_another() {
     let (hub, bot, _) = scene().await;
-    let mut quick = hub.webhook("/quick");
+    let mut quick = World::webhook("/quick");
     quick.timeout_ms = 30_000;
     hub.channel(&bot, quick).await;
     hub.receiver.always("/hook", Reply::status(200).after(HOUR));
@@ -167,7 +167,7 @@ async fn a_filtered_message_is_skipped_with_its_reason() {
     let hub = World::start().await;
     let bot = hub.bot().await;
     let filter = Filter { keywords: vec!["order".to_owned()], ..Filter::default() };
-    let webhook = Some(hub.webhook("/hook"));
+    let webhook = Some(World::webhook("/hook"));
     let channel = hub.channel_with(&bot, NewChannel { webhook, filter, ..NewChannel::named("orders") }).await;
     hub.say(&bot, "weather");
     hub.say(&bot, "ＯＲＤＥＲ 7");
@@ -189,7 +189,7 @@ async fn signatures_hold_over_a_rotation_of_the_secret() {
     let first = &hub.wait_received(1).await[0];
     assert!(first.is_signed_with(WEBHOOK_SECRET) && first.is_standard_signed_with(WEBHOOK_SECRET));
     assert!(!first.is_signed_with("another-secret-of-length"));
-    let mut rotated = hub.webhook("/hook");
+    let mut rotated = World::webhook("/hook");
     rotated.auth.secret = Change::Set("another-secret-of-length".into());
     hub.hub.channels().set_webhook(&hub.owner, bot.id, channel, rotated).await.unwrap();
     hub.say(&bot, "second");
@@ -208,7 +208,7 @@ async fn signatures_hold_over_a_rotation_of_the_secret() {
 async fn a_dead_delivery_can_be_replayed_also_to_another_url() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    let mut webhook = hub.webhook("/hook");
+    let mut webhook = World::webhook("/hook");
     webhook.retry.schedule_s = vec![1];
     let channel = hub.channel(&bot, webhook).await;
     hub.receiver.then("/hook", [Reply::status(500), Reply::status(500)]);
@@ -234,7 +234,7 @@ async fn a_dead_delivery_can_be_replayed_also_to_another_url() {
 async fn an_automatic_reply_is_sent_once_however_often_the_delivery_runs() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    let mut webhook = hub.webhook("/hook");
+    let mut webhook = World::webhook("/hook");
     webhook.auto_reply = true;
     let channel = hub.channel(&bot, webhook).await;
     hub.receiver.always("/hook", Reply::json(&json!({ "reply": "42 is on its way" })));

@@ -1,6 +1,6 @@
 //! How a hub lives with the network it polls (`protocols/ilink.md` §6, §7, §13.1).
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     ErrorCode,
@@ -62,7 +62,7 @@ async fn r2_a_full_answer_is_taken_in_order_and_at_once() {
 async fn r5_a_message_that_comes_again_is_one_message_also_after_a_restart() {
     let mut hub = World::builder().sim(|sim| sim.delivery = DeliveryMode::ReplayOnEmpty).start().await;
     let bot = hub.bot().await;
-    let channel = hub.channel(&bot, hub.webhook("/hook")).await;
+    let channel = hub.channel(&bot, World::webhook("/hook")).await;
     hub.sim.add_fault(Fault::new(Action::Repeat { after_ms: 500, new_id: false })).unwrap();
     hub.say(&bot, "once");
     hub.wait_received(1).await;
@@ -91,7 +91,7 @@ async fn r5_a_message_that_comes_again_is_one_message_also_after_a_restart() {
 async fn r6_what_was_committed_and_not_dispatched_is_dispatched_once() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    hub.channel(&bot, hub.webhook("/hook")).await;
+    hub.channel(&bot, World::webhook("/hook")).await;
     hub.say(&bot, "hello");
     hub.wait_received(1).await;
     // As a crash leaves it: stored, held by a node that is gone, never attempted.
@@ -173,12 +173,7 @@ async fn r12_a_bot_that_gets_no_answer_is_degraded_and_recovers() {
         .add_fault(
             Fault::on(
                 Endpoint::GetUpdates,
-                Action::Status {
-                    status: 500,
-                    body: String::new(),
-                    headers: Default::default(),
-                    effect: false,
-                },
+                Action::Status { status: 500, body: String::new(), headers: BTreeMap::new(), effect: false },
             )
             .always(),
         )
@@ -194,7 +189,7 @@ async fn r12_a_bot_that_gets_no_answer_is_degraded_and_recovers() {
 async fn r16_a_recalled_message_is_stored_and_not_delivered() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    hub.channel(&bot, hub.webhook("/hook")).await;
+    hub.channel(&bot, World::webhook("/hook")).await;
     let wx_id = &bot.account.wx_id;
     hub.sim.inject(serde_json::json!({ "wx_id": wx_id, "text": "taken back", "delete_time_ms": 1 })).unwrap();
     hub.say(&bot, "kept");
@@ -261,7 +256,7 @@ async fn e2_a_dead_login_is_expired_and_tried_once_an_hour() {
 async fn e3_l12_a_new_login_starts_over_and_keeps_the_bot() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    hub.channel(&bot, hub.webhook("/hook")).await;
+    hub.channel(&bot, World::webhook("/hook")).await;
     hub.say(&bot, "before");
     hub.wait_received(1).await;
     hub.sim.expire(&bot.account.wx_id).unwrap();
@@ -292,7 +287,7 @@ async fn e3_l12_a_new_login_starts_over_and_keeps_the_bot() {
 async fn e4_polling_begins_although_the_announcement_fails() {
     let hub = World::start().await;
     let failing =
-        Action::Status { status: 500, body: String::new(), headers: Default::default(), effect: false };
+        Action::Status { status: 500, body: String::new(), headers: BTreeMap::new(), effect: false };
     hub.sim.add_fault(Fault::on(Endpoint::NotifyStart, failing).times(2)).unwrap();
     let bot = hub.bot().await;
     hub.say(&bot, "hello");

@@ -8,7 +8,7 @@ use hub_core::{
     secret::{Sealed, TokenHash},
 };
 
-use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, channel, everything, scope, stage};
+use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, channel, everything, just_before, scope, stage};
 use crate::support::database::{Db, START};
 
 contract!("channels": {
@@ -169,7 +169,7 @@ async fn keys_open_their_channel_while_they_are_valid(db: &Db) {
     assert_eq!(opens("unknown", Duration::ZERO).await, None);
     assert!(!replace(db.ids.next(), "x", None).await, "a channel of another bot");
     assert!(replace(bot, "second", Some(START + HOUR)).await);
-    assert_eq!(opens("first", HOUR - Duration::from_millis(1)).await, Some(true));
+    assert_eq!(opens("first", just_before(HOUR)).await, Some(true));
     assert_eq!(opens("first", HOUR).await, None);
     assert_eq!(opens("second", HOUR * 99).await, Some(true));
     assert!(replace(bot, "third", None).await);

@@ -7,7 +7,7 @@ use hub_core::{
     store::deliveries::{DeliveryState, Finished, HealthReport, JobRow, Replay, SinkHealth},
 };
 
-use super::scene::{Stage, accept_one, add_channel, outbound, stage, trace, update};
+use super::scene::{Stage, accept_one, add_channel, just_before, outbound, stage, trace, update};
 use crate::support::database::{Db, START};
 
 contract!("deliveries": {
@@ -92,7 +92,7 @@ async fn parked_deliveries_come_back_when_they_are_due(db: &Db) {
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
     db.store.finish(Arc::new(finished(&on, id, trace, DeliveryState::Parked))).await.unwrap();
     let fence = on.lease.fence;
-    assert!(backlog(db, &on, fence, &[], MINUTE - Duration::from_millis(1)).await.is_empty());
+    assert!(backlog(db, &on, fence, &[], just_before(MINUTE)).await.is_empty());
     let rows = backlog(db, &on, fence, &[], MINUTE).await;
     assert_eq!(ids(&rows), [id.to_string()]);
     assert_eq!((rows[0].attempts, rows[0].state.as_str()), (1, "parked"));

@@ -3,7 +3,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hub_core::id::{BotId, NodeId};
 
-use super::scene::{accept_one, outbound, stage};
+use super::scene::{accept_one, just_before, outbound, stage};
 use crate::support::database::{Db, START};
 
 contract!("leases": {
@@ -63,7 +63,7 @@ async fn a_lease_runs_out_and_the_fence_grows(db: &Db) {
     let bot = db.bot(owner).await;
     let (first, second): (NodeId, NodeId) = (db.ids.next(), db.ids.next());
     assert_eq!(acquire(db, first, Duration::ZERO, 9).await, [(bot, 1)]);
-    assert_eq!(acquire(db, second, LEASE - Duration::from_millis(1), 9).await, []);
+    assert_eq!(acquire(db, second, just_before(LEASE), 9).await, []);
     assert_eq!(acquire(db, second, LEASE, 9).await, [(bot, 2)]);
     assert!(db.store.read().await.unwrap().leases().held(first).await.unwrap().is_empty());
     let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 9).await).unwrap();
@@ -124,7 +124,7 @@ async fn bots_with_work_that_nobody_holds_are_found(db: &Db) {
     let due = (START + LEASE).as_millis();
     db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {due} WHERE id = '{free}'")).await;
     db.sql(format!("UPDATE deliveries SET state = 'done' WHERE id = '{held}'")).await;
-    assert_eq!(with_work(LEASE - Duration::from_millis(1)).await.0, []);
+    assert_eq!(with_work(just_before(LEASE)).await.0, []);
     assert_eq!(with_work(LEASE).await.0, [on.bot]);
     let send = outbound(db, on.bot, "ann", "send", &["hi"]);
     commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();

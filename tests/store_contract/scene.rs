@@ -1,6 +1,6 @@
 //! What the cases need to stand on: channels, messages, batches, traces.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     access::{Actor, Role, Scope, UserActor},
@@ -32,6 +32,11 @@ pub const HOSTILE_TEXTS: [&str; 9] = [
     "%_\\%",
     "\r\n\t trailing  ",
 ];
+
+/// The last moment before something is over.
+pub fn just_before(span: Duration) -> Duration {
+    span.saturating_sub(Duration::from_millis(1))
+}
 
 /// The scope of a user.
 pub fn scope(user_id: UserId) -> Scope {
@@ -80,7 +85,7 @@ pub async fn add_channel(db: &Db, bot_id: BotId, name: &str) -> ChannelId {
 /// Takes the lease of every bot that nobody holds.
 pub async fn lease(db: &Db) -> (NodeId, BTreeMap<BotId, Lease>) {
     let node: NodeId = db.ids.next();
-    let until = START + std::time::Duration::from_secs(30);
+    let until = START + Duration::from_secs(30);
     let leases = commit!(db, |tx| tx.leases().acquire(node, START, until, 100).await).unwrap();
     (node, leases.into_iter().map(|lease| (lease.bot_id, lease)).collect())
 }
@@ -225,7 +230,7 @@ pub fn outbound(db: &Db, bot_id: BotId, peer: &str, key: &str, texts: &[&str]) -
             .collect(),
         channel_id: None,
         trace_id: None,
-        expires_at: START + std::time::Duration::from_secs(3600),
+        expires_at: START + Duration::from_secs(3600),
         now: START,
     }
 }

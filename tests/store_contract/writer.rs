@@ -156,7 +156,7 @@ async fn a_newer_schema_is_refused(db: &Db) {
         Store::open(&db.config, Clock::system()).await,
         Store::open_existing(&db.config, Clock::system()).await,
     ] {
-        let refused = opened.err().expect("a schema from the future");
+        let refused = opened.expect_err("a schema from the future");
         assert_eq!(refused.code(), ErrorCode::Unavailable);
         assert!(refused.to_string().contains("9999"), "{refused}");
     }

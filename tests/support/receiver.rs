@@ -74,14 +74,13 @@ pub struct Reply {
     headers: Vec<(&'static str, String)>,
     body: String,
     delay: Duration,
-    cut: bool,
 }
 
 impl Reply {
     /// A status without a body.
     pub fn status(status: u16) -> Self {
         let status = StatusCode::from_u16(status).expect("a status");
-        Self { status, headers: Vec::new(), body: String::new(), delay: Duration::ZERO, cut: false }
+        Self { status, headers: Vec::new(), body: String::new(), delay: Duration::ZERO }
     }
 
     /// 200 with a JSON body.
@@ -89,12 +88,6 @@ impl Reply {
     pub fn json(body: &Value) -> Self {
         let headers = vec![("content-type", "application/json".to_owned())];
         Self { headers, body: body.to_string(), ..Self::status(200) }
-    }
-
-    /// No answer: the connection ends.
-    #[must_use]
-    pub fn cut() -> Self {
-        Self { cut: true, ..Self::status(200) }
     }
 
     /// The same answer with a header.
@@ -174,9 +167,6 @@ impl LocalService for Receiver {
         let reply = self.note(request);
         if !reply.delay.is_zero() {
             self.clock.sleep(reply.delay).await;
-        }
-        if reply.cut {
-            return Err(Cut);
         }
         let mut response = Response::builder().status(reply.status);
         for (name, value) in reply.headers {

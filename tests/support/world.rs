@@ -52,10 +52,7 @@ const STEPS: u32 = 5_000;
 #[derive(Debug, Default)]
 pub struct WorldBuilder {
     store: Option<StoreConfig>,
-    config: Option<HubConfig>,
     sim: Option<SimConfig>,
-    ilink: Option<IlinkConfig>,
-    clock: Option<Clock>,
 }
 
 /// A hub and the world around it.
@@ -99,13 +96,6 @@ impl WorldBuilder {
         self
     }
 
-    /// Settings. Those of a test by default: leases that outlive every jump of the clock, no grace for polls.
-    #[must_use]
-    pub fn config(mut self, change: impl FnOnce(&mut HubConfig)) -> Self {
-        change(self.config.get_or_insert_with(test_config));
-        self
-    }
-
     /// Settings of the simulator.
     #[must_use]
     pub fn sim(mut self, change: impl FnOnce(&mut SimConfig)) -> Self {
@@ -113,29 +103,15 @@ impl WorldBuilder {
         self
     }
 
-    /// Settings of the connector.
-    #[must_use]
-    pub fn ilink(mut self, change: impl FnOnce(&mut IlinkConfig)) -> Self {
-        change(self.ilink.get_or_insert_with(test_ilink));
-        self
-    }
-
-    /// Another clock than one moved by hand.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
     /// Opens the hub and registers its owner. Nothing runs yet.
     pub async fn open(self) -> World {
-        let clock = self.clock.unwrap_or_else(|| ManualClock::new(START).into());
+        let clock = Clock::from(ManualClock::new(START));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let store = self.store.unwrap_or_else(|| StoreConfig::Sqlite(folder.path().join("hub.db")));
         let parts = Parts {
             store,
-            config: self.config.unwrap_or_else(test_config),
-            ilink: self.ilink.unwrap_or_else(test_ilink),
+            config: test_config(),
+            ilink: test_ilink(),
             _folder: Some(folder),
             clock: clock.clone(),
         };
@@ -270,7 +246,7 @@ impl World {
     }
 
     /// A webhook to a path of the receiver, signed with [`WEBHOOK_SECRET`].
-    pub fn webhook(&self, path: &str) -> WebhookUpdate {
+    pub fn webhook(path: &str) -> WebhookUpdate {
         let mut webhook =
             WebhookUpdate { url: format!("http://{RECEIVER_HOST}{path}"), ..WebhookUpdate::default() };
         webhook.auth.method = hub_core::channels::sinks::AuthMethod::Hmac;
