@@ -98,10 +98,13 @@ impl Server {
     }
 
     fn wait_until_ready(&self) {
-        let socket = self.socket_folder.join(".s.PGSQL.5432");
+        // The socket takes connections, to refuse them, before the server is ready; the last line of its lock
+        // file says when it is.
+        let lock_file = self.socket_folder.join("data/postmaster.pid");
         let step = Duration::from_millis(20);
         for _ in 0..PATIENCE.as_millis() / step.as_millis() {
-            if std::os::unix::net::UnixStream::connect(&socket).is_ok() {
+            let state = std::fs::read_to_string(&lock_file).unwrap_or_default();
+            if state.lines().nth(7).is_some_and(|state| state.trim() == "ready") {
                 return;
             }
             std::thread::sleep(step);
