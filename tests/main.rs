@@ -1,6 +1,11 @@
 //! Promises of the specification, tested from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod examples;
 mod conformance;
+mod endpoints;
+mod examples;
 mod ilink;
+mod pipeline;
+mod store_contract;
+mod story;
+mod support;

@@ -111,6 +111,7 @@ const INSERT_MESSAGES_SQLITE: &str = "
     JOIN bots AS b ON b.id = r.value ->> 'bot'
     LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.value ->> 'peer'
     WHERE true
+    ORDER BY r.value ->> 'id'
     ON CONFLICT (bot_id, dedupe_key) DO NOTHING
     RETURNING id";
 
@@ -124,6 +125,7 @@ const INSERT_MESSAGES_POSTGRES: &str = "
         items TEXT, channel TEXT, trace TEXT, now BIGINT)
     JOIN bots AS b ON b.id = r.bot
     LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.peer
+    ORDER BY r.id
     ON CONFLICT (bot_id, dedupe_key) DO NOTHING
     RETURNING id";
 

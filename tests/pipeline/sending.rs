@@ -1,0 +1,264 @@
+//! From the hub to people: order, windows and doubtful outcomes (`protocols/ilink.md` §9, §10).
+
+use std::time::Duration;
+
+use hub_core::{
+    ErrorCode,
+    bots::{BotStatus, MessageFilter},
+    network::sim::{Action, Endpoint, Fault},
+    page::PageRequest,
+};
+
+use crate::support::world::{TestBot, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A running hub with a bot whose person has written.
+async fn scene() -> (World, TestBot) {
+    let hub = World::start().await;
+    let bot = hub.bot().await;
+    greet(&hub, &bot).await;
+    (hub, bot)
+}
+
+/// The bot's person writes, and the hub has it.
+async fn greet(hub: &World, bot: &TestBot) {
+    let before = messages(hub, bot).await.len();
+    hub.say(bot, "hello");
+    hub.until("the greeting", async || (messages(hub, bot).await.len() > before).then_some(())).await;
+}
+
+/// Content and status of the bot's messages, oldest first.
+async fn messages(hub: &World, bot: &TestBot) -> Vec<(String, String)> {
+    let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
+    let mut read = hub.hub.context().store.read().await.unwrap();
+    let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    rows.reverse();
+    rows.into_iter().map(|row| (row.content, row.status)).collect()
+}
+
+async fn wait_status(hub: &World, bot: &TestBot, content: &str, status: &str) {
+    hub.until(&format!("{content} is {status}"), async || {
+        let messages = messages(hub, bot).await;
+        messages.iter().any(|(text, word)| text == content && word == status).then_some(())
+    })
+    .await;
+}
+
+fn texts(hub: &World, bot: &TestBot) -> Vec<String> {
+    hub.sent(bot).into_iter().map(|one| one.text).collect()
+}
+
+fn refused(ret: i64, message: &str) -> Action {
+    Action::Error { ret: Some(ret), errcode: None, errmsg: Some(message.to_owned()), effect: false }
+}
+
+#[tokio::test]
+async fn s2_without_a_message_from_the_person_nothing_goes_on_the_wire() {
+    let hub = World::start().await;
+    let bot = hub.bot().await;
+    assert_eq!(hub.send(&bot, "hi").await.unwrap_err().code(), ErrorCode::WindowClosed);
+    hub.jump(SECOND * 10).await;
+    assert!(hub.sent(&bot).is_empty());
+    assert!(messages(&hub, &bot).await.is_empty(), "a refusal stores nothing");
+}
+
+#[tokio::test]
+async fn s3_after_ten_sends_the_person_has_to_write_again() {
+    let (hub, bot) = scene().await;
+    for n in 0..10 {
+        hub.send(&bot, &n.to_string()).await.unwrap();
+    }
+    assert_eq!(hub.wait_sent(&bot, 10).await.len(), 10);
+    assert_eq!(hub.send(&bot, "eleventh").await.unwrap_err().code(), ErrorCode::WindowClosed);
+    greet(&hub, &bot).await;
+    hub.send(&bot, "eleventh").await.unwrap();
+    let sent = hub.wait_sent(&bot, 11).await;
+    assert_ne!(sent[10].context_token, sent[9].context_token, "with the new permission");
+    assert_eq!(sent[10].text, "eleventh");
+}
+
+#[tokio::test]
+async fn s4_a_window_the_network_closed_opens_with_the_next_message() {
+    let (hub, bot) = scene().await;
+    let prepare_failed = refused(-2, "prepare failed");
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, prepare_failed).skipping(2)).unwrap();
+    for text in ["1", "2", "3", "4", "5"] {
+        hub.send(&bot, text).await.unwrap();
+    }
+    hub.wait_sent(&bot, 2).await;
+    hub.jump(SECOND * 30).await;
+    hub.jump(SECOND * 30).await;
+    assert_eq!(texts(&hub, &bot), ["1", "2"], "no retry while it is closed");
+    assert_eq!(hub.send(&bot, "late").await.unwrap_err().code(), ErrorCode::WindowClosed);
+    greet(&hub, &bot).await;
+    hub.wait_sent(&bot, 5).await;
+    assert_eq!(texts(&hub, &bot), ["1", "2", "3", "4", "5"], "in the order they were accepted");
+}
+
+#[tokio::test]
+async fn s5_sends_that_are_too_fast_wait_and_hold_nobody_else_up() {
+    let (hub, bot) = scene().await;
+    let other = "o9cq80_other@im.wechat";
+    hub.say_as(&bot, other, "hi");
+    hub.until("both have written", async || (messages(&hub, &bot).await.len() == 2).then_some(())).await;
+    let too_fast = Fault::on(Endpoint::SendMessage, refused(-2, "rate limited"));
+    hub.sim.add_fault(too_fast.times(2).for_user(bot.account.owner_user_id.clone())).unwrap();
+    let start = hub.now();
+    hub.send(&bot, "slow").await.unwrap();
+    hub.send_to(&bot, Some(other), "quick").await.unwrap();
+    let sent = hub.wait_sent(&bot, 2).await;
+    assert_eq!(sent[0].text, "quick");
+    assert!(sent[0].at.since(start) < SECOND * 10);
+    assert_eq!(sent[1].text, "slow");
+    assert!(
+        sent[1].at.since(start) >= SECOND * 90,
+        "30 s, then a growing pause: {:?}",
+        sent[1].at.since(start)
+    );
+    assert_eq!(sent[1].repeats, 0);
+}
+
+#[tokio::test]
+async fn s5_after_five_tries_it_is_given_up() {
+    let (hub, bot) = scene().await;
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refused(-2, "rate limited")).times(5)).unwrap();
+    hub.send(&bot, "never").await.unwrap();
+    hub.send(&bot, "next").await.unwrap();
+    wait_status(&hub, &bot, "never", "failed").await;
+    assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "next");
+}
+
+#[tokio::test]
+async fn s6_a_message_that_will_never_be_taken_fails_alone() {
+    let (hub, bot) = scene().await;
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refused(-3, "invalid arguments"))).unwrap();
+    hub.send(&bot, "bad").await.unwrap();
+    hub.send(&bot, "good").await.unwrap();
+    assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "good");
+    wait_status(&hub, &bot, "bad", "failed").await;
+    wait_status(&hub, &bot, "good", "sent").await;
+}
+
+#[tokio::test]
+async fn s7_an_expired_permission_closes_the_window_and_keeps_the_login() {
+    let (hub, bot) = scene().await;
+    let expired = Action::Error {
+        ret: None,
+        errcode: Some(-14),
+        errmsg: Some("session timeout".into()),
+        effect: false,
+    };
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, expired)).unwrap();
+    hub.send(&bot, "later").await.unwrap();
+    hub.until("the window is closed", async || {
+        let answer = hub.send(&bot, "now").await;
+        answer.is_err_and(|error| error.code() == ErrorCode::WindowClosed).then_some(())
+    })
+    .await;
+    hub.jump(SECOND * 40).await;
+    assert_eq!(hub.health(&bot).await.bot.status, BotStatus::Online, "the poll is fine");
+    greet(&hub, &bot).await;
+    assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "later");
+}
+
+#[tokio::test]
+async fn s9_an_answer_that_was_cut_is_asked_for_again_under_the_same_id() {
+    let (hub, bot) = scene().await;
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, Action::Cut { effect: true })).unwrap();
+    hub.send(&bot, "once").await.unwrap();
+    wait_status(&hub, &bot, "once", "sent").await;
+    let sent = hub.sent(&bot);
+    assert_eq!((sent.len(), sent[0].repeats), (1, 1), "one message, and one repeat under its id");
+}
+
+#[tokio::test]
+async fn s10_a_second_doubtful_outcome_is_not_tried_again() {
+    let (hub, bot) = scene().await;
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, Action::Cut { effect: false }).times(2)).unwrap();
+    hub.send(&bot, "doubtful").await.unwrap();
+    hub.send(&bot, "next").await.unwrap();
+    wait_status(&hub, &bot, "doubtful", "unknown").await;
+    assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "next");
+    hub.jump(HOUR).await;
+    assert_eq!(texts(&hub, &bot), ["next"]);
+}
+
+#[tokio::test]
+async fn s13_a_long_text_goes_in_parts_and_each_counts() {
+    let (hub, bot) = scene().await;
+    let text = "汉字测试，".repeat(900);
+    hub.send(&bot, &text).await.unwrap();
+    let sent = hub.wait_sent(&bot, 3).await;
+    assert_eq!(sent.len(), 3);
+    assert_eq!(sent.iter().map(|one| one.text.as_str()).collect::<String>(), text);
+    let ids: std::collections::BTreeSet<_> = sent.iter().map(|one| one.client_id.clone()).collect();
+    assert_eq!(ids.len(), 3);
+    wait_status(&hub, &bot, &text, "sent").await;
+    let person = &bot.account.owner_user_id;
+    let contact =
+        hub.hub.context().store.read().await.unwrap().contacts().find(bot.id, person).await.unwrap();
+    assert_eq!(contact.unwrap().window.sends, 3);
+}
+
+#[tokio::test]
+async fn s15_sends_of_many_callers_are_kept_in_order_with_a_gap() {
+    let (hub, bot) = scene().await;
+    let sends = (0..8).map(|n| {
+        let (hub, bot) = (&hub, &bot);
+        async move { (hub.send(bot, &n.to_string()).await.unwrap().message_id, n.to_string()) }
+    });
+    let mut accepted: Vec<_> = futures_util::future::join_all(sends).await;
+    accepted.sort();
+    let sent = hub.wait_sent(&bot, 8).await;
+    let expected: Vec<_> = accepted.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts(&hub, &bot), expected, "in the order they were accepted");
+    for pair in sent.windows(2) {
+        assert!(pair[1].at.since(pair[0].at) >= Duration::from_millis(300));
+    }
+}
+
+#[tokio::test]
+async fn s16_a_window_is_closed_half_an_hour_before_the_network_would() {
+    let (hub, bot) = scene().await;
+    hub.jump(HOUR * 23 + SECOND * 60 * 31).await;
+    assert_eq!(hub.send(&bot, "late").await.unwrap_err().code(), ErrorCode::WindowClosed);
+    assert!(!hub.health(&bot).await.bot.can_send);
+}
+
+#[tokio::test]
+async fn s17_ids_keep_their_capitals_over_a_restart() {
+    let (mut hub, bot) = scene().await;
+    let person = "o9cq80-MixedCASE_x@im.wechat";
+    hub.say_as(&bot, person, "hi");
+    hub.until("it is stored", async || (messages(&hub, &bot).await.len() == 2).then_some(())).await;
+    hub.restart().await;
+    hub.send_to(&bot, Some(person), "hello").await.unwrap();
+    assert_eq!(hub.wait_sent(&bot, 1).await[0].to_user_id, person);
+}
+
+#[tokio::test]
+async fn s19_a_restart_keeps_order_ids_and_counters() {
+    let (mut hub, bot) = scene().await;
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refused(-2, "rate limited")).skipping(2)).unwrap();
+    for n in 0..6 {
+        hub.send(&bot, &n.to_string()).await.unwrap();
+    }
+    hub.wait_sent(&bot, 2).await;
+    hub.restart().await;
+    let sent = hub.wait_sent(&bot, 6).await;
+    assert_eq!(texts(&hub, &bot), ["0", "1", "2", "3", "4", "5"]);
+    assert!(sent.iter().all(|one| one.repeats == 0));
+    let person = &bot.account.owner_user_id;
+    hub.until("the last is counted", async || {
+        let mut read = hub.hub.context().store.read().await.unwrap();
+        let sends = read.contacts().find(bot.id, person).await.unwrap().unwrap().window.sends;
+        // The refused try counts too: nobody knows whether the network counts it.
+        (sends >= 6).then_some(())
+    })
+    .await;
+    for n in 0..6 {
+        wait_status(&hub, &bot, &n.to_string(), "sent").await;
+    }
+}

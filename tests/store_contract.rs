@@ -1,0 +1,67 @@
+//! The store's contract: every method of every view, on both databases, by one suite.
+//!
+//! A case is a function over a [`Db`](crate::support::database::Db); `contract!` stamps it as
+//! `sqlite::case` and `postgres::case` and says which methods it proves. `coverage` fails when a method of
+//! the store is named by no case.
+
+/// Stamps cases for both databases: `contract!("accounts": { a_case => [insert_user, find_user], … });` where
+/// `accounts.rs` is the file in `hub-core/src/store/`, and the names in brackets are methods that the case
+/// proves.
+macro_rules! contract {
+    ($file:literal: { $($case:ident => [$($method:ident),* $(,)?]),* $(,)? }) => {
+        /// What the cases of this file prove.
+        pub const COVERED: super::Covered = ($file, &[$(&[$(stringify!($method)),*]),*]);
+
+        mod sqlite {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let db = $crate::support::database::Db::sqlite().await;
+                    super::$case(&db).await;
+                    db.remove().await;
+                }
+            )*
+        }
+
+        mod postgres {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    if let Some(db) = $crate::support::database::Db::postgres().await {
+                        super::$case(&db).await;
+                        db.remove().await;
+                    }
+                }
+            )*
+        }
+    };
+}
+
+/// Runs statements of one command and waits for its commit: `commit!(db, |tx| tx.bots().rename(id, "x").await)`.
+macro_rules! commit {
+    ($db:expr, |$tx:ident| $run:expr) => {
+        $db.store.write(move |$tx| Box::pin(async move { $run })).await
+    };
+}
+
+/// A file of the store, and the methods that each of its cases proves.
+type Covered = (&'static str, &'static [&'static [&'static str]]);
+
+mod accounts;
+mod binds;
+mod bots;
+mod channels;
+mod contacts;
+mod coverage;
+mod deliveries;
+mod demo;
+mod idempotency;
+mod inbox;
+mod leases;
+mod messages;
+mod outbox;
+mod scene;
+mod schema;
+mod sending;
+mod traces;
+mod writer;

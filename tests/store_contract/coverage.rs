@@ -1,0 +1,71 @@
+//! Every method of the store has a case, and every case names methods that exist and that it calls.
+
+use std::{collections::BTreeSet, path::Path};
+
+/// By the file of the contract.
+const CASES: &[(&str, super::Covered)] = &[
+    ("accounts", super::accounts::COVERED),
+    ("binds", super::binds::COVERED),
+    ("bots", super::bots::COVERED),
+    ("channels", super::channels::COVERED),
+    ("contacts", super::contacts::COVERED),
+    ("deliveries", super::deliveries::COVERED),
+    ("deliveries", super::deliveries::ON_STORE),
+    ("demo", super::demo::COVERED),
+    ("idempotency", super::idempotency::COVERED),
+    ("inbox", super::inbox::COVERED),
+    ("inbox", super::inbox::ON_STORE),
+    ("leases", super::leases::COVERED),
+    ("messages", super::messages::COVERED),
+    ("outbox", super::outbox::COVERED),
+    ("sending", super::sending::COVERED),
+    ("traces", super::traces::COVERED),
+    ("writer", super::writer::COVERED),
+    ("writer", super::writer::NOTICES),
+];
+
+#[test]
+fn every_method_of_the_store_has_a_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hub-core/src/store");
+    let mut methods = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let source = std::fs::read_to_string(&path).unwrap();
+        // What tests alone can call stands at the end of the file.
+        let source = source.split("#[cfg(test)]").next().unwrap();
+        let source = source.split("#[cfg(any(test,").next().unwrap();
+        for line in source.lines() {
+            if let Some(rest) = line.trim_start().strip_prefix("pub async fn ") {
+                let name = rest.split(['(', '<']).next().unwrap();
+                methods.insert(format!("{file}::{name}"));
+            }
+        }
+    }
+    let covered: BTreeSet<String> = CASES
+        .iter()
+        .flat_map(|(_, (file, cases))| {
+            cases.iter().copied().flatten().map(move |name| format!("{file}::{name}"))
+        })
+        .collect();
+    let uncovered: Vec<_> = methods.difference(&covered).collect();
+    assert!(uncovered.is_empty(), "no case of the store's contract names {uncovered:?}");
+    let unknown: Vec<_> = covered.difference(&methods).collect();
+    assert!(unknown.is_empty(), "cases name methods that the store does not have: {unknown:?}");
+}
+
+#[test]
+fn cases_call_what_they_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("store_contract");
+    for (file, (_, cases)) in CASES {
+        let own = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
+        // Opening a database and handing over a command are what every case begins with.
+        let shared = include_str!("../support/database.rs").to_owned() + include_str!("../store_contract.rs");
+        for method in cases.iter().copied().flatten() {
+            let called = |text: &str| {
+                text.contains(&format!(".{method}(")) || text.contains(&format!("Store::{method}("))
+            };
+            assert!(called(&own) || called(&shared), "{file}.rs names `{method}` and never calls it");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Deliveries: the backlog, claims, outcomes (`Store::finish`) and replays.
+
+use std::{sync::Arc, time::Duration};
+
+use hub_core::{
+    id::{ChannelId, DeliveryId, TraceId},
+    store::deliveries::{DeliveryState, Finished, HealthReport, JobRow, Replay, SinkHealth},
+};
+
+use super::scene::{Stage, accept_one, add_channel, just_before, outbound, stage, trace, update};
+use crate::support::database::{Db, START};
+
+contract!("deliveries": {
+    the_backlog_is_what_nobody_holds_oldest_first => [backlog, claim],
+    parked_deliveries_come_back_when_they_are_due => [backlog],
+    an_outcome_is_state_trace_and_replies_at_once => [find_by_trace],
+    an_outcome_under_an_old_fence_leaves_no_mark => [],
+    a_second_run_adds_no_reply => [],
+    two_outcomes_of_one_trace_in_one_commit_are_both_kept => [],
+    a_webhook_that_fails_for_days_is_switched_off => [],
+    what_cannot_be_concluded_is_given_up_by_its_holder => [abandon],
+    a_replay_has_a_lane_and_a_trace_of_its_own => [insert_replay, backlog, find_by_trace],
+});
+
+pub const ON_STORE: super::Covered = ("mod", &[&["finish"]]);
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn backlog(db: &Db, on: &Stage, fence: i64, full: &[ChannelId], after: Duration) -> Vec<JobRow> {
+    let mut read = db.store.read().await.unwrap();
+    read.deliveries().backlog(on.bot, fence, full, START + after, 100).await.unwrap()
+}
+
+fn ids(rows: &[JobRow]) -> Vec<String> {
+    rows.iter().map(|row| row.id.clone()).collect()
+}
+
+/// The outcome of a first attempt.
+fn finished(on: &Stage, id: DeliveryId, trace: TraceId, state: DeliveryState) -> Finished {
+    Finished {
+        id,
+        fence: on.lease.fence,
+        state,
+        attempts: 1,
+        due_at: START + MINUTE,
+        first_attempt_at: START,
+        keep: false,
+        last_error: (state != DeliveryState::Done).then(|| "500".to_owned()),
+        now: START,
+        trace: update(trace, "request"),
+        replies: Vec::new(),
+        health: None,
+    }
+}
+
+async fn state(db: &Db, trace: TraceId) -> (String, i64, Option<String>) {
+    db.store.read().await.unwrap().deliveries().find_by_trace(trace).await.unwrap().unwrap()
+}
+
+async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
+    let on = stage(db).await;
+    let (message, first, _) = accept_one(db, &on, "ann", "1", 0).await;
+    let (_, second, _) = accept_one(db, &on, "bob", "2", 0).await;
+    accept_one(db, &on, "ann", "held", on.lease.fence).await;
+    let fence = on.lease.fence;
+    let rows = backlog(db, &on, fence, &[], Duration::ZERO).await;
+    assert_eq!(ids(&rows), [first.to_string(), second.to_string()]);
+    let row = &rows[0];
+    assert_eq!((row.lane.as_str(), row.seq, row.state.as_str(), row.attempts), ("ann", 1, "pending", 0));
+    assert_eq!(row.channel_id, on.channel.to_string());
+    assert_eq!(row.message.message_id, message.to_string());
+    assert_eq!((row.message.content.as_str(), row.message.peer.as_str()), ("1", "ann"));
+    assert_eq!(row.message.sent_at, START.as_millis());
+    assert_eq!(
+        (row.first_attempt_at, row.target_url.as_deref(), row.channel_content.as_deref()),
+        (None, None, None)
+    );
+    assert!(backlog(db, &on, fence, &[on.channel], Duration::ZERO).await.is_empty(), "its memory is used up");
+    let other = add_channel(db, on.bot, "other").await;
+    assert_eq!(backlog(db, &on, fence, &[other], Duration::ZERO).await.len(), 2);
+    commit!(db, |tx| tx.deliveries().claim(&[first], fence).await).unwrap();
+    assert_eq!(ids(&backlog(db, &on, fence, &[], Duration::ZERO).await), [second.to_string()]);
+    assert_eq!(
+        backlog(db, &on, fence + 1, &[], Duration::ZERO).await.len(),
+        3,
+        "a new holder finds everything"
+    );
+}
+
+async fn parked_deliveries_come_back_when_they_are_due(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    db.store.finish(Arc::new(finished(&on, id, trace, DeliveryState::Parked))).await.unwrap();
+    let fence = on.lease.fence;
+    assert!(backlog(db, &on, fence, &[], just_before(MINUTE)).await.is_empty());
+    let rows = backlog(db, &on, fence, &[], MINUTE).await;
+    assert_eq!(ids(&rows), [id.to_string()]);
+    assert_eq!((rows[0].attempts, rows[0].state.as_str()), (1, "parked"));
+    assert_eq!(rows[0].first_attempt_at, Some(START.as_millis()));
+    assert_eq!(state(db, trace).await, ("parked".into(), 1, Some("500".into())));
+}
+
+async fn an_outcome_is_state_trace_and_replies_at_once(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let mut done = finished(&on, id, trace, DeliveryState::Done);
+    done.replies = vec![outbound(db, on.bot, "ann", "reply:0", &["a", "b"])];
+    db.store.finish(Arc::new(done)).await.unwrap();
+    assert_eq!(state(db, trace).await, ("done".into(), 1, None));
+    assert_eq!(db.count("outbox").await, 2);
+    let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
+    assert_eq!(steps, r#"[{"name":"received"},{"name":"request"}]"#);
+    let ended = db.number("SELECT CAST(finished_at AS BIGINT) FROM deliveries").await;
+    assert_eq!(ended, START.as_millis());
+    assert!(backlog(db, &on, 99, &[], MINUTE * 99).await.is_empty(), "what is done is not found again");
+}
+
+async fn an_outcome_under_an_old_fence_leaves_no_mark(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let (_, other, other_trace) = accept_one(db, &on, "bob", "2", on.lease.fence).await;
+    let mut late = finished(&on, id, trace, DeliveryState::Done);
+    late.fence -= 1;
+    late.replies = vec![outbound(db, on.bot, "ann", "reply:0", &["late"])];
+    late.health = Some(SinkHealth { channel: on.channel, report: HealthReport::Gone });
+    let fine = finished(&on, other, other_trace, DeliveryState::Done);
+    let (late, fine) = futures_util::join!(db.store.finish(Arc::new(late)), db.store.finish(Arc::new(fine)));
+    late.unwrap();
+    fine.unwrap();
+    assert_eq!(state(db, trace).await, ("pending".into(), 0, None));
+    assert_eq!(state(db, other_trace).await.0, "done");
+    assert_eq!((db.count("outbox").await, db.text("SELECT webhook_disabled FROM channels").await), (0, None));
+    let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
+    assert_eq!(steps, r#"[{"name":"received"}]"#);
+}
+
+async fn a_second_run_adds_no_reply(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    for text in ["first", "second run"] {
+        let mut done = finished(&on, id, trace, DeliveryState::Done);
+        done.replies = vec![outbound(db, on.bot, "ann", &format!("{id}:0"), &[text])];
+        db.store.finish(Arc::new(done)).await.unwrap();
+    }
+    assert_eq!(db.texts("SELECT text FROM outbox").await, ["first"]);
+    assert_eq!(db.number("SELECT count(*) FROM messages WHERE direction = 'outbound'").await, 1);
+}
+
+async fn two_outcomes_of_one_trace_in_one_commit_are_both_kept(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let (_, other, _) = accept_one(db, &on, "ann", "2", on.lease.fence).await;
+    let mut first = finished(&on, id, trace, DeliveryState::Done);
+    first.trace = update(trace, "first");
+    let mut second = finished(&on, other, trace, DeliveryState::Done);
+    second.trace = update(trace, "second");
+    let (a, b) = futures_util::join!(db.store.finish(Arc::new(first)), db.store.finish(Arc::new(second)));
+    a.and(b).unwrap();
+    let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
+    assert_eq!(steps, r#"[{"name":"received"},{"name":"first"},{"name":"second"}]"#);
+}
+
+async fn a_webhook_that_fails_for_days_is_switched_off(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let tell = async |report: HealthReport| {
+        let mut told = finished(&on, id, trace, DeliveryState::Parked);
+        told.health = Some(SinkHealth { channel: on.channel, report });
+        db.store.finish(Arc::new(told)).await.unwrap();
+        let disabled = db.text("SELECT webhook_disabled FROM channels").await;
+        let rev = db.number("SELECT CAST(config_rev AS BIGINT) FROM bots").await;
+        (disabled.is_some(), rev)
+    };
+    let fails = |minutes: u32| HealthReport::Fails {
+        now: START + MINUTE * minutes,
+        give_up_before: START + MINUTE * minutes - MINUTE * 10,
+    };
+    assert_eq!(tell(fails(0)).await, (false, 0));
+    assert_eq!(tell(fails(9)).await, (false, 0));
+    assert_eq!(tell(HealthReport::Works).await, (false, 0));
+    assert_eq!(tell(fails(10)).await, (false, 0), "it worked since");
+    assert_eq!(tell(fails(20)).await, (true, 1), "the rules change with it");
+    assert_eq!(tell(fails(21)).await, (true, 1), "and change once");
+    db.sql("UPDATE channels SET webhook_disabled = NULL").await;
+    assert_eq!(tell(HealthReport::Gone).await, (true, 2));
+}
+
+async fn what_cannot_be_concluded_is_given_up_by_its_holder(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let (_, _, other) = accept_one(db, &on, "ann", "2", on.lease.fence).await;
+    let abandon =
+        async |fence| commit!(db, |tx| tx.deliveries().abandon(id, fence, "why", START).await).unwrap();
+    abandon(on.lease.fence - 1).await;
+    assert_eq!(state(db, trace).await, ("pending".into(), 0, None), "only its holder gives it up");
+    abandon(on.lease.fence).await;
+    assert_eq!(state(db, trace).await, ("dead".into(), 0, Some("why".into())));
+    assert_eq!(state(db, other).await.0, "pending");
+}
+
+async fn a_replay_has_a_lane_and_a_trace_of_its_own(db: &Db) {
+    let on = stage(db).await;
+    let (message, id, first) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    db.store.finish(Arc::new(finished(&on, id, first, DeliveryState::Dead))).await.unwrap();
+    let replay = Replay {
+        id: db.ids.next(),
+        message_id: message,
+        bot_id: on.bot,
+        channel_id: on.channel,
+        target_url: Some("https://elsewhere.example/".to_owned()),
+        now: START,
+        trace: trace(db, on.bot, message, Some(on.channel), "replay"),
+    };
+    let (new, new_trace) = (replay.id, replay.trace.id);
+    commit!(db, |tx| tx.deliveries().insert_replay(&replay).await).unwrap();
+    let rows = backlog(db, &on, on.lease.fence, &[], Duration::ZERO).await;
+    assert_eq!(ids(&rows), [new.to_string()]);
+    assert_eq!((rows[0].lane.as_str(), rows[0].seq), (new.to_string().as_str(), 0));
+    assert_eq!(rows[0].target_url.as_deref(), Some("https://elsewhere.example/"));
+    assert_eq!(state(db, new_trace).await, ("pending".into(), 0, None));
+    assert_eq!(state(db, first).await.0, "dead", "what was given up stays on record");
+    let unknown = db.store.read().await.unwrap().deliveries().find_by_trace(db.ids.next()).await.unwrap();
+    assert_eq!(unknown, None);
+}

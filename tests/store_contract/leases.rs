@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hub_core::id::{BotId, NodeId};
+
+use super::scene::{accept_one, just_before, outbound, stage};
+use crate::support::database::{Db, START};
+
+contract!("leases": {
+    every_bot_goes_to_one_of_many_nodes => [acquire, held],
+    a_lease_runs_out_and_the_fence_grows => [acquire, held, renew],
+    a_renewed_lease_is_not_taken => [acquire, renew],
+    released_leases_are_free_at_once => [release, void_all],
+    only_the_holder_gets_the_work => [work],
+    bots_with_work_that_nobody_holds_are_found => [with_work],
+    the_database_answers => [ping, database_now],
+});
+
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn acquire(db: &Db, node: NodeId, after: Duration, limit: u32) -> Vec<(BotId, i64)> {
+    let now = START + after;
+    let leases = commit!(db, |tx| tx.leases().acquire(node, now, now + LEASE, limit).await).unwrap();
+    leases.into_iter().map(|lease| (lease.bot_id, lease.fence)).collect()
+}
+
+async fn every_bot_goes_to_one_of_many_nodes(db: &Db) {
+    let owner = db.user("ada").await;
+    let mut bots = Vec::new();
+    for _ in 0..10 {
+        bots.push(db.bot(owner).await);
+    }
+    // A second store is a second node with a connection of its own, which on PostgreSQL writes at the same time.
+    let second = hub_core::store::Store::open(&db.config, hub_core::time::Clock::system()).await.unwrap();
+    let nodes: Vec<NodeId> = (0..6).map(|_| db.ids.next()).collect();
+    let taking = nodes.iter().enumerate().map(|(n, node)| {
+        let (store, node) = (if n % 2 == 0 { &db.store } else { &second }, *node);
+        store.write(move |tx| {
+            Box::pin(async move { tx.leases().acquire(node, START, START + LEASE, 3).await })
+        })
+    });
+    let mut taken = Vec::new();
+    for leases in join_all(taking).await {
+        let leases = leases.unwrap();
+        assert!(leases.len() <= 3);
+        assert!(leases.iter().all(|lease| lease.fence == 1));
+        taken.extend(leases.into_iter().map(|lease| lease.bot_id));
+    }
+    let last: NodeId = db.ids.next();
+    taken.extend(acquire(db, last, Duration::ZERO, 100).await.into_iter().map(|(bot, _)| bot));
+    taken.sort();
+    assert_eq!(taken, bots, "every bot once");
+    let mut held = 0;
+    for node in nodes.into_iter().chain([last]) {
+        held += db.store.read().await.unwrap().leases().held(node).await.unwrap().len();
+    }
+    assert_eq!(held, bots.len());
+    second.close().await;
+}
+
+async fn a_lease_runs_out_and_the_fence_grows(db: &Db) {
+    let owner = db.user("ada").await;
+    let bot = db.bot(owner).await;
+    let (first, second): (NodeId, NodeId) = (db.ids.next(), db.ids.next());
+    assert_eq!(acquire(db, first, Duration::ZERO, 9).await, [(bot, 1)]);
+    assert_eq!(acquire(db, second, just_before(LEASE), 9).await, []);
+    assert_eq!(acquire(db, second, LEASE, 9).await, [(bot, 2)]);
+    assert!(db.store.read().await.unwrap().leases().held(first).await.unwrap().is_empty());
+    let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 9).await).unwrap();
+    assert!(renewed.is_empty(), "what was lost is not renewed");
+    assert_eq!(acquire(db, first, LEASE * 2, 9).await, [(bot, 3)]);
+}
+
+async fn a_renewed_lease_is_not_taken(db: &Db) {
+    let owner = db.user("ada").await;
+    let bot = db.bot(owner).await;
+    let (first, second): (NodeId, NodeId) = (db.ids.next(), db.ids.next());
+    acquire(db, first, Duration::ZERO, 9).await;
+    let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 2).await).unwrap();
+    assert_eq!(renewed.iter().map(|lease| (lease.bot_id, lease.fence)).collect::<Vec<_>>(), [(bot, 1)]);
+    assert_eq!(acquire(db, second, LEASE, 9).await, []);
+    assert_eq!(acquire(db, second, LEASE * 2, 9).await, [(bot, 2)]);
+}
+
+async fn released_leases_are_free_at_once(db: &Db) {
+    let owner = db.user("ada").await;
+    let (one, two) = (db.bot(owner).await, db.bot(owner).await);
+    let (first, second, third): (NodeId, NodeId, NodeId) = (db.ids.next(), db.ids.next(), db.ids.next());
+    acquire(db, first, Duration::ZERO, 1).await;
+    acquire(db, second, Duration::ZERO, 1).await;
+    commit!(db, |tx| tx.leases().release(first).await).unwrap();
+    let freed = acquire(db, third, Duration::ZERO, 9).await;
+    assert_eq!(freed.len(), 1, "only the releasing node's");
+    assert_eq!(freed[0].1, 2);
+    commit!(db, |tx| tx.leases().void_all().await).unwrap();
+    let mut all: Vec<BotId> =
+        acquire(db, third, Duration::ZERO, 9).await.into_iter().map(|(bot, _)| bot).collect();
+    all.sort();
+    assert_eq!(all, [one, two]);
+}
+
+async fn only_the_holder_gets_the_work(db: &Db) {
+    let on = stage(db).await;
+    let mut read = db.store.read().await.unwrap();
+    let work = read.leases().work(&on.lease).await.unwrap().unwrap();
+    assert_eq!(
+        (work.network.as_str(), work.credentials.as_str(), work.cursor.as_str()),
+        ("sim", "sealed", "")
+    );
+    let old = hub_core::store::leases::Lease { fence: on.lease.fence - 1, ..on.lease };
+    assert!(read.leases().work(&old).await.unwrap().is_none());
+}
+
+async fn bots_with_work_that_nobody_holds_are_found(db: &Db) {
+    let on = stage(db).await;
+    let with_work = async |after: Duration| {
+        db.store.read().await.unwrap().leases().with_work(on.node, START + after).await.unwrap()
+    };
+    assert_eq!(with_work(Duration::ZERO).await, (vec![], vec![]));
+    let (_, held, _) = accept_one(db, &on, "ann", "held", on.lease.fence).await;
+    assert_eq!(with_work(Duration::ZERO).await, (vec![], vec![]), "this node has it in memory");
+    let (_, free, _) = accept_one(db, &on, "ann", "free", 0).await;
+    assert_eq!(with_work(Duration::ZERO).await, (vec![on.bot], vec![]));
+    let due = (START + LEASE).as_millis();
+    db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {due} WHERE id = '{free}'")).await;
+    db.sql(format!("UPDATE deliveries SET state = 'done' WHERE id = '{held}'")).await;
+    assert_eq!(with_work(just_before(LEASE)).await.0, []);
+    assert_eq!(with_work(LEASE).await.0, [on.bot]);
+    let send = outbound(db, on.bot, "ann", "send", &["hi"]);
+    commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+    assert_eq!(with_work(Duration::ZERO).await, (vec![], vec![on.bot]));
+    let stranger: NodeId = db.ids.next();
+    let theirs = db.store.read().await.unwrap().leases().with_work(stranger, START + LEASE).await.unwrap();
+    assert_eq!(theirs, (vec![], vec![]));
+}
+
+async fn the_database_answers(db: &Db) {
+    let mut read = db.store.read().await.unwrap();
+    read.leases().ping().await.unwrap();
+    assert_eq!(read.leases().database_now().await.unwrap().is_some(), db.is_postgres());
+}

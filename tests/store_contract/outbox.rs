@@ -1,0 +1,69 @@
+use hub_core::id::BotId;
+
+use super::scene::{HOSTILE_TEXTS, accept_one, outbound, stage};
+use crate::support::database::Db;
+
+contract!("outbox": {
+    a_message_is_stored_with_its_parts_in_order => [enqueue, queued_parts],
+    equal_keys_are_one_message => [enqueue],
+    what_cannot_be_sent_leaves_no_trace => [enqueue],
+    texts_are_stored_as_they_are => [enqueue],
+});
+
+async fn a_message_is_stored_with_its_parts_in_order(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let send = outbound(db, on.bot, "ann", "send", &["a", "b", "c"]);
+    let (id, ids) = (send.message_id, send.parts.iter().map(|part| part.id.to_string()).collect::<Vec<_>>());
+    assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap(), [id]);
+    assert_eq!(db.texts("SELECT id FROM outbox ORDER BY part").await, ids);
+    assert_eq!(db.texts("SELECT client_id FROM outbox ORDER BY id").await, ["send-a", "send-b", "send-c"]);
+    let parts =
+        db.texts("SELECT CAST(part AS TEXT) || '/' || CAST(parts AS TEXT) FROM outbox ORDER BY id").await;
+    assert_eq!(parts, ["0/3", "1/3", "2/3"]);
+    let named = db.text(format!("SELECT user_name FROM messages WHERE id = '{id}'")).await;
+    assert_eq!(named.as_deref(), Some("Name of ann"));
+    let mut read = db.store.read().await.unwrap();
+    assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap(), 3);
+    assert_eq!(read.outbox().queued_parts(on.bot, "bob").await.unwrap(), 0);
+    db.sql(format!("UPDATE outbox SET state = 'sending' WHERE id = '{}'", ids[0])).await;
+    db.sql(format!("UPDATE outbox SET state = 'sent' WHERE id = '{}'", ids[1])).await;
+    assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap(), 1);
+}
+
+async fn equal_keys_are_one_message(db: &Db) {
+    let on = stage(db).await;
+    let first = outbound(db, on.bot, "ann", "same", &["first"]);
+    let id = first.message_id;
+    let twin = outbound(db, on.bot, "ann", "same", &["twin", "of two"]);
+    let other = outbound(db, on.bot, "ann", "other", &["other"]);
+    let other_id = other.message_id;
+    assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[first, twin, other]).await).unwrap(), [id, other_id]);
+    let again = outbound(db, on.bot, "bob", "same", &["again"]);
+    assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[again]).await).unwrap(), []);
+    assert_eq!(db.texts("SELECT text FROM outbox ORDER BY id").await, ["first", "other"]);
+    assert_eq!(db.count("messages").await, 2);
+    let elsewhere = db.bot(on.owner).await;
+    let theirs = outbound(db, elsewhere, "ann", "same", &["theirs"]);
+    assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[theirs]).await).unwrap().len(), 1);
+}
+
+async fn what_cannot_be_sent_leaves_no_trace(db: &Db) {
+    let gone: BotId = db.ids.next();
+    let send = outbound(db, gone, "ann", "send", &["a"]);
+    assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap(), []);
+    assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[]).await).unwrap(), []);
+    assert_eq!((db.count("messages").await, db.count("outbox").await), (0, 0));
+}
+
+async fn texts_are_stored_as_they_are(db: &Db) {
+    let on = stage(db).await;
+    let rows: Vec<_> = HOSTILE_TEXTS
+        .iter()
+        .map(|text| outbound(db, on.bot, text, &format!("key {text}"), &[text]))
+        .collect();
+    commit!(db, |tx| tx.outbox().enqueue(&rows).await).unwrap();
+    assert_eq!(db.texts("SELECT text FROM outbox ORDER BY id").await, HOSTILE_TEXTS);
+    assert_eq!(db.texts("SELECT peer FROM outbox ORDER BY id").await, HOSTILE_TEXTS);
+    assert_eq!(db.texts("SELECT content FROM messages ORDER BY id").await, HOSTILE_TEXTS);
+}

@@ -1,0 +1,270 @@
+use std::time::Duration;
+
+use hub_core::{
+    id::OutboxId,
+    network::WindowRules,
+    store::{
+        leases::Lease,
+        outbox::NewOutbound,
+        sending::{ItemState, OpenItem, Settled},
+    },
+};
+
+use super::scene::{Stage, accept_one, outbound, stage, update};
+use crate::support::database::{Db, START};
+
+contract!("sending": {
+    open_items_come_in_order_with_their_window => [open],
+    only_what_something_can_be_done_about_is_open => [open],
+    a_send_is_counted_before_it_goes_out => [begin],
+    an_old_lease_sends_nothing => [begin],
+    a_message_is_as_far_as_its_slowest_part => [settle],
+    a_closed_window_and_an_unknown_outcome_are_kept => [settle],
+    an_outcome_counts_for_its_try_and_its_window_only => [settle],
+    messages_go_when_nothing_waits_for_them => [delete_messages_before],
+});
+
+async fn enqueue(db: &Db, send: NewOutbound) -> Vec<OutboxId> {
+    let ids = send.parts.iter().map(|part| part.id).collect();
+    commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+    ids
+}
+
+async fn open(db: &Db, on: &Stage) -> Vec<OpenItem> {
+    open_at(db, on, Duration::ZERO, 100).await
+}
+
+/// Three sends per window, which lasts an hour.
+const RULES: WindowRules =
+    WindowRules { age: Some(Duration::from_secs(3600)), sends: Some(3), burst: None, gap: Duration::ZERO };
+
+async fn open_at(db: &Db, on: &Stage, after: Duration, limit: u32) -> Vec<OpenItem> {
+    db.store.read().await.unwrap().sending().open(on.bot, &RULES, START + after, limit).await.unwrap()
+}
+
+async fn begin(db: &Db, lease: &Lease, id: OutboxId) -> bool {
+    let lease = lease.clone();
+    commit!(db, |tx| tx.sending().begin(&lease, id, "ann", START).await).unwrap()
+}
+
+fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Settled {
+    Settled {
+        id,
+        message_id: send.message_id,
+        bot_id: on.bot,
+        peer: "ann".into(),
+        attempts: 0,
+        window_opened_at: Some(START.as_millis()),
+        state,
+        due_at: START,
+        unknown: false,
+        uncount: false,
+        error: None,
+        network_id: None,
+        close_window: None,
+        now: START,
+        trace: None,
+    }
+}
+
+async fn settle(db: &Db, settled: Settled) -> bool {
+    commit!(db, |tx| tx.sending().settle(&settled).await).unwrap()
+}
+
+async fn open_items_come_in_order_with_their_window(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    accept_one(db, &on, "bob", "2", 0).await;
+    let first = enqueue(db, outbound(db, on.bot, "ann", "a", &["1", "2"])).await;
+    let second = enqueue(db, outbound(db, on.bot, "bob", "b", &["3"])).await;
+    let items = open(db, &on).await;
+    let ids: Vec<String> = first.iter().chain(&second).map(ToString::to_string).collect();
+    assert_eq!(items.iter().map(|item| item.id.clone()).collect::<Vec<_>>(), ids);
+    let ann = &items[0];
+    assert_eq!((ann.part, ann.parts, ann.text.as_str(), ann.client_id.as_str()), (0, 2, "1", "a-1"));
+    assert_eq!((ann.window_opened_at, ann.window_sends), (Some(START.as_millis()), Some(0)));
+    assert_eq!(ann.context_token.as_deref(), Some("token of 1"));
+    assert_eq!(open_at(db, &on, Duration::ZERO, 1).await.len(), 1);
+    db.sql("UPDATE outbox SET state = 'sent' WHERE peer = 'ann'").await;
+    assert_eq!(open(db, &on).await.len(), 1);
+}
+
+async fn only_what_something_can_be_done_about_is_open(db: &Db) {
+    let on = stage(db).await;
+    let hour = Duration::from_secs(3600);
+    for peer in ["ann", "bob"] {
+        accept_one(db, &on, peer, peer, 0).await;
+    }
+    enqueue(db, outbound(db, on.bot, "stranger", "s", &["never wrote"])).await;
+    let ann = enqueue(db, outbound(db, on.bot, "ann", "a", &["1", "2"])).await;
+    enqueue(db, outbound(db, on.bot, "bob", "b", &["3"])).await;
+    let texts = async |after| {
+        let items = open_at(db, &on, after, 100).await;
+        items.into_iter().map(|item| item.text).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(Duration::ZERO).await, ["1", "2", "3"], "a stranger has to write first");
+    let due = (START + hour / 2).as_millis();
+    db.sql(format!("UPDATE outbox SET due_at = {due} WHERE id = '{}'", ann[0])).await;
+    assert_eq!(texts(Duration::ZERO).await, ["3"], "what is behind a waiting head waits too");
+    assert_eq!(texts(hour / 2).await, ["1", "2", "3"]);
+    db.sql("UPDATE contacts SET window_sends = 3 WHERE user_id = 'ann'").await;
+    assert_eq!(texts(hour / 2).await, ["3"], "ann's window is used up");
+    db.sql("UPDATE contacts SET window_sends = 0, window_closed = 'no' WHERE user_id = 'ann'").await;
+    assert_eq!(texts(hour / 2).await, ["3"], "ann's window was closed");
+    let mut all = texts(hour).await;
+    all.sort();
+    assert_eq!(all, ["1", "2", "3", "never wrote"], "what ran out has to be given up");
+    db.sql("UPDATE outbox SET expires_at = expires_at * 2").await;
+    assert!(texts(hour).await.is_empty(), "every window is too old");
+}
+
+async fn a_send_is_counted_before_it_goes_out(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let id = enqueue(db, outbound(db, on.bot, "ann", "a", &["1"])).await[0];
+    assert!(begin(db, &on.lease, id).await);
+    let item = &open(db, &on).await[0];
+    assert_eq!(
+        (item.state.as_str(), item.attempts, item.unknowns, item.window_sends),
+        ("sending", 1, 0, Some(1))
+    );
+    // A second beginning of what was never settled: the process died in between.
+    assert!(begin(db, &on.lease, id).await);
+    let item = &open(db, &on).await[0];
+    assert_eq!((item.attempts, item.unknowns, item.window_sends), (2, 1, Some(2)));
+    db.sql("UPDATE outbox SET state = 'sent'").await;
+    assert!(!begin(db, &on.lease, id).await, "what is sent is not sent again");
+    assert_eq!(db.number("SELECT CAST(window_sends AS BIGINT) FROM contacts").await, 2);
+}
+
+async fn an_old_lease_sends_nothing(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let id = enqueue(db, outbound(db, on.bot, "ann", "a", &["1"])).await[0];
+    let old = Lease { fence: on.lease.fence - 1, bot_id: on.bot };
+    assert!(!begin(db, &old, id).await);
+    let item = &open(db, &on).await[0];
+    assert_eq!((item.state.as_str(), item.attempts, item.window_sends), ("queued", 0, Some(0)));
+}
+
+async fn a_message_is_as_far_as_its_slowest_part(db: &Db) {
+    use ItemState::{Expired, Failed, Queued, Sent, Unconfirmed, Unknown};
+    let on = stage(db).await;
+    for (n, (states, expected)) in [
+        ([Sent, Sent, Queued], "queued"),
+        ([Sent, Sent, Sent], "sent"),
+        ([Sent, Unconfirmed, Sent], "unconfirmed"),
+        ([Unconfirmed, Unknown, Sent], "unknown"),
+        ([Unknown, Expired, Sent], "expired"),
+        ([Expired, Failed, Unknown], "failed"),
+        ([Failed, Queued, Sent], "queued"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let send = outbound(db, on.bot, "ann", &format!("{n}"), &["1", "2", "3"]);
+        let ids = enqueue(db, send.clone()).await;
+        for (id, state) in ids.into_iter().zip(states) {
+            let mut one = settled(&on, &send, id, state);
+            one.network_id = (state == Sent).then(|| format!("net-{id}"));
+            assert!(settle(db, one).await);
+        }
+        let status = db.text(format!("SELECT status FROM messages WHERE id = '{}'", send.message_id)).await;
+        assert_eq!(status.as_deref(), Some(expected), "{states:?}");
+    }
+    let named = db.text("SELECT network_id FROM messages WHERE dedupe_key = '1'").await.unwrap();
+    let first = db.text("SELECT network_id FROM outbox WHERE part = 0 AND client_id = '1-1'").await.unwrap();
+    assert_eq!(named, first, "the message is known by its first part");
+}
+
+async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
+    let on = stage(db).await;
+    let (.., trace) = accept_one(db, &on, "ann", "1", 0).await;
+    let send = outbound(db, on.bot, "ann", "a", &["1"]);
+    let id = enqueue(db, send.clone()).await[0];
+    begin(db, &on.lease, id).await;
+    let later = START + Duration::from_secs(30);
+    let again = Settled {
+        attempts: 1,
+        due_at: later,
+        unknown: true,
+        error: Some("cut".into()),
+        close_window: Some("prepare failed".into()),
+        trace: Some(update(trace, "reply")),
+        ..settled(&on, &send, id, ItemState::Queued)
+    };
+    assert!(settle(db, again).await);
+    assert!(open_at(db, &on, Duration::from_secs(60), 9).await.is_empty(), "the window is closed");
+    let closed = db.text("SELECT window_closed FROM contacts").await;
+    assert_eq!(closed.as_deref(), Some("prepare failed"));
+    db.sql("UPDATE contacts SET window_closed = NULL").await;
+    assert!(open(db, &on).await.is_empty(), "not due yet");
+    let item = &open_at(db, &on, Duration::from_secs(30), 9).await[0];
+    assert_eq!((item.state.as_str(), item.unknowns, item.due_at), ("queued", 1, later.as_millis()));
+    let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
+    assert_eq!(steps, r#"[{"name":"received"},{"name":"reply"}]"#);
+    let reason =
+        db.text(format!("SELECT status_reason FROM messages WHERE id = '{}'", send.message_id)).await;
+    assert_eq!(reason.as_deref(), Some("cut"));
+}
+
+async fn an_outcome_counts_for_its_try_and_its_window_only(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let send = outbound(db, on.bot, "ann", "a", &["1", "2"]);
+    let ids = enqueue(db, send.clone()).await;
+    let sends = async || db.number("SELECT CAST(window_sends AS BIGINT) FROM contacts").await;
+    for _ in 0..2 {
+        assert!(begin(db, &on.lease, ids[0]).await);
+    }
+    let late = Settled { attempts: 1, ..settled(&on, &send, ids[0], ItemState::Sent) };
+    assert!(!settle(db, late).await, "another try has begun");
+    assert_eq!(db.texts("SELECT state FROM outbox ORDER BY id").await, ["sending", "queued"]);
+    let never_written =
+        Settled { attempts: 2, uncount: true, ..settled(&on, &send, ids[0], ItemState::Queued) };
+    assert_eq!(sends().await, 2);
+    assert!(settle(db, never_written).await);
+    assert_eq!(sends().await, 1, "what never reached the network is not counted");
+    assert!(begin(db, &on.lease, ids[0]).await);
+    let before = Settled {
+        attempts: 3,
+        uncount: true,
+        close_window: Some("prepare failed".into()),
+        window_opened_at: Some(START.as_millis() - 1),
+        ..settled(&on, &send, ids[0], ItemState::Queued)
+    };
+    assert!(settle(db, before).await);
+    assert_eq!(
+        (sends().await, db.text("SELECT window_closed FROM contacts").await),
+        (2, None),
+        "a later window"
+    );
+    let done = Settled { attempts: 3, ..settled(&on, &send, ids[0], ItemState::Sent) };
+    assert!(settle(db, done.clone()).await);
+    assert!(!settle(db, done).await, "what is sent is over");
+}
+
+async fn messages_go_when_nothing_waits_for_them(db: &Db) {
+    let on = stage(db).await;
+    for key in ["pending", "parked", "done"] {
+        accept_one(db, &on, "ann", key, 0).await;
+        db.sql(format!(
+            "UPDATE deliveries SET state = '{key}' WHERE message_id = (SELECT id FROM messages WHERE dedupe_key = '{key}')"
+        ))
+        .await;
+    }
+    for key in ["queued", "sending", "sent"] {
+        enqueue(db, outbound(db, on.bot, "ann", key, &["x"])).await;
+        db.sql(format!("UPDATE outbox SET state = '{key}' WHERE client_id = '{key}-x'")).await;
+    }
+    let delete = |before, limit| async move {
+        commit!(db, |tx| tx.sending().delete_messages_before(before, limit).await).unwrap()
+    };
+    assert_eq!(delete(START, 9).await, 0, "made at that very moment");
+    let later = START + Duration::from_millis(1);
+    assert_eq!(delete(later, 1).await, 1);
+    assert_eq!(delete(later, 9).await, 1);
+    assert_eq!(delete(later, 9).await, 0);
+    let kept = db.texts("SELECT dedupe_key FROM messages ORDER BY dedupe_key").await;
+    assert_eq!(kept, ["parked", "pending", "queued", "sending"]);
+}

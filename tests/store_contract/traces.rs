@@ -1,0 +1,148 @@
+use std::time::Duration;
+
+use hub_core::{
+    id::TraceId,
+    page::PageRequest,
+    store::traces::{NewTrace, TraceFilter},
+};
+use serde_json::{Value, json};
+
+use super::scene::{Stage, accept_one, add_channel, everything, scope, stage, trace, update};
+use crate::support::database::{Db, START};
+
+contract!("traces": {
+    steps_are_appended_in_order_also_twice_in_one_batch => [insert, update, find],
+    an_update_without_news_keeps_what_is_there => [update],
+    traces_are_listed_for_their_owner_newest_first_and_by_filter => [list],
+    a_trace_is_found_within_its_bot_and_scope => [find],
+    old_traces_go_and_unfinished_ones_stay => [delete_before],
+});
+
+async fn insert(db: &Db, new: NewTrace) -> TraceId {
+    let id = new.id;
+    commit!(db, |tx| tx.traces().insert(&[&new]).await).unwrap();
+    id
+}
+
+async fn steps(db: &Db, id: TraceId) -> Value {
+    let row = db.store.read().await.unwrap().traces().find(everything(), None, id).await.unwrap().unwrap();
+    serde_json::from_str(&row.steps).unwrap()
+}
+
+async fn steps_are_appended_in_order_also_twice_in_one_batch(db: &Db) {
+    let on = stage(db).await;
+    let (message, _, first) = accept_one(db, &on, "ann", "1", 0).await;
+    let empty = NewTrace { steps: "[]".into(), ..trace(db, on.bot, message, Some(on.channel), "x") };
+    let second = insert(db, empty).await;
+    let updates = [
+        update(first, "a"),
+        update(second, "b"),
+        update(first, "c\"'\\ 𠜎"),
+        update(db.ids.next(), "nobody's"),
+    ];
+    commit!(db, |tx| tx.traces().update(&updates.iter().collect::<Vec<_>>()).await).unwrap();
+    let late = update(first, "d");
+    commit!(db, |tx| tx.traces().update(&[&late]).await).unwrap();
+    let names =
+        |names: &[&str]| Value::from(names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>());
+    assert_eq!(steps(db, first).await, names(&["received", "a", "c\"'\\ 𠜎", "d"]));
+    assert_eq!(steps(db, second).await, names(&["b"]));
+    let row = db.store.read().await.unwrap().traces().find(everything(), None, first).await.unwrap().unwrap();
+    assert_eq!((row.status.as_str(), row.summary.as_str(), row.attempts), ("ok", "d", 1));
+    assert_eq!(row.duration_ms, 3_000);
+}
+
+async fn an_update_without_news_keeps_what_is_there(db: &Db) {
+    let on = stage(db).await;
+    let (.., id) = accept_one(db, &on, "ann", "1", 0).await;
+    let first = update(id, "a");
+    let mut silent = update(id, "");
+    (silent.status, silent.summary, silent.attempts) = (None, None, None);
+    silent.steps.clear();
+    silent.ended_at = START.as_millis() - 5_000;
+    commit!(db, |tx| tx.traces().update(&[&first, &silent]).await).unwrap();
+    let silent =
+        hub_core::store::traces::TraceUpdate { ended_at: START.as_millis() + 1_000, ..update(id, "") };
+    let silent = hub_core::store::traces::TraceUpdate {
+        status: None,
+        summary: None,
+        attempts: None,
+        steps: String::new(),
+        ..silent
+    };
+    commit!(db, |tx| tx.traces().update(&[&silent]).await).unwrap();
+    let row = db.store.read().await.unwrap().traces().find(everything(), None, id).await.unwrap().unwrap();
+    assert_eq!((row.status.as_str(), row.summary.as_str(), row.attempts), ("ok", "a", 1));
+    assert_eq!(row.duration_ms, 3_000, "a trace does not shrink");
+    assert_eq!(steps(db, id).await.as_array().unwrap().len(), 2);
+}
+
+async fn list(db: &Db, on: &Stage, filter: TraceFilter, page: PageRequest) -> Vec<String> {
+    let mut read = db.store.read().await.unwrap();
+    let rows = read.traces().list(scope(on.owner), on.bot, &filter, &page).await.unwrap();
+    assert!(rows.iter().all(|row| row.steps == "[]"), "lists come without steps");
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
+    let on = stage(db).await;
+    let second = add_channel(db, on.bot, "second").await;
+    let (message, _, first) = accept_one(db, &on, "ann", "1", 0).await;
+    let (other, _, middle) = accept_one(db, &on, "ann", "2", 0).await;
+    let elsewhere = insert(db, trace(db, on.bot, other, Some(second), "x")).await;
+    let own_send = insert(db, trace(db, on.bot, other, None, "x")).await;
+    let done = update(middle, "done");
+    commit!(db, |tx| tx.traces().update(&[&done]).await).unwrap();
+    let ids = |ids: &[TraceId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let all = || TraceFilter::default();
+    let whole = PageRequest::default;
+    assert_eq!(list(db, &on, all(), whole()).await, ids(&[own_send, elsewhere, middle, first]));
+    let only = TraceFilter { channel_id: Some(on.channel), ..all() };
+    assert_eq!(list(db, &on, only, whole()).await, ids(&[middle, first]));
+    let only = TraceFilter { status: Some("ok"), ..all() };
+    assert_eq!(list(db, &on, only, whole()).await, ids(&[middle]));
+    let only = TraceFilter { message_id: Some(message), ..all() };
+    assert_eq!(list(db, &on, only, whole()).await, ids(&[first]));
+    let page = PageRequest::parse("t", Some(1), None).unwrap();
+    assert_eq!(list(db, &on, all(), page).await, ids(&[own_send, elsewhere]));
+    let cursor = hub_core::page::encode("t", &elsewhere.to_string());
+    let page = PageRequest::parse("t", Some(1), Some(&cursor)).unwrap();
+    assert_eq!(list(db, &on, all(), page).await, ids(&[middle, first]));
+    let bob = db.user("bob").await;
+    let mut read = db.store.read().await.unwrap();
+    assert!(read.traces().list(scope(bob), on.bot, &all(), &whole()).await.unwrap().is_empty());
+    assert_eq!(read.traces().list(everything(), on.bot, &all(), &whole()).await.unwrap().len(), 4);
+}
+
+async fn a_trace_is_found_within_its_bot_and_scope(db: &Db) {
+    let on = stage(db).await;
+    let (.., id) = accept_one(db, &on, "ann", "1", 0).await;
+    let (bob, other_bot) = (db.user("bob").await, db.bot(on.owner).await);
+    let mut read = db.store.read().await.unwrap();
+    let mine = scope(on.owner);
+    assert!(read.traces().find(mine, Some(on.bot), id).await.unwrap().is_some());
+    assert!(read.traces().find(mine, Some(other_bot), id).await.unwrap().is_none());
+    assert!(read.traces().find(scope(bob), Some(on.bot), id).await.unwrap().is_none());
+    assert!(read.traces().find(mine, None, db.ids.next()).await.unwrap().is_none());
+}
+
+async fn old_traces_go_and_unfinished_ones_stay(db: &Db) {
+    let on = stage(db).await;
+    let mut ids = Vec::new();
+    for key in ["1", "2", "3"] {
+        ids.push(accept_one(db, &on, "ann", key, 0).await.2);
+    }
+    for id in &ids[..2] {
+        let done = update(*id, "done");
+        commit!(db, |tx| tx.traces().update(&[&done]).await).unwrap();
+    }
+    let delete = |before, limit| async move {
+        commit!(db, |tx| tx.traces().delete_before(before, limit).await).unwrap()
+    };
+    assert_eq!(delete(START, 10).await, 0, "begun at that very moment");
+    let later = START + Duration::from_millis(1);
+    assert_eq!(delete(later, 1).await, 1);
+    assert_eq!(delete(later, 10).await, 1);
+    assert_eq!(delete(later, 10).await, 0);
+    assert_eq!(db.texts("SELECT id FROM traces").await, [ids[2].to_string()]);
+}

@@ -1,0 +1,11 @@
+//! What tests share: databases, release binaries and their processes, receivers of webhooks, callers.
+
+pub mod binaries;
+pub mod database;
+pub mod http;
+pub mod port;
+pub mod postgres;
+pub mod postgres_user;
+pub mod process;
+pub mod receiver;
+pub mod world;

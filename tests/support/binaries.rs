@@ -1,0 +1,27 @@
+//! The shipped programs, built once per run.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// The release build of a program of this workspace: `hub-server` or `hub-cli`. The first call builds both.
+pub fn release(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(build).join(name)
+}
+
+fn build() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--locked", "-p", "hub-server", "-p", "hub-cli"])
+        .current_dir(&workspace)
+        .status()
+        .unwrap();
+    assert!(built.success(), "the release build failed");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    // A relative folder is meant from where the tests were started, which for cargo is the workspace.
+    workspace.join(target).join("release")
+}

@@ -1,0 +1,111 @@
+//! Callers of the HTTP interface from outside: somebody with or without a session.
+
+use std::time::Duration;
+
+use hub_core::time::Clock;
+use reqwest::{Method, StatusCode, header};
+use serde_json::Value;
+
+/// A caller of one server. Clones share nothing but the address.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    client: reqwest::Client,
+    base: String,
+    cookie: Option<String>,
+}
+
+impl Caller {
+    /// Somebody the server does not know.
+    #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
+    pub fn stranger(base: &str) -> Self {
+        // Absent only when another test was first, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy().build().unwrap();
+        Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None }
+    }
+
+    /// The same person against another address: a server that was started again.
+    #[must_use]
+    pub fn at(&self, base: &str) -> Self {
+        Self { base: base.trim_end_matches('/').to_owned(), ..self.clone() }
+    }
+
+    /// A request as it is: status and JSON (null when there is none).
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, Value, Option<String>) {
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.base))
+            .header("sec-fetch-site", "same-origin");
+        if let Some(cookie) = &self.cookie {
+            request = request.header(header::COOKIE, cookie);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let set = answer.headers().get(header::SET_COOKIE).and_then(|value| value.to_str().ok());
+        let set = set.and_then(|value| value.split(';').next()).map(str::to_owned);
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null), set)
+    }
+
+    async fn succeed(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let (status, mut answer, _) = self.call(method, path, body).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        assert_eq!(answer["success"], true, "{path}: {answer}");
+        answer["data"].take()
+    }
+
+    /// The data of a successful GET.
+    pub async fn get(&self, path: &str) -> Value {
+        self.succeed(Method::GET, path, None).await
+    }
+
+    /// The data of a successful POST.
+    pub async fn post(&self, path: &str, body: Value) -> Value {
+        self.succeed(Method::POST, path, Some(body)).await
+    }
+
+    /// A POST that is refused with this status and code.
+    pub async fn refused(&self, path: &str, body: Value, status: u16, code: &str) {
+        let (got, answer, _) = self.call(Method::POST, path, Some(body)).await;
+        assert_eq!(
+            (got.as_u16(), answer["error"]["code"].as_str()),
+            (status, Some(code)),
+            "{path}: {answer}"
+        );
+    }
+
+    /// Registers or logs in, and is that person from then on.
+    pub async fn sign_in(&mut self, path: &str, body: Value) -> Value {
+        let (status, mut answer, cookie) = self.call(Method::POST, path, Some(body)).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        self.cookie = Some(cookie.unwrap());
+        answer["data"].take()
+    }
+
+    /// The answer of the simulator's control API, which has no envelope.
+    pub async fn control(&self, path: &str, body: Option<Value>) -> Value {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let (status, answer, _) = self.call(method, path, body).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        answer
+    }
+}
+
+/// Asks until there is an answer, with a deadline in real time.
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = look().await {
+            return found;
+        }
+        Clock::system().sleep(Duration::from_millis(50)).await;
+    }
+    panic!("waited for in vain: {what}");
+}

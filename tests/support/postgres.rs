@@ -1,0 +1,184 @@
+//! One PostgreSQL server per test run, from the machine's own binaries, in a temporary folder, on a socket of
+//! its own. A watchdog process ends it and removes the folder when the test process is gone, however it went:
+//! the watchdog waits for the end of a pipe that only the test process holds.
+
+use std::{
+    io::Write,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use hub_core::{secret::Secret, store::StoreConfig};
+use sqlx::{Connection, PgConnection};
+
+use super::postgres_user::{Unprivileged, command, find_program};
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The running server.
+#[derive(Debug)]
+pub struct Server {
+    socket_folder: PathBuf,
+    databases: AtomicU32,
+    /// Its standard input is what the watchdog listens to; never read, kept for the life of the process.
+    _watchdog: Mutex<Child>,
+}
+
+/// The server of this run, started at the first call. `None`, said once on standard error, when the machine
+/// has no PostgreSQL.
+///
+/// # Panics
+/// When there is none and `CI=true` or `HUB_REQUIRE_POSTGRES=1` says that there has to be one, and when one
+/// that is there does not start.
+pub fn server() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER
+        .get_or_init(|| {
+            let Some(binaries) = find_binaries() else {
+                let told = "PostgreSQL is not installed (no `initdb` and `postgres` in PATH or \
+                            /usr/lib/postgresql/*/bin): tests that need it";
+                assert!(!required(), "{told} cannot run, and CI or HUB_REQUIRE_POSTGRES wants them to");
+                let _ = writeln!(std::io::stderr(), "{told} are SKIPPED");
+                return None;
+            };
+            Some(Server::start(&binaries))
+        })
+        .as_ref()
+}
+
+fn required() -> bool {
+    let set = |name, wanted| std::env::var(name).is_ok_and(|value| value == wanted);
+    set("CI", "true") || set("HUB_REQUIRE_POSTGRES", "1")
+}
+
+/// The folder with `initdb` and `postgres`.
+fn find_binaries() -> Option<PathBuf> {
+    let complete = |folder: &Path| folder.join("initdb").is_file() && folder.join("postgres").is_file();
+    // A link in PATH may stand alone: the server looks for its neighbours where the link points to.
+    let in_path =
+        find_program("postgres").and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
+    if let Some(folder) = in_path.filter(|folder| complete(folder)) {
+        return Some(folder);
+    }
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut folders: Vec<PathBuf> =
+        versions.filter_map(|entry| Some(entry.ok()?.path().join("bin"))).collect();
+    folders.retain(|folder| complete(folder));
+    folders.sort();
+    folders.pop()
+}
+
+impl Server {
+    fn start(binaries: &Path) -> Self {
+        let who = Unprivileged::find().unwrap();
+        let folder = tempfile::Builder::new().prefix("hub-pg-").tempdir().unwrap().keep();
+        if let Some(who) = &who {
+            std::os::unix::fs::chown(&folder, Some(who.uid), Some(who.gid)).unwrap();
+        }
+        let data = folder.join("data");
+        let made = command(who.as_ref(), &binaries.join("initdb"))
+            .args(["--username=hub", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "-D"])
+            .arg(&data)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+        let watchdog = start_watchdog(binaries, who.as_ref(), &folder, &data);
+        let server =
+            Self { socket_folder: folder, databases: AtomicU32::new(0), _watchdog: Mutex::new(watchdog) };
+        server.wait_until_ready();
+        server
+    }
+
+    fn wait_until_ready(&self) {
+        // The socket takes connections, to refuse them, before the server is ready; the last line of its lock
+        // file says when it is.
+        let lock_file = self.socket_folder.join("data/postmaster.pid");
+        let step = Duration::from_millis(20);
+        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+            let state = std::fs::read_to_string(&lock_file).unwrap_or_default();
+            if state.lines().nth(7).is_some_and(|state| state.trim() == "ready") {
+                return;
+            }
+            std::thread::sleep(step);
+        }
+        let log = std::fs::read_to_string(self.socket_folder.join("log")).unwrap_or_default();
+        panic!("PostgreSQL did not start: {log}");
+    }
+
+    /// Makes an empty database and says where it is.
+    pub async fn create_database(&self) -> StoreConfig {
+        let number = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{number}");
+        self.run(&format!("CREATE DATABASE {name}")).await;
+        StoreConfig::Postgres(Secret::new(self.url(&name)))
+    }
+
+    /// Removes a database that [`create_database`](Self::create_database) made, connections and all.
+    pub async fn drop_database(&self, config: &StoreConfig) {
+        let StoreConfig::Postgres(url) = config else { return };
+        let name = url.expose().split(['/', '?']).nth(3).unwrap();
+        self.run(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres://hub@localhost/{database}?host={}", self.socket_folder.display())
+    }
+
+    async fn run(&self, sql: &str) {
+        // `template1` takes one copy at a time, so a run of tests now and then has to ask again.
+        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
+        for _ in 0..100 {
+            match sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await {
+                Ok(_) => return connection.close().await.unwrap(),
+                Err(error) if error.to_string().contains("being accessed by other users") => {
+                    hub_core::time::Clock::system().sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => panic!("{sql}: {error}"),
+            }
+        }
+        panic!("{sql}: the template stays busy");
+    }
+}
+
+/// Starts a process that runs the server until its standard input ends, then ends it and removes the folder.
+fn start_watchdog(binaries: &Path, who: Option<&Unprivileged>, folder: &Path, data: &Path) -> Child {
+    const SCRIPT: &str = r#"
+        trap '' INT TERM HUP
+        folder=$1
+        shift
+        "$@" >"$folder/log" 2>&1 </dev/null &
+        server=$!
+        cat >/dev/null
+        kill -QUIT "$server"
+        wait "$server"
+        rm -rf "$folder"
+    "#;
+    let mut watchdog = Command::new("sh");
+    watchdog.args(["-c", SCRIPT, "watchdog"]).arg(folder);
+    if let Some(who) = who {
+        watchdog.args(who.prefix());
+    }
+    watchdog
+        .arg(binaries.join("postgres"))
+        .arg("-D")
+        .arg(data)
+        .arg("-k")
+        .arg(folder)
+        .args(["-c", "listen_addresses=", "-c", "fsync=on", "-c", "max_connections=300"])
+        .args(["-c", "shared_buffers=32MB", "-c", "autovacuum=off"])
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // A group of its own: Ctrl-C in the terminal reaches the tests, and only their end reaches it.
+        .process_group(0);
+    watchdog.spawn().unwrap()
+}

@@ -1,0 +1,108 @@
+//! Processes of the shipped programs: started, watched through what they print on standard error, ended
+//! with a signal, and never left behind.
+
+use std::{
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use hub_core::{tasks::Tasks, time::Clock};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    sync::watch,
+};
+
+/// How long a process may take to say that it is ready, or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running program.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+    news: watch::Receiver<usize>,
+    _reader: Tasks,
+}
+
+impl Process {
+    /// Starts a program with these arguments and, of the environment, only what it is given.
+    pub fn start(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (lines, reader) = (Arc::<Mutex<Vec<String>>>::default(), Tasks::new());
+        let (tell, news) = watch::channel(0);
+        let tell = Arc::new(tell);
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let keep = |lines: &Arc<Mutex<Vec<String>>>, tell: &Arc<watch::Sender<usize>>, line: String| {
+            lines.lock().unwrap().push(line);
+            tell.send_modify(|count| *count += 1);
+        };
+        let (kept, told) = (Arc::clone(&lines), Arc::clone(&tell));
+        reader.spawn("standard error", async move {
+            let mut text = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = text.next_line().await {
+                keep(&kept, &told, line);
+            }
+        });
+        let kept = Arc::clone(&lines);
+        reader.spawn("standard output", async move {
+            let mut text = BufReader::new(stdout).lines();
+            while let Ok(Some(line)) = text.next_line().await {
+                keep(&kept, &tell, line);
+            }
+        });
+        Self { child, lines, news, _reader: reader }
+    }
+
+    /// Everything printed so far.
+    pub fn log(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+
+    /// Waits for a line with this text and gives what stands behind it.
+    pub async fn wait_line(&mut self, marker: &str) -> String {
+        let lines = Arc::clone(&self.lines);
+        let find = || {
+            let lines = lines.lock().unwrap();
+            lines.iter().find_map(|line| Some(line.split_once(marker)?.1.trim().to_owned()))
+        };
+        let found = async {
+            loop {
+                if let Some(found) = find() {
+                    return Some(found);
+                }
+                if self.news.changed().await.is_err() {
+                    return find();
+                }
+            }
+        };
+        let found = Clock::system().timeout(PATIENCE, found).await.flatten();
+        found.unwrap_or_else(|| panic!("no line with {marker:?} in:\n{}", self.log()))
+    }
+
+    /// Sends SIGKILL and waits for the end.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Sends SIGTERM and waits for the end by itself.
+    pub async fn terminate(mut self) -> (ExitStatus, String) {
+        let id = self.child.id().unwrap().to_string();
+        let sent = std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(sent.success());
+        let ended = Clock::system().timeout(PATIENCE, self.child.wait()).await;
+        let ended = ended.unwrap_or_else(|| panic!("still running after SIGTERM:\n{}", self.log())).unwrap();
+        (ended, self.log())
+    }
+}
