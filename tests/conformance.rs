@@ -10,3 +10,4 @@ mod receiving;
 mod sending;
 mod stage;
 mod trouble;
+mod two_nodes;
