@@ -10,6 +10,7 @@ use crate::{
     channels::Channels,
     config::HubConfig,
     context::{Context, Wake},
+    counters::Load,
     delivery::node::Engine,
     egress::{Egress, EgressConfig},
     error::{Error, Result},
@@ -87,6 +88,13 @@ impl Hub {
             engine.stop().await;
         }
         self.ctx.store.close().await;
+    }
+
+    /// What is in hand now; nothing before [`start`](Self::start). What was counted is in
+    /// [`Context::counters`].
+    pub fn load(&self) -> Load {
+        let load = self.engine.get().map(|engine| engine.in_hand()).unwrap_or_default();
+        Load { panics: self.tasks.panics(), ..load }
     }
 
     /// The parts this hub was built from.
@@ -199,6 +207,7 @@ impl HubBuilder {
             config: Arc::new(self.config),
             wake: Wake::new(),
             events: Events::new(),
+            counters: Arc::default(),
             clock,
             random,
         };

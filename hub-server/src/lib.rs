@@ -16,6 +16,7 @@ mod edge;
 #[cfg(test)]
 mod edge_tests;
 pub mod envelope;
+pub mod metrics;
 pub mod openapi;
 pub mod rate_limit;
 mod routes;
@@ -27,6 +28,6 @@ mod testing;
 mod webhook_payload;
 pub mod wire;
 
-pub use app::app;
+pub use app::{app, metrics_app};
 pub use client::Client;
 pub use settings::AppSettings;

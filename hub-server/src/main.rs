@@ -23,7 +23,8 @@ use hub_server::{
     banner::{banner, loopback_origins, public_url},
     boot,
     config::{Config, DEFAULT_FILE, SETTINGS, Sources},
-    serve::{ServeLimits, bind, serve},
+    metrics_app,
+    serve::{ServeLimits, Server, bind},
     settings::Values,
 };
 use tokio::{
@@ -36,6 +37,9 @@ const EXIT_USAGE: u8 = 2;
 
 /// Connections to the simulator's control address at a time.
 const SIM_CONNECTIONS: usize = 21_000;
+
+/// Connections to the listener of `/metrics` at a time: caps of its own, so that it is there in a flood.
+const METRICS_CONNECTIONS: usize = 16;
 
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -255,6 +259,11 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         if needs_sim { Some(bind_or_explain(config.sim_listen, "sim-listen").await?) } else { None };
     let sim_control = sim_listener.as_ref().and_then(|listener| listener.local_addr().ok());
     bound.extend(sim_control);
+    let metrics_listener = match config.metrics_listen {
+        Some(address) => Some(bind_or_explain(address, "metrics-listen").await?),
+        None => None,
+    };
+    bound.extend(metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()));
 
     let key = config.load_key(&Random::system()).map_err(|message| Failure { message, exit: 1 })?;
     let booted = boot::open(config, key, bound).await?;
@@ -266,6 +275,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         rate_limits: config.rate_limits,
         development: config.development,
         sim_control,
+        metrics_token: config.metrics_token.clone().filter(|_| metrics_listener.is_none()),
         ..Values::new(url.clone())
     });
     let (http, background) = (Tasks::new(), Tasks::new());
@@ -285,7 +295,22 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         });
     }
     let endpoint = app(booted.hub.clone(), settings.clone());
-    serve(listeners, endpoint, ServeLimits::default(), &http, &Clock::system());
+    let limits = ServeLimits {
+        connections: config.max_connections,
+        connections_per_network: config.max_connections_per_address,
+        uncapped: config.trusted_proxies.clone(),
+        ..ServeLimits::default()
+    };
+    let new_server = |limits| Server::new(limits, http.clone(), Clock::system(), Random::system());
+    let server = new_server(limits);
+    settings.metrics.show_listeners(server.stats());
+    server.serve(listeners, endpoint);
+    if let Some(listener) = metrics_listener {
+        let token = config.metrics_token.clone();
+        let page = metrics_app(booted.hub.clone(), settings.clone(), token);
+        new_server(ServeLimits { connections: METRICS_CONNECTIONS, ..ServeLimits::default() })
+            .serve(vec![listener], page);
+    }
     say(&banner(config, &url, sim_control, setup.as_ref()));
     Ok(Running { hub: booted.hub, http, background, settings, terminate, interrupt })
 }

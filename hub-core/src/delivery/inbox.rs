@@ -117,6 +117,8 @@ impl Engine {
             };
             match self.ctx.store.accept(accept).await {
                 Ok(Accepted::Stored(stored)) => {
+                    let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
+                    fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
                     self.dispatch(bot, routed, &stored);
                     return Ok(Intake::Done);
                 }

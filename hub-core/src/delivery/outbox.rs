@@ -216,6 +216,7 @@ impl Outbox {
             text: item.text.clone(),
         };
         let outcome = self.bot.connection.send(&outgoing).await;
+        self.engine.ctx.counters.count_send(&outcome);
         // The gap counts from the answer: the network orders by arrival (ilink §10.4).
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
             *last = self.engine.ctx.clock.now();

@@ -275,7 +275,10 @@ impl Engine {
         let finished = Arc::new(finished);
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
-                Ok(()) => break,
+                Ok(()) => {
+                    self.ctx.counters.count_delivery(finished.state);
+                    break;
+                }
                 Err(error) if error.code() == ErrorCode::Unavailable => {
                     if self.tasks.stopping() {
                         return false; // The attempt is made again after the next start.
