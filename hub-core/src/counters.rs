@@ -57,20 +57,22 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// An attempt's outcome was stored.
-    pub(crate) fn count_delivery(&self, state: DeliveryState) {
-        self.deliveries.count(match state {
+    /// An attempt's outcome was stored; the name it counts under.
+    pub(crate) fn count_delivery(&self, state: DeliveryState) -> &'static str {
+        let name = match state {
             DeliveryState::Done => "done",
             DeliveryState::Dead => "dead",
             DeliveryState::Skipped => "skipped",
             DeliveryState::Pending => "pending",
             DeliveryState::Parked => "parked",
-        });
+        };
+        self.deliveries.count(name);
+        name
     }
 
-    /// The network answered a send, or did not.
-    pub(crate) fn count_send(&self, outcome: &SendOutcome) {
-        self.sends.count(match outcome {
+    /// The network answered a send, or did not; the name it counts under.
+    pub(crate) fn count_send(&self, outcome: &SendOutcome) -> &'static str {
+        let name = match outcome {
             SendOutcome::Sent { .. } => "sent",
             SendOutcome::AcceptedUnconfirmed => "unconfirmed",
             SendOutcome::Rejected(_) => "rejected",
@@ -79,7 +81,9 @@ impl Counters {
             SendOutcome::Throttled { .. } => "throttled",
             SendOutcome::NotSent(_) => "not_sent",
             SendOutcome::Unknown(_) => "unknown",
-        });
+        };
+        self.sends.count(name);
+        name
     }
 
     /// A webhook answered with this status.
@@ -184,7 +188,9 @@ mod tests {
     #[test]
     fn a_spread_keeps_every_value_in_one_bucket() {
         let spread = Spread::new([1, 10]);
-        [0, 1, 2, 10, 11, 5000].into_iter().for_each(|value| spread.add(value));
+        for value in [0, 1, 2, 10, 11, 5000] {
+            spread.add(value);
+        }
         let buckets: Vec<_> = spread.buckets().collect();
         assert_eq!(buckets, [(Some(1), 2), (Some(10), 2), (None, 2)]);
         assert_eq!(spread.sum(), 5024);

@@ -3,16 +3,17 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use hub_core::{Error, ErrorCode, Hub, time::Stopwatch};
+use hub_core::{Error, ErrorCode, Hub, spans, time::Stopwatch};
 use poem::{
     Endpoint, IntoResponse, Request, Response, Result,
     http::{HeaderName, HeaderValue, Method, header},
 };
 use poem_openapi::OperationId;
+use tracing::{Instrument, field::Empty};
 
 use crate::{
-    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, rate_limit::RateLimits,
-    routes::RouteTable,
+    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, metrics,
+    rate_limit::RateLimits, routes::RouteTable,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -58,9 +59,19 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             request.set_method(Method::GET);
         }
 
+        let route = self.routes.template(&path).unwrap_or(&self.unknown);
+        let span = tracing::trace_span!(
+            target: spans::TARGET,
+            "http request",
+            otel.kind = "server",
+            http.request.method = metrics::method_label(&method),
+            http.route = &**route,
+            http.response.status_code = Empty,
+            hub.request_id = &*id.0,
+        );
         let admitted = self.admit(&mut request);
         let answer = match admitted {
-            Ok(()) => self.guarded(request).await,
+            Ok(()) => self.guarded(request).instrument(span.clone()).await,
             Err(error) => Err(error.into()),
         };
         let mut response = match answer {
@@ -69,8 +80,8 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         };
         set_headers(&mut response, &path, &id.0);
         let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
-        let route = self.routes.template(&path).unwrap_or(&self.unknown);
         let (status, took) = (response.status(), started.elapsed());
+        span.record("http.response.status_code", status.as_u16());
         self.settings.metrics.count(route, &method, status, took);
         let (status, duration_ms) = (status.as_u16(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         tracing::info!(%method, route = &**route, operation, status, duration_ms, request_id = %id.0, "request");

@@ -16,8 +16,11 @@ mod edge;
 #[cfg(test)]
 mod edge_tests;
 pub mod envelope;
+pub mod logging;
 pub mod metrics;
 pub mod openapi;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod rate_limit;
 mod routes;
 pub mod serve;

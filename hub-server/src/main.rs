@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -23,7 +23,7 @@ use hub_server::{
     banner::{banner, loopback_origins, public_url},
     boot,
     config::{Config, DEFAULT_FILE, SETTINGS, Sources},
-    metrics_app,
+    logging, metrics_app,
     serve::{ServeLimits, Server, bind},
     settings::Values,
 };
@@ -179,10 +179,6 @@ fn check_config(sources: &Sources) -> ExitCode {
 
 fn run(config: &Config) -> ExitCode {
     config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-    if let Err(reason) = start_logging(&config.log) {
-        say(&format!("error: log: {reason}"));
-        return ExitCode::from(EXIT_USAGE);
-    }
     // Absent only when another crate of this process was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -192,7 +188,14 @@ fn run(config: &Config) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    runtime.block_on(async {
+    let logging = match logging::start(config, runtime.handle()) {
+        Ok(logging) => logging,
+        Err(reason) => {
+            say(&format!("error: {reason}"));
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let exit = runtime.block_on(async {
         match up(config).await {
             Ok(running) => running.until_stopped().await,
             Err(failure) => {
@@ -200,19 +203,9 @@ fn run(config: &Config) -> ExitCode {
                 ExitCode::from(failure.exit)
             }
         }
-    })
-}
-
-/// One line of JSON per event, or something for people at a terminal.
-fn start_logging(filter: &str) -> Result<(), String> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    if io::stderr().is_terminal() {
-        lines.init();
-    } else {
-        lines.json().flatten_event(true).init();
-    }
-    Ok(())
+    });
+    logging.finish();
+    exit
 }
 
 /// Why the server is not up.

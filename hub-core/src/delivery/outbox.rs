@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde_json::json;
+use tracing::Instrument;
 
 use super::node::{BotWork, Engine};
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
     id::{BotId, Kind, MessageId, OutboxId, TraceId, kind},
     network::{Outgoing, SendOutcome, WindowRules},
     secret::{Sealed, Secret},
+    spans,
     store::{
         sending::{ItemState, OpenItem, Settled},
         traces::TraceUpdate,
@@ -215,8 +217,9 @@ impl Outbox {
             client_id: item.client_id.clone(),
             text: item.text.clone(),
         };
-        let outcome = self.bot.connection.send(&outgoing).await;
-        self.engine.ctx.counters.count_send(&outcome);
+        let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
+        let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
+        span.record("hub.outcome", self.engine.ctx.counters.count_send(&outcome));
         // The gap counts from the answer: the network orders by arrival (ilink §10.4).
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
             *last = self.engine.ctx.clock.now();

@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde_json::json;
+use tracing::{Instrument, Span};
 
 use super::{
     job::Job,
@@ -20,6 +21,7 @@ use crate::{
     error::ErrorCode,
     events::Event,
     network::TextFormat,
+    spans,
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
         outbox::{NewOutbound, NewPart},
@@ -85,7 +87,9 @@ impl Engine {
             let Some((slot, job)) = lanes.pop(now) else { return lanes.next_timer() };
             drop(lanes);
             let engine = Arc::clone(self);
-            self.tasks.spawn("delivery", async move { engine.run(slot, job).await });
+            let span =
+                spans::delivery_attempt(job.trace_id, job.id, job.bot_id, job.channel_id, job.attempts + 1);
+            self.tasks.spawn("delivery", async move { engine.run(slot, job).await }.instrument(span));
         }
     }
 
@@ -276,7 +280,8 @@ impl Engine {
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => {
-                    self.ctx.counters.count_delivery(finished.state);
+                    let outcome = self.ctx.counters.count_delivery(finished.state);
+                    Span::current().record("hub.outcome", outcome);
                     break;
                 }
                 Err(error) if error.code() == ErrorCode::Unavailable => {

@@ -103,7 +103,7 @@ impl Metrics {
 }
 
 /// Clients may make up methods; those share one label.
-fn method_label(method: &Method) -> &'static str {
+pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

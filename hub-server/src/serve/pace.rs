@@ -50,7 +50,10 @@ pub(super) struct Pace {
 
 impl fmt::Debug for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pace").field("elapsed", &self.elapsed).field("bytes", &self.bytes).finish()
+        f.debug_struct("Pace")
+            .field("elapsed", &self.elapsed)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }
 

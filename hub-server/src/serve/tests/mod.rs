@@ -14,6 +14,7 @@ mod conduct;
 mod deadlines;
 mod descriptors;
 mod malformed;
+mod upgrades;
 
 /// Real I/O ends within this, or something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
