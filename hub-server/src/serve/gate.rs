@@ -134,16 +134,16 @@ mod tests {
         let gate = Gate::new();
         let enter = |peer: &str| gate.enter(peer.parse().unwrap(), &limits);
         let first = enter("2001:db8:1:2::1").unwrap();
-        let _second = enter("2001:db8:1:2:ffff::1").unwrap();
+        let second = enter("2001:db8:1:2:ffff::1").unwrap();
         assert_eq!(enter("2001:db8:1:2::3").unwrap_err(), Turned::Network);
-        let _proxy = [enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap()];
+        let proxy = [enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap()];
         assert_eq!(enter("10.0.0.1").unwrap_err(), Turned::Total);
         assert_eq!(gate.count(), 4);
         drop(first);
-        let _again = enter("2001:db8:1:2::3").unwrap();
-        drop(_again);
-        drop(_second);
-        drop(_proxy);
+        let again = enter("2001:db8:1:2::3").unwrap();
+        drop(again);
+        drop(second);
+        drop(proxy);
         assert_eq!((gate.count(), gate.open().per_network.len()), (0, 0), "nothing is kept of who left");
     }
 }

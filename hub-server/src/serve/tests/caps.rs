@@ -86,7 +86,8 @@ async fn a_stranger_may_send_less_than_a_user() {
     let hub = App::new().await;
     let ada = hub.user("ada").await;
     let stage = Stage::application(&hub, ServeLimits::default()).await;
-    let cookie: String = ada.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let cookie: String =
+        ada.headers.iter().fold(String::new(), |lines, (name, value)| lines + name + ": " + value + "\r\n");
     let post = |path: &str, headers: &str, length: usize| {
         let body = format!("{{\"x\":\"{}\"}}", "x".repeat(length));
         format!(

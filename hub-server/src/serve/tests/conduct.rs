@@ -134,10 +134,8 @@ async fn head_is_get_without_the_body_and_other_methods_are_listed() {
 
 #[tokio::test]
 async fn a_handler_that_is_lost_answers_with_the_envelope() {
-    let endpoint = make(|_: Request| async {
-        let nothing: Option<&str> = None;
-        nothing.expect("on purpose")
-    });
+    let endpoint =
+        make(|request: Request| async move { request.header("x-absent").expect("on purpose").to_owned() });
     let stage = Stage::open(endpoint.map_to_response(), ServeLimits::default()).await;
     let mut client = stage.connect().await;
     client.say("POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: 0\r\n\r\n").await;
