@@ -254,7 +254,7 @@ impl Config {
         let (username, name_origin) = reader.text("admin_username", "");
         let (password, password_origin) = reader.text("admin_password", "");
         let (secret_key, _) = reader.text("secret_key", "");
-        let node_name = reader.text("node_name", "hub").0;
+        let node_name = reader.text("node_name", "").0;
         let log = reader.text("log", "info").0;
         let demo = reader.number("demo", "true", "true or false");
         let max_body = reader.number("max_body", "1048576", "a number of bytes");
