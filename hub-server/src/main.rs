@@ -37,6 +37,9 @@ const EXIT_USAGE: u8 = 2;
 /// Connections to the simulator's control address at a time.
 const SIM_CONNECTIONS: usize = 21_000;
 
+/// How long a held call to the simulator may still take: nothing is lost when it is cut.
+const SIM_DRAIN: Duration = Duration::from_millis(50);
+
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -271,7 +274,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     let (http, background) = (Tasks::new(), Tasks::new());
     let demo = boot::prepare_demo(&booted, config).await?;
     if let (Some(simulated), Some(listener)) = (booted.simulated, sim_listener) {
-        let limits = Limits { connections: SIM_CONNECTIONS, ..Limits::default() };
+        let limits = Limits { connections: SIM_CONNECTIONS, drain: SIM_DRAIN, ..Limits::default() };
         let served = local_http::serve(listener, Arc::new(simulated), limits, background.clone());
         background.spawn("simulator", served);
     }
