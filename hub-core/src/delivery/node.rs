@@ -24,7 +24,7 @@ use crate::{
     secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
-    time::Timestamp,
+    time::{Clock, Timestamp},
 };
 
 /// Bots taken over in one round.
@@ -106,6 +106,21 @@ impl BotWork {
     pub(super) fn status_is(&self, status: BotStatus, reason: Option<&str>) -> bool {
         let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
+    }
+
+    /// `false` after somebody asked to reconnect, until the poller has looked.
+    pub(super) fn is_status_known(&self) -> bool {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Waits while the lease has run out and nobody could renew it; `false` when the work for the bot ends.
+    pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
+        let mut valid_until = self.valid_until.subscribe();
+        tokio::select! {
+            biased;
+            () = self.tasks.stop_token().cancelled() => false,
+            valid = valid_until.wait_for(|until| clock.now() < *until) => valid.is_ok(),
+        }
     }
 
     /// Whether the network wants a new login, as far as is known.
@@ -230,7 +245,7 @@ impl Engine {
         self.ctx.store.sync_clock().await?;
         let (node, now, valid_until) =
             (self.node, self.ctx.store.now(), self.ctx.clock.now() + self.ctx.config.lease);
-        let until = now + self.ctx.config.lease;
+        let (until, name) = (now + self.ctx.config.lease, self.ctx.config.node_name.clone());
         // Our own first: one that ran out while this process slept, and that nobody took, goes on as it was.
         let held = self
             .ctx
@@ -238,7 +253,7 @@ impl Engine {
             .write(move |tx| {
                 Box::pin(async move {
                     let mut held = tx.leases().renew(node, until).await?;
-                    held.extend(tx.leases().acquire(node, now, until, TAKE).await?);
+                    held.extend(tx.leases().acquire(node, &name, now, until, TAKE).await?);
                     Ok(held)
                 })
             })
