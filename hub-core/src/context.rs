@@ -11,10 +11,12 @@ use crate::{
     error::{Error, Result},
     events::Events,
     id::{BotId, Ids},
+    invariants::Violations,
     network::Network,
     random::Random,
     secret::Sealer,
     store::Store,
+    tasks::Computations,
     time::Clock,
 };
 
@@ -33,6 +35,8 @@ pub struct Context {
     pub sealer: Sealer,
     /// Hashes passwords, a few at a time.
     pub passwords: PasswordHasher,
+    /// Compiles filters, off the threads that serve everybody.
+    pub computations: Computations,
     /// The guarded HTTP client.
     pub egress: Egress,
     /// Chat networks by name.
@@ -41,6 +45,8 @@ pub struct Context {
     pub config: Arc<HubConfig>,
     /// Hints for the workers.
     pub wake: Wake,
+    /// Rules that did not hold.
+    pub violations: Violations,
     /// What happens, for who listens.
     pub events: Events,
 }

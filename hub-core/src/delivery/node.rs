@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     events::Event,
     id::{BotId, ChannelId, NodeId},
+    invariants::invariant,
     network::{Connection, Network},
     secret::Sealed,
     store::leases::{Lease, WorkRow},
@@ -43,6 +44,8 @@ pub struct Engine {
     /// Channels whose webhook took its last message: their next success is no news for the store.
     pub(super) healthy: Mutex<HashSet<ChannelId>>,
     bots: RwLock<HashMap<BotId, Arc<BotWork>>>,
+    /// Bots that broke a rule: nothing runs for them on this node until its next start.
+    stopped: Mutex<HashSet<BotId>>,
     /// Keeps other processes off a SQLite file.
     claim: Mutex<Option<File>>,
 }
@@ -65,6 +68,8 @@ pub struct BotWork {
     status: Mutex<Option<(BotStatus, Option<String>)>>,
     /// Whether people may not see what the bot sends, although the network takes it.
     pub(super) suspect: AtomicBool,
+    /// The last number each channel's log gave out.
+    pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
     /// Until when the lease is ours, by this node's clock.
     pub(super) valid_until: watch::Sender<Timestamp>,
 }
@@ -159,6 +164,7 @@ impl Engine {
             work_ready: Notify::new(),
             healthy: Mutex::default(),
             bots: RwLock::default(),
+            stopped: Mutex::default(),
             claim: Mutex::new(claim),
             tasks,
             ctx,
@@ -294,6 +300,11 @@ impl Engine {
             gone.iter().filter_map(|id| bots.remove(id)).collect()
         };
         for bot in gone {
+            let (bot_id, before) = (bot.lease.bot_id, bot.lease.fence);
+            let now = held.iter().find(|lease| lease.bot_id == bot_id).map_or(i64::MAX, |lease| lease.fence);
+            if !invariant!(self.ctx.violations, before < now, "the fence grows", %bot_id, before, now) {
+                self.stopped().insert(bot_id);
+            }
             bot.tasks.stop();
             self.lanes().forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
         }
@@ -302,6 +313,7 @@ impl Engine {
                 Some(bot) => {
                     bot.valid_until.send_replace(valid_until);
                 }
+                None if self.stopped().contains(&lease.bot_id) => {}
                 None => {
                     if let Err(error) = self.take_over(&lease, valid_until).await {
                         tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
@@ -309,6 +321,20 @@ impl Engine {
                 }
             }
         }
+    }
+
+    fn stopped(&self) -> MutexGuard<'_, HashSet<BotId>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the work for a bot that broke a rule. Its lease stays, so that no other node goes on with it.
+    pub(super) async fn stop_bot(&self, bot: &BotWork, reason: &str) {
+        let bot_id = bot.lease.bot_id;
+        self.stopped().insert(bot_id);
+        self.move_bot(bot, BotStatus::Error, Some(reason.to_owned())).await;
+        self.bots.write().unwrap_or_else(PoisonError::into_inner).remove(&bot_id);
+        bot.tasks.stop();
+        self.lanes().forget(|job| job.bot_id == bot_id);
     }
 
     /// Starts the work for a bot.
@@ -332,6 +358,7 @@ impl Engine {
             channels: RwLock::new(Arc::new(channels)),
             status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
             suspect: AtomicBool::new(false),
+            seqs: Mutex::default(),
             valid_until: watch::Sender::new(valid_until),
         });
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));

@@ -16,9 +16,13 @@ use super::{
     stage::{Concluded, Filtered, Outcome},
 };
 use crate::{
-    channels::{runtime::ChannelRuntime, sinks::Ordering},
+    channels::{
+        runtime::ChannelRuntime,
+        sinks::{MAX_RETRIES, Ordering},
+    },
     error::{Error, ErrorCode},
     events::Event,
+    invariants::invariant,
     network::TextFormat,
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
@@ -29,6 +33,8 @@ use crate::{
     traces::{Step, StepName, TraceStatus, steps_text},
 };
 
+/// How long a lane whose delivery breaks a rule stands still; the next start looks again.
+const STANDSTILL: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The pace of a channel whose settings are gone: its jobs only have to end.
 pub(super) const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration::ZERO };
 
@@ -82,7 +88,11 @@ impl Engine {
         loop {
             let now = self.ctx.clock.now();
             let mut lanes = self.lanes();
-            let Some((slot, job)) = lanes.pop(now) else { return lanes.next_timer() };
+            let popped = lanes.pop(now);
+            for (channel_id, lane) in lanes.take_doubled() {
+                invariant!(self.ctx.violations, false, "one head per lane", %channel_id, %lane);
+            }
+            let Some((slot, job)) = popped else { return lanes.next_timer() };
             drop(lanes);
             let engine = Arc::clone(self);
             self.tasks.spawn("delivery", async move { engine.run(slot, job).await });
@@ -98,6 +108,18 @@ impl Engine {
         // After a sleep, or without an answer of the store, nothing goes out until the lease is renewed.
         if !bot.wait_for_lease(&self.ctx.clock).await {
             return; // Whoever has the lease then finds the row.
+        }
+        let attempts = job.attempts as usize;
+        if !invariant!(
+            self.ctx.violations,
+            attempts <= MAX_RETRIES,
+            "attempts within the longest schedule",
+            delivery_id = %job.id,
+            attempts
+        ) {
+            let far = self.ctx.clock.now() + STANDSTILL;
+            guard.hold(job, far);
+            return;
         }
         let Some(channel) = self.channel_of(&bot, &job).await else { return }; // Deleted, its rows with it.
         let started = self.ctx.store.now();
