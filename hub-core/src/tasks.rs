@@ -129,7 +129,7 @@ mod tests {
         let computations = Computations::new(1);
         let here = std::thread::current().id();
         assert_ne!(computations.run(|| std::thread::current().id()).await.unwrap(), here);
-        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let (go, gate) = std::sync::mpsc::sync_channel::<()>(1);
         let first = computations.run(move || gate.recv().is_ok());
         let second = computations.run(|| 2);
         tokio::pin!(first, second);
