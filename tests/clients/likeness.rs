@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use http::Request;
+use hub_core::network::{LoginStep, Network, sim::QrAction};
 use serde_json::{Value, json};
 
 use crate::ilink::stage::{Stage, reply_to};
@@ -31,6 +32,7 @@ type Forms = BTreeMap<String, BTreeSet<String>>;
 /// requests of another client.
 pub async fn assert_hub_writes_alike(foreign: &[Request<Bytes>]) {
     let stage = Stage::quick().await;
+    type_pairing_code(&stage).await;
     let (bot, message) = stage.bind_and_greet().await;
     bot.connection.start().await.unwrap();
     let (user, token) = (message.from_user_id.as_str(), message.context_token.as_ref());
@@ -55,6 +57,15 @@ pub async fn assert_hub_writes_alike(foreign: &[Request<Bytes>]) {
         let theirs = &theirs[endpoint];
         assert!(ours.is_subset(theirs), "{endpoint}:\nthe hub {ours:#?}\nthe other client {theirs:#?}");
     }
+}
+
+/// A login up to the right pairing code.
+async fn type_pairing_code(stage: &Stage) {
+    let mut prompt = stage.network.begin_login(&[]).await.unwrap();
+    let action = QrAction::RequireCode { code: "1234".into() };
+    stage.sim.qr(prompt.qr_text.expose(), action).unwrap();
+    assert!(matches!(stage.step(&mut prompt.state, None).await, LoginStep::NeedCode { wrong: false }));
+    assert!(matches!(stage.step(&mut prompt.state, Some("1234")).await, LoginStep::Scanned));
 }
 
 fn forms(requests: &[Request<Bytes>]) -> Forms {

@@ -17,8 +17,8 @@ async fn openilink_logs_in_receives_and_answers() {
         sim: SimConfig::quick(),
         pairs: false,
         idle_polls: 1,
-        // The rest is SKIPPED: the package has no upload and no download of its own.
         media: Media::AskOnly,
+        notices_expiry: true,
         announces: false,
         // It knows neither `iLink-App-*` header but on the status of a login.
         violations: HashSet::from([ViolationKind::BadAppHeaders]),

@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 from events import arguments, tell
-from openilink import Client, LoginCallbacks, TypingStatus, extract_text
+from openilink import Client, LoginCallbacks, MonitorOptions, TypingStatus, extract_text
 
 base_url, file, _, _ = arguments()
 client = Client(base_url=base_url, cdn_base_url=base_url + "/c2c")
@@ -50,7 +50,6 @@ def handle(message):
         context_token=message.context_token,
     )
     if text == "bye":
-        client.stop()
         return
     config = client.get_config(user_id, message.context_token)
     assert config.ret == 0 and config.typing_ticket, config
@@ -60,5 +59,10 @@ def handle(message):
     ask_for_an_upload(user_id)
 
 
-client.monitor(handle)
+def hear_of_the_end():
+    tell("expired")
+    client.stop()
+
+
+client.monitor(handle, MonitorOptions(on_session_expired=hear_of_the_end))
 tell("stopped")

@@ -1,8 +1,9 @@
 //! The story that every client goes through. The person's part is played over the control API, as another process
 //! would; what the client tells is held against what the simulator recorded.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, io::Write};
 
+use data_encoding::BASE64;
 use hub_core::{
     network::{
         ilink::IlinkConfig,
@@ -12,6 +13,7 @@ use hub_core::{
 };
 use reqwest::Method;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::foreign::{Foreign, Luggage};
 use crate::{ilink::stage::Stage, support::http::Caller};
@@ -28,6 +30,8 @@ pub struct Client {
     /// server's hold time for its own limit and loses that race (`ilink §3.5`).
     pub idle_polls: usize,
     pub media: Media,
+    /// Notices that its token has ended.
+    pub notices_expiry: bool,
     /// Announces its poller (`ilink §6`).
     pub announces: bool,
     /// What it is known to do wrong (`ilink §1.2`).
@@ -52,7 +56,7 @@ struct Told {
 
 /// Tells the story and answers the stage with everything that passed.
 pub async fn tell(client: Client) -> Stage {
-    let Client { command, sim, pairs, idle_polls, media, announces, violations } = client;
+    let Client { command, sim, pairs, idle_polls, media, notices_expiry, announces, violations } = client;
     let stage = Stage::start(sim, IlinkConfig::default(), Clock::system()).await;
     let base = format!("http://{}", stage.address);
     let luggage = Luggage::pack();
@@ -66,12 +70,18 @@ pub async fn tell(client: Client) -> Stage {
     let context_token = told.converse(&account).await;
     match media {
         Media::AskOnly => {
+            let why = "this client has no upload and no download of its own";
+            let _ = writeln!(std::io::stderr(), "{why}: sending and fetching media are SKIPPED");
             let allowed = told.client.expect("upload_allowed").await;
             assert!(!allowed["param"].as_str().unwrap().is_empty());
         }
         Media::Both { caption } => told.exchange_media(&account, &context_token, caption).await,
     }
     told.say_bye(&account).await;
+    if notices_expiry {
+        told.expire(&account).await;
+    }
+    told.client.expect("stopped").await;
 
     let Told { stage, client, .. } = told;
     client.end().await;
@@ -136,7 +146,7 @@ impl Told {
         let received = self.say(account, "héllo, 你好 👋 \"quoted\"\nsecond line").await;
         let context_token = received["context_token"].as_str().unwrap().to_owned();
         let replied = self.client.expect("replied").await;
-        let sent = self.outbound(account, 0, 1).await.remove(0);
+        let sent = self.outbound(account, 0).await.remove(0);
         assert_eq!(sent["text"], "you said: héllo, 你好 👋 \"quoted\"\nsecond line");
         assert_eq!(sent["to_user_id"], account.owner_user_id);
         assert_eq!(sent["client_id"], replied["client_id"]);
@@ -151,7 +161,8 @@ impl Told {
     async fn exchange_media(&mut self, account: &Account, context_token: &str, caption: Option<&str>) {
         self.client.expect("sent_media").await;
         let count = 2 + usize::from(caption.is_some());
-        let mut sent = self.outbound(account, 1, count).await;
+        let mut sent = self.outbound(account, 1).await;
+        assert_eq!(sent.len(), count, "{sent:?}");
         for one in &sent {
             assert_right(one, context_token);
         }
@@ -162,8 +173,11 @@ impl Told {
         assert_eq!(kinds, ["file", "image"]);
         assert_eq!(sent[0]["media"]["file_name"], "offer v2.pdf");
         for (one, original) in sent.iter().zip([&self.luggage.file, &self.luggage.image]) {
-            let items = one["raw"]["item_list"].clone();
-            self.act("messages", json!({"wx_id": account.wx_id, "items": items})).await;
+            let mut item = one["raw"]["item_list"][0].clone();
+            if one["media"]["kind"] == "image" {
+                self.as_newer_servers_do(&mut item["image_item"]);
+            }
+            self.act("messages", json!({"wx_id": account.wx_id, "items": [item]})).await;
             let downloaded = self.client.expect("downloaded").await;
             assert_eq!(downloaded["kind"], one["media"]["kind"]);
             let bytes = std::fs::read(downloaded["path"].as_str().unwrap()).unwrap();
@@ -171,9 +185,20 @@ impl Told {
         }
     }
 
+    /// M1, M3: an image that is found by its complete URL alone, with its key in both places.
+    fn as_newer_servers_do(&self, image: &mut Value) {
+        let media = &mut image["media"];
+        let param = media["encrypt_query_param"].as_str().unwrap();
+        let mut url: Url = format!("http://{}/c2c/download", self.stage.address).parse().unwrap();
+        url.query_pairs_mut().append_pair("encrypted_query_param", param);
+        let key = BASE64.decode(media["aes_key"].as_str().unwrap().as_bytes()).unwrap();
+        media["full_url"] = json!(url.as_str());
+        media["encrypt_query_param"] = json!("not-to-be-used");
+        image["aeskey"] = json!(String::from_utf8(key).unwrap());
+    }
+
     async fn say_bye(&mut self, account: &Account) {
         self.say(account, "bye").await;
-        self.client.expect("stopped").await;
         let typing = self.control(Method::GET, &format!("/_sim/typing?wx_id={}", account.wx_id), None).await;
         let signs: Vec<_> =
             typing["items"].as_array().unwrap().iter().map(|t| (&t["user_id"], &t["on"])).collect();
@@ -181,13 +206,17 @@ impl Told {
         assert_eq!(signs, [(user, &json!(true)), (user, &json!(false))]);
     }
 
-    /// What the client sent behind a number: so many, and no more.
-    async fn outbound(&self, account: &Account, after: u64, count: usize) -> Vec<Value> {
+    /// The token ends while a poll is held: the client hears of it in that poll.
+    async fn expire(&mut self, account: &Account) {
+        self.act("expire", json!({"wx_id": account.wx_id})).await;
+        self.client.expect("expired").await;
+    }
+
+    /// What the client sent behind a number.
+    async fn outbound(&self, account: &Account, after: u64) -> Vec<Value> {
         let path = format!("/_sim/outbound?wx_id={}&after={after}", account.wx_id);
         let list = self.control(Method::GET, &path, None).await;
-        let items = list["items"].as_array().unwrap().clone();
-        assert!(items.len() >= count, "{items:?}");
-        items.into_iter().take(count).collect()
+        list["items"].as_array().unwrap().clone()
     }
 }
 

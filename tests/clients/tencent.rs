@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hub_core::network::sim::SimConfig;
+use hub_core::network::sim::{SimConfig, UploadUrls};
 
 use super::{
     installed,
@@ -20,11 +20,13 @@ async fn tencents_modules_log_in_receive_answer_and_exchange_media_and_the_hub_w
             strict_headers: true,
             strict_media: true,
             awkward_cdn_params: true,
+            upload_urls: UploadUrls::Param,
             ..SimConfig::quick()
         },
         pairs: true,
         idle_polls: 1,
         media: Media::Both { caption: Some("a caption") },
+        notices_expiry: true,
         announces: true,
         violations: HashSet::new(),
     };

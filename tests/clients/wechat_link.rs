@@ -18,6 +18,8 @@ async fn wechat_link_logs_in_receives_answers_and_exchanges_media() {
         pairs: false,
         idle_polls: 1,
         media: Media::Both { caption: None },
+        // It reads `ret` only, and -14 comes as `errcode`.
+        notices_expiry: false,
         announces: false,
         // It knows neither `iLink-App-*` header but on the status of a login.
         violations: HashSet::from([ViolationKind::BadAppHeaders]),

@@ -27,6 +27,7 @@ async fn weixin_agent_logs_in_receives_answers_and_exchanges_media_and_the_hub_w
         pairs: true,
         idle_polls: 0,
         media: Media::Both { caption: None },
+        notices_expiry: true,
         announces: true,
         violations: HashSet::new(),
     };

@@ -3,6 +3,7 @@
 // Nothing of the package is changed. Its login has the public host written into it, so requests to that host, and only
 // those, are led to the simulator by a wrapper around `fetch`.
 
+import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { register } from "node:module";
 import path from "node:path";
@@ -31,6 +32,7 @@ globalThis.fetch = async (url, options) => {
 };
 
 const { startWeixinLoginWithQr, waitForWeixinLogin } = await load("auth/login-qr.js");
+const { STALE_TOKEN_ERRCODE } = await load("api/session-guard.js");
 const api = await load("api/api.js");
 const inbound = await load("messaging/inbound.js");
 const { sendMessageWeixin } = await load("messaging/send.js");
@@ -68,7 +70,7 @@ async function answer(to, contextToken, text) {
 async function download(item) {
   let error;
   const saveMedia = async (bytes) => {
-    const saved = path.join(folder, crypto.randomUUID());
+    const saved = path.join(folder, randomUUID());
     await writeFile(saved, bytes);
     return { path: saved };
   };
@@ -82,10 +84,7 @@ async function download(item) {
 
 async function handle(message) {
   const [item] = message.item_list;
-  if (inbound.isMediaItem(item)) {
-    await download(item);
-    return true;
-  }
+  if (inbound.isMediaItem(item)) return download(item);
   const { text } = item.text_item;
   inbound.setContextToken(login.accountId, message.from_user_id, message.context_token);
   const context = inbound.weixinMessageToMsgContext(message, login.accountId, {});
@@ -96,20 +95,21 @@ async function handle(message) {
     text,
     context_token: message.context_token,
   });
-  if (text === "bye") return false;
-  await answer(message.from_user_id, inbound.getContextToken(login.accountId, message.from_user_id), text);
-  return true;
+  const contextToken = inbound.getContextToken(login.accountId, message.from_user_id);
+  if (text !== "bye") await answer(message.from_user_id, contextToken, text);
 }
 
 const ready = await api.notifyStart(account);
 if (ready.ret !== 0) throw new Error(`notifystart: ${JSON.stringify(ready)}`);
 let cursor = "";
-for (let going = true; going; ) {
+for (;;) {
   const updates = await api.getUpdates({ ...account, get_updates_buf: cursor });
+  if (updates.errcode === STALE_TOKEN_ERRCODE) break;
   if ((updates.ret ?? 0) !== 0 || updates.errcode) throw new Error(`getupdates: ${JSON.stringify(updates)}`);
   cursor = updates.get_updates_buf || cursor;
-  for (const message of updates.msgs ?? []) going = (await handle(message)) && going;
+  for (const message of updates.msgs ?? []) await handle(message);
 }
+tell("expired");
 await api.notifyStop(account);
 tell("stopped");
 process.exit(0);

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_util::sync::CancellationToken;
 use weixin_agent::{
     LoginStatus, MediaInfo, MessageContext, MessageHandler, QrLoginSession, Result, StandaloneQrLogin,
-    WeixinClient, WeixinConfig,
+    TokenStaleInfo, WeixinClient, WeixinConfig,
 };
 
 fn tell(event: &str, mut fields: Value) {
@@ -94,7 +94,6 @@ impl Handler {
             }),
         );
         if text == "bye" {
-            self.stop.cancel();
             return Ok(());
         }
         ctx.send_typing().await?;
@@ -123,6 +122,12 @@ impl MessageHandler for Handler {
             eprintln!("{error:?}");
             exit(1);
         }
+        Ok(())
+    }
+
+    async fn on_token_stale(&self, info: &TokenStaleInfo) -> Result<()> {
+        tell("expired", json!({"errcode": info.errcode}));
+        self.stop.cancel();
         Ok(())
     }
 }
