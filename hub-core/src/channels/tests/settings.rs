@@ -253,7 +253,7 @@ async fn a_filter_that_no_longer_works_stops_its_channel_alone() {
 #[tokio::test]
 async fn expressions_are_compiled_off_the_async_threads() {
     let world = World::new().await;
-    let channels = world.channels();
+    let (channels, actor) = (world.channels(), ada());
     let id = world.create("a").await.channel.id;
     // Every place for computations is taken: without one a bad expression cannot even be refused.
     let computations = &world.hub.context().computations;
@@ -267,8 +267,8 @@ async fn expressions_are_compiled_off_the_async_threads() {
     assert!(futures_util::poll!(&mut held).is_pending());
     let bad = Filter { expression: Some("content ==".into()), ..Default::default() };
     let new = NewChannel { filter: bad.clone(), ..NewChannel::named("b") };
-    let set = channels.set_filter(&ada(), BOT, id, &bad);
-    let create = channels.create(&ada(), BOT, new, None);
+    let set = channels.set_filter(&actor, BOT, id, &bad);
+    let create = channels.create(&actor, BOT, new, None);
     tokio::pin!(set, create);
     assert!(futures_util::poll!(&mut set).is_pending());
     assert!(futures_util::poll!(&mut create).is_pending());
