@@ -1,6 +1,7 @@
 //! Promises of the specification, tested from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod clients;
 mod conformance;
 mod endpoints;
 mod examples;

@@ -72,6 +72,10 @@ async fn tell(database: Option<&Secret>) {
 
     let ada = first_user(&stranger).await;
     let (bot, wx_id) = bind(&ada, &sim).await;
+    until("the bot is online", async || {
+        (ada.get(&format!("/api/bots/{bot}")).await["status"] == "online").then_some(())
+    })
+    .await;
     let channel = make_channel(&ada, &bot, &port).await;
     message_and_reply(&ada, &sim, &port, &bot, &wx_id).await;
     replay(&ada, &port, &bot).await;

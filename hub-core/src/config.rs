@@ -40,7 +40,7 @@ pub struct HubConfig {
     pub message_retention: Duration,
     /// How long the answer of a call with an idempotency key is kept.
     pub idempotency_lifetime: Duration,
-    /// Name of this node in bot statuses and leases.
+    /// Name of this node in bot statuses and leases; when empty its id stands there.
     pub node_name: String,
     /// A node that stops renewing its leases loses them after this long.
     pub lease: Duration,
@@ -78,7 +78,7 @@ impl Default for HubConfig {
             trace_retention: 7 * DAY,
             message_retention: 30 * DAY,
             idempotency_lifetime: DAY,
-            node_name: "hub".to_owned(),
+            node_name: String::new(),
             lease: Duration::from_secs(30),
             max_jobs: 20_000,
             max_in_flight: 128,

@@ -12,10 +12,12 @@ use crate::{
     error::{Error, Result},
     events::Events,
     id::{BotId, Ids},
+    invariants::Violations,
     network::Network,
     random::Random,
     secret::Sealer,
     store::Store,
+    tasks::Computations,
     time::Clock,
 };
 
@@ -34,6 +36,8 @@ pub struct Context {
     pub sealer: Sealer,
     /// Hashes passwords, a few at a time.
     pub passwords: PasswordHasher,
+    /// Compiles filters, off the threads that serve everybody.
+    pub computations: Computations,
     /// The guarded HTTP client.
     pub egress: Egress,
     /// Chat networks by name.
@@ -42,6 +46,8 @@ pub struct Context {
     pub config: Arc<HubConfig>,
     /// Hints for the workers.
     pub wake: Wake,
+    /// Rules that did not hold.
+    pub violations: Violations,
     /// What happens, for who listens.
     pub events: Events,
     /// What is counted.

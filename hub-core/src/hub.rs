@@ -16,14 +16,18 @@ use crate::{
     error::{Error, Result},
     events::{Event, Events},
     id::Ids,
+    invariants::Violations,
     network::Network,
     random::Random,
     secret::Sealer,
     store::{Store, StoreConfig},
-    tasks::Tasks,
+    tasks::{Computations, Tasks},
     time::Clock,
     traces::Traces,
 };
+
+/// Filters compiled at a time.
+const COMPUTATIONS: usize = 2;
 
 /// A hub. Clones share it; it has no type parameter and no lifetime.
 #[derive(Debug, Clone)]
@@ -62,6 +66,12 @@ impl Hub {
     /// Hears what happens from now on. Who lags more than 1,024 events behind loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.ctx.events.listen()
+    }
+
+    /// How many rules that must always hold did not (design rule D20); anything but 0 is a bug or a broken
+    /// store, and some lane or bot stands still until the next start.
+    pub fn violations(&self) -> u64 {
+        self.ctx.violations.count()
     }
 
     /// Starts the work: polling, delivering, sending. A hub that is only opened can be asked and told
@@ -202,10 +212,12 @@ impl HubBuilder {
             ids: Ids::new(clock.clone(), random.clone()),
             sealer: Sealer::new(&key, random.clone()),
             passwords: PasswordHasher::new(self.config.password_hashers, random.clone()),
+            computations: Computations::new(COMPUTATIONS),
             egress: Egress::new(self.egress)?,
             networks: Arc::new(networks),
             config: Arc::new(self.config),
             wake: Wake::new(),
+            violations: Violations::default(),
             events: Events::new(),
             counters: Arc::default(),
             clock,

@@ -159,6 +159,7 @@ pub mod events;
 pub mod hub;
 pub mod id;
 pub mod idempotency;
+pub mod invariants;
 pub mod local_http;
 pub mod network;
 pub mod page;

@@ -9,10 +9,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::JoinHandle;
+use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::time::Clock;
+use crate::{
+    error::{Error, Result},
+    time::Clock,
+};
 
 /// The running tasks of one owner. Clones share them; a [`child`](Tasks::child) can be stopped alone.
 #[derive(Debug, Clone, Default)]
@@ -99,6 +102,31 @@ impl Tasks {
     }
 }
 
+/// Computations that take milliseconds, on threads of their own: a few at a time, the others wait for a place.
+/// Those who wait are bounded by what makes them: requests in flight and bots.
+#[derive(Debug, Clone)]
+pub struct Computations(Arc<Semaphore>);
+
+impl Computations {
+    /// So many at a time.
+    pub fn new(at_a_time: usize) -> Self {
+        Self(Arc::new(Semaphore::new(at_a_time)))
+    }
+
+    /// Runs one. Its place is held until it ends, also when the caller has gone away meanwhile.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it panics.
+    pub async fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let place = Arc::clone(&self.0).acquire_owned().await.map_err(Error::internal)?;
+        let run = tokio::task::spawn_blocking(move || {
+            let _held = place;
+            compute()
+        });
+        run.await.map_err(Error::internal)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +144,22 @@ mod tests {
         tasks.stop();
         assert!(child.stopping());
         assert!(tasks.wait(&Clock::system(), Duration::from_secs(5)).await);
+    }
+
+    #[tokio::test]
+    async fn computations_run_elsewhere_and_so_many_at_a_time() {
+        let computations = Computations::new(1);
+        let here = std::thread::current().id();
+        assert_ne!(computations.run(|| std::thread::current().id()).await.unwrap(), here);
+        let (go, gate) = std::sync::mpsc::sync_channel::<()>(1);
+        let first = computations.run(move || gate.recv().is_ok());
+        let second = computations.run(|| 2);
+        tokio::pin!(first, second);
+        assert!(futures_util::poll!(&mut first).is_pending());
+        assert!(futures_util::poll!(&mut second).is_pending());
+        go.send(()).unwrap();
+        assert!(first.await.unwrap());
+        assert_eq!(second.await.unwrap(), 2);
+        assert!(computations.run(|| panic!("on purpose")).await.is_err());
     }
 }

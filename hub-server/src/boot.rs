@@ -35,9 +35,10 @@ pub struct Booted {
 /// What opening the store says.
 pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
-    let simulated = (config.networks.sim && config.sim_url.is_none()).then(|| DemoListener {
+    let mut simulated = (config.networks.sim && config.sim_url.is_none()).then(|| DemoListener {
         simulator: Simulator::new(SimConfig::default(), clock.clone(), random.clone()),
         receiver: DemoReceiver::new(clock.clone()),
+        hub: None,
     });
     let mut in_process: HashMap<String, Arc<dyn LocalService>> = HashMap::new();
     if let Some(simulated) = &simulated {
@@ -78,7 +79,11 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
         };
         builder = builder.network(network("ilink", settings)?);
     }
-    Ok(Booted { hub: builder.open().await?, simulated })
+    let hub = builder.open().await?;
+    if let Some(simulated) = &mut simulated {
+        simulated.hub = Some(hub.clone());
+    }
+    Ok(Booted { hub, simulated })
 }
 
 /// The simulator speaks the network's own protocol; only the addresses differ.
@@ -94,7 +99,7 @@ fn sim_config(base: &Url) -> IlinkConfig {
 /// # Errors
 /// What the store says; a simulated bot that cannot be logged in is only reported.
 pub async fn prepare_demo(booted: &Booted, config: &Config) -> Result<Option<Demo>> {
-    let Some(DemoListener { simulator, receiver }) = &booted.simulated else { return Ok(None) };
+    let Some(DemoListener { simulator, receiver, .. }) = &booted.simulated else { return Ok(None) };
     if let Err(error) = demo::renew_logins(&booted.hub, simulator).await {
         tracing::warn!(%error, "not every simulated bot could be logged in again");
     }

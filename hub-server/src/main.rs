@@ -24,7 +24,7 @@ use hub_server::{
     boot,
     config::{Config, DEFAULT_FILE, SETTINGS, Sources},
     logging, metrics_app,
-    serve::{ServeLimits, Server, bind},
+    serve::{self, ServeLimits, Server, bind},
     settings::Values,
 };
 use tokio::{
@@ -40,6 +40,9 @@ const SIM_CONNECTIONS: usize = 21_000;
 
 /// Connections to the listener of `/metrics` at a time: caps of its own, so that it is there in a flood.
 const METRICS_CONNECTIONS: usize = 16;
+
+/// How long a held call to the simulator may still take: nothing is lost when it is cut.
+const SIM_DRAIN: Duration = Duration::from_millis(50);
 
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -274,7 +277,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     let (http, background) = (Tasks::new(), Tasks::new());
     let demo = boot::prepare_demo(&booted, config).await?;
     if let (Some(simulated), Some(listener)) = (booted.simulated, sim_listener) {
-        let limits = Limits { connections: SIM_CONNECTIONS, ..Limits::default() };
+        let limits = Limits { connections: SIM_CONNECTIONS, drain: SIM_DRAIN, ..Limits::default() };
         let served = local_http::serve(listener, Arc::new(simulated), limits, background.clone());
         background.spawn("simulator", served);
     }
@@ -288,6 +291,10 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         });
     }
     let endpoint = app(booted.hub.clone(), settings.clone());
+    if let Some(descriptors) = serve::descriptors().filter(|count| *count < config.max_connections) {
+        let wanted = config.max_connections;
+        tracing::warn!(descriptors, wanted, "fewer file descriptors than max_connections: raise ulimit -n");
+    }
     let limits = ServeLimits {
         connections: config.max_connections,
         connections_per_network: config.max_connections_per_address,

@@ -38,7 +38,7 @@ async fn l2_the_login_is_stored_before_success_is_told_and_polling_begins_with_a
     hub.work(true);
     hub.restart().await;
     hub.until("a poll is held", async || (stage.sim.accounts()[0].pollers > 0).then_some(())).await;
-    hub.bot_status(&ada, bot, BotStatus::Connecting).await;
+    hub.bot_status(&ada, bot, BotStatus::Online).await;
     let calls: Vec<_> = stage.tap.all().iter().map(|request| request.uri().path().to_owned()).collect();
     let start = calls.iter().position(|path| path.ends_with("notifystart")).unwrap();
     let poll = calls.iter().position(|path| path.ends_with("getupdates")).unwrap();

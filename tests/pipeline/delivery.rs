@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hub_core::{
     ErrorCode,
+    bots::BotStatus,
     channels::{Filter, NewChannel, sinks::Change},
     id::ChannelId,
     traces::{StepName, Trace, TraceStatus},
@@ -317,4 +318,72 @@ async fn another_users_bot_does_not_exist() {
     ] {
         assert_eq!(refused.unwrap_err().code(), ErrorCode::NotFound);
     }
+}
+
+/// Changes the store behind the hub's back, as a bug would.
+async fn break_store(hub: &World, sql: &'static str) {
+    let run = async |sql: &'static str| {
+        let store = &hub.hub.context().store;
+        store.write(move |tx| Box::pin(async move { tx.channels().execute(sql.to_owned()).await })).await
+    };
+    run(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn more_attempts_than_any_schedule_has_stop_a_lane_and_no_other() {
+    let hub = World::start().await;
+    let bot = hub.bot().await;
+    hub.channel(&bot, World::webhook("/hook")).await;
+    hub.say(&bot, "first");
+    hub.wait_received(1).await;
+    assert_eq!(hub.hub.violations(), 0);
+    break_store(
+        &hub,
+        "UPDATE deliveries SET state = 'pending', attempts = 21, claim = 0, finished_at = NULL",
+    )
+    .await;
+    hub.until("the violation", async || (hub.hub.violations() == 1).then_some(())).await;
+    hub.say_as(&bot, "bob@im.wechat", "second");
+    let received = hub.wait_received(2).await;
+    assert_eq!(received[1].json()["content"], "second");
+    hub.jump(Duration::from_secs(3600)).await;
+    assert_eq!((hub.receiver.received().len(), hub.hub.violations()), (2, 1), "it stands still, told once");
+}
+
+#[tokio::test]
+async fn a_log_that_goes_backwards_stops_its_bot_and_no_other() {
+    let hub = World::start().await;
+    let (bot, other) = (hub.bot().await, hub.bot().await);
+    hub.channel(&bot, World::webhook("/hook")).await;
+    hub.channel(&other, World::webhook("/other")).await;
+    hub.say(&bot, "first");
+    hub.wait_received(1).await;
+    break_store(&hub, "DELETE FROM channel_log").await;
+    break_store(&hub, "UPDATE channels SET last_seq = 0").await;
+    hub.say(&bot, "second");
+    hub.until("the bot's end", async || {
+        (hub.health(&bot).await.bot.status == BotStatus::Error).then_some(())
+    })
+    .await;
+    assert_eq!(hub.hub.violations(), 1);
+    hub.say(&other, "third");
+    let received = hub.wait_received(2).await;
+    assert_eq!(received[1].json()["content"], "third");
+    // What was taken in is kept, and goes out after the next start.
+    let mut hub = hub;
+    hub.restart().await;
+    let received = hub.wait_received(3).await;
+    assert_eq!(received[2].json()["content"], "second");
+}
+
+#[tokio::test]
+async fn a_fence_that_does_not_grow_stops_its_bot() {
+    let hub = World::builder().config(|config| config.lease = Duration::from_secs(30)).start().await;
+    let bot = hub.bot().await;
+    hub.channel(&bot, World::webhook("/hook")).await;
+    break_store(&hub, "UPDATE bots SET lease_fence = lease_fence - 1").await;
+    hub.until("the violation", async || (hub.hub.violations() == 1).then_some(())).await;
+    hub.say(&bot, "unheard");
+    hub.jump(Duration::from_secs(100)).await;
+    assert_eq!((hub.receiver.received().len(), hub.hub.violations()), (0, 1));
 }

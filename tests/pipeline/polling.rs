@@ -393,3 +393,51 @@ async fn l9_an_account_that_is_bound_already_is_used_again() {
     hub.say(&bot, "still here");
     assert_eq!(wait_contents(&hub, &bot, 1).await, ["still here"]);
 }
+
+#[tokio::test]
+async fn an_idle_bot_is_online_as_soon_as_the_network_took_its_login() {
+    let hub = World::start().await;
+    let bot = hub.bot().await;
+    let bound = hub.now();
+    let online = wait_status(&hub, &bot, BotStatus::Online).await;
+    // The simulator holds the first poll for 35 s.
+    assert!(online.since(bound) < SECOND * 5, "{:?}", online.since(bound));
+    hub.hub.bots().reconnect(&hub.owner, bot.id).await.unwrap();
+    let asked = hub.now();
+    let online = wait_status(&hub, &bot, BotStatus::Online).await;
+    assert!(online.since(asked) < SECOND * 5, "{:?}", online.since(asked));
+}
+
+#[tokio::test]
+async fn a_failure_is_told_until_the_network_answers_again() {
+    let hub = World::start().await;
+    let bot = hub.bot().await;
+    let broken = Action::Status { status: 502, body: String::new(), headers: BTreeMap::new(), effect: false };
+    hub.sim.add_fault(Fault::on(Endpoint::GetUpdates, broken)).unwrap();
+    // An answer just before: the next one is noted all the same.
+    hub.say(&bot, "one");
+    wait_contents(&hub, &bot, 1).await;
+    let told = async || hub.health(&bot).await.last_error;
+    hub.until("the failure", async || told().await).await;
+    hub.say(&bot, "two");
+    wait_contents(&hub, &bot, 2).await;
+    assert_eq!(told().await, None);
+}
+
+#[tokio::test]
+async fn a_node_that_slept_longer_than_its_lease_goes_on_as_it_was() {
+    let hub = World::builder().config(|config| config.lease = SECOND * 30).start().await;
+    let bot = hub.bot().await;
+    hub.channel(&bot, World::webhook("/hook")).await;
+    let fence = async || {
+        let mut read = hub.hub.context().store.read().await.unwrap();
+        let owner = read.bots().find(None, bot.id).await.unwrap().unwrap().lease_owner.unwrap();
+        read.leases().held(owner.parse().unwrap()).await.unwrap()[0].fence
+    };
+    let before = fence().await;
+    hub.jump(SECOND * 100).await;
+    hub.say(&bot, "good morning");
+    hub.wait_received(1).await;
+    assert_eq!(fence().await, before, "nobody took the lease meanwhile");
+    assert_eq!(hub.health(&bot).await.bot.status, BotStatus::Online);
+}

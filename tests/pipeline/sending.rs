@@ -7,6 +7,7 @@ use hub_core::{
     bots::{BotStatus, MessageFilter},
     network::sim::{Action, Endpoint, Fault},
     page::PageRequest,
+    traces::{StepName, TraceStatus},
 };
 
 use crate::support::world::{TestBot, World};
@@ -261,4 +262,25 @@ async fn s19_a_restart_keeps_order_ids_and_counters() {
     for n in 0..6 {
         wait_status(&hub, &bot, &n.to_string(), "sent").await;
     }
+}
+
+#[tokio::test]
+async fn a_send_takes_its_time_in_the_trace() {
+    let (hub, bot) = scene().await;
+    let slow = Fault { delay_ms: 3_000, ..Fault::on(Endpoint::SendMessage, Action::Pass) };
+    hub.sim.add_fault(slow).unwrap();
+    let sent = hub.send(&bot, "slow").await.unwrap();
+    let trace = hub
+        .until("the end of the trace", async || {
+            let trace = hub.trace(&bot, sent.trace_id).await;
+            (trace.status == TraceStatus::Ok).then_some(trace)
+        })
+        .await;
+    let step = trace.steps.iter().find(|step| step.name == StepName::Reply).unwrap();
+    assert!((3_000..20_000).contains(&step.duration_ms), "{step:?}");
+    let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
+    let mut read = hub.hub.context().store.read().await.unwrap();
+    let rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    assert_eq!(rows[0].content, "slow");
+    assert!(!rows[0].session_id.is_empty() && rows[0].session_id == rows[1].session_id, "one conversation");
 }

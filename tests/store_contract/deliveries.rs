@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use hub_core::{
     id::{ChannelId, DeliveryId, TraceId},
-    store::deliveries::{DeliveryState, Finished, HealthReport, JobRow, Replay, SinkHealth},
+    store::{
+        deliveries::{DeliveryState, Finished, HealthReport, JobRow, Replay, SinkHealth},
+        traces::TraceUpdate,
+    },
 };
 
 use super::scene::{Stage, accept_one, add_channel, just_before, outbound, stage, trace, update};
@@ -78,7 +81,12 @@ async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
     assert!(backlog(db, &on, fence, &[on.channel], Duration::ZERO).await.is_empty(), "its memory is used up");
     let other = add_channel(db, on.bot, "other").await;
     assert_eq!(backlog(db, &on, fence, &[other], Duration::ZERO).await.len(), 2);
-    commit!(db, |tx| tx.deliveries().claim(&[first], fence).await).unwrap();
+    let slept = commit!(db, |tx| tx.deliveries().claim(&[first], fence - 1).await).unwrap();
+    assert!(slept.is_empty(), "an old lease claims nothing");
+    assert_eq!(backlog(db, &on, fence, &[], Duration::ZERO).await.len(), 2);
+    let gone = db.ids.next();
+    let claimed = commit!(db, |tx| tx.deliveries().claim(&[first, gone], fence).await).unwrap();
+    assert_eq!(claimed, [first].into(), "what is gone is nobody's");
     assert_eq!(ids(&backlog(db, &on, fence, &[], Duration::ZERO).await), [second.to_string()]);
     assert_eq!(
         backlog(db, &on, fence + 1, &[], Duration::ZERO).await.len(),
@@ -189,12 +197,26 @@ async fn what_cannot_be_concluded_is_given_up_by_its_holder(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
     let (_, _, other) = accept_one(db, &on, "ann", "2", on.lease.fence).await;
-    let abandon =
-        async |fence| commit!(db, |tx| tx.deliveries().abandon(id, fence, "why", START).await).unwrap();
-    abandon(on.lease.fence - 1).await;
+    let abandon = async |fence| {
+        let told = TraceUpdate { status: Some("error"), ..update(trace, "abandoned") };
+        commit!(db, |tx| tx.deliveries().abandon(id, fence, "why", START, &told).await).unwrap()
+    };
+    let traced = async || {
+        let sql = format!("SELECT status || ' ' || summary || ' ' || steps FROM traces WHERE id = '{trace}'");
+        db.text(sql).await.unwrap()
+    };
+    let before = traced().await;
+    assert!(!abandon(on.lease.fence - 1).await);
     assert_eq!(state(db, trace).await, ("pending".into(), 0, None), "only its holder gives it up");
-    abandon(on.lease.fence).await;
+    assert_eq!(traced().await, before);
+    db.sql("UPDATE bots SET lease_fence = lease_fence + 1").await;
+    assert!(!abandon(on.lease.fence).await, "the bot has changed hands");
+    assert_eq!((state(db, trace).await.0, traced().await), ("pending".into(), before));
+    db.sql("UPDATE bots SET lease_fence = lease_fence - 1").await;
+    assert!(abandon(on.lease.fence).await);
     assert_eq!(state(db, trace).await, ("dead".into(), 0, Some("why".into())));
+    let told = traced().await;
+    assert!(told.starts_with("error abandoned [") && told.contains(r#"{"name":"abandoned"}"#), "{told}");
     assert_eq!(state(db, other).await.0, "pending");
 }
 

@@ -108,7 +108,7 @@ async fn an_old_fence_stores_nothing(db: &Db) {
     let on = stage(db).await;
     let late = START + Duration::from_secs(31);
     let node = db.ids.next();
-    let taken_over = commit!(db, |tx| tx.leases().acquire(node, late, late, 1).await).unwrap();
+    let taken_over = commit!(db, |tx| tx.leases().acquire(node, "", late, late, 1).await).unwrap();
     assert_eq!(taken_over.len(), 1);
     let (sleeper, _) = taken(db, message(db, on.bot, "ann", "1", "late"), on.channel, on.lease.fence);
     let accepted = db.store.accept(batch(&on.lease, Some("late"), vec![sleeper])).await.unwrap();
@@ -141,11 +141,13 @@ async fn old_rules_store_nothing(db: &Db) {
 
 async fn an_empty_batch_moves_the_cursor_only(db: &Db) {
     let on = stage(db).await;
+    db.sql("UPDATE bots SET last_error = 'no answer'").await;
     let accepted = db.store.accept(batch(&on.lease, Some("moved"), vec![])).await.unwrap();
     assert_eq!(accepted, Accepted::Stored(vec![]));
     assert_eq!(cursor(db).await, "moved");
     assert_eq!(row_counts(db).await, [0; 5]);
     assert_eq!(db.number("SELECT count(*) FROM bots WHERE last_inbound_at IS NULL").await, 1);
+    assert_eq!(db.text("SELECT last_error FROM bots").await, None, "the network answered");
 }
 
 async fn texts_come_back_as_they_were(db: &Db) {

@@ -10,6 +10,7 @@ contract!("leases": {
     every_bot_goes_to_one_of_many_nodes => [acquire, held],
     a_lease_runs_out_and_the_fence_grows => [acquire, held, renew],
     a_renewed_lease_is_not_taken => [acquire, renew],
+    a_bot_shows_its_nodes_name_or_id => [acquire],
     released_leases_are_free_at_once => [release, void_all],
     only_the_holder_gets_the_work => [work],
     bots_with_work_that_nobody_holds_are_found => [with_work],
@@ -20,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(30);
 
 async fn acquire(db: &Db, node: NodeId, after: Duration, limit: u32) -> Vec<(BotId, i64)> {
     let now = START + after;
-    let leases = commit!(db, |tx| tx.leases().acquire(node, now, now + LEASE, limit).await).unwrap();
+    let leases = commit!(db, |tx| tx.leases().acquire(node, "", now, now + LEASE, limit).await).unwrap();
     leases.into_iter().map(|lease| (lease.bot_id, lease.fence)).collect()
 }
 
@@ -36,7 +37,7 @@ async fn every_bot_goes_to_one_of_many_nodes(db: &Db) {
     let taking = nodes.iter().enumerate().map(|(n, node)| {
         let (store, node) = (if n % 2 == 0 { &db.store } else { &second }, *node);
         store.write(move |tx| {
-            Box::pin(async move { tx.leases().acquire(node, START, START + LEASE, 3).await })
+            Box::pin(async move { tx.leases().acquire(node, "", START, START + LEASE, 3).await })
         })
     });
     let mut taken = Vec::new();
@@ -79,7 +80,28 @@ async fn a_renewed_lease_is_not_taken(db: &Db) {
     let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 2).await).unwrap();
     assert_eq!(renewed.iter().map(|lease| (lease.bot_id, lease.fence)).collect::<Vec<_>>(), [(bot, 1)]);
     assert_eq!(acquire(db, second, LEASE, 9).await, []);
-    assert_eq!(acquire(db, second, LEASE * 2, 9).await, [(bot, 2)]);
+    // One that ran out while its node slept, and that nobody took, goes on under its fence.
+    let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 9).await).unwrap();
+    assert_eq!(renewed.iter().map(|lease| (lease.bot_id, lease.fence)).collect::<Vec<_>>(), [(bot, 1)]);
+    assert_eq!(acquire(db, second, LEASE * 8, 9).await, []);
+    assert_eq!(acquire(db, second, LEASE * 9, 9).await, [(bot, 2)]);
+}
+
+async fn a_bot_shows_its_nodes_name_or_id(db: &Db) {
+    let owner = db.user("ada").await;
+    let bot = db.bot(owner).await;
+    let node: NodeId = db.ids.next();
+    let shown = async |after| {
+        let found = db.store.read().await.unwrap().bots().find(None, bot).await.unwrap().unwrap();
+        found.poller_node(START + after).map(str::to_owned)
+    };
+    assert_eq!(shown(Duration::ZERO).await, None);
+    acquire(db, node, Duration::ZERO, 9).await;
+    assert_eq!(shown(Duration::ZERO).await, Some(node.to_string()));
+    let until = START + LEASE * 2;
+    commit!(db, |tx| tx.leases().acquire(node, "attic", START + LEASE, until, 9).await).unwrap();
+    assert_eq!(shown(LEASE).await.as_deref(), Some("attic"));
+    assert_eq!(shown(LEASE * 2).await, None, "nobody works for it");
 }
 
 async fn released_leases_are_free_at_once(db: &Db) {

@@ -6,6 +6,7 @@ use crate::support::database::Db;
 contract!("outbox": {
     a_message_is_stored_with_its_parts_in_order => [enqueue, queued_parts],
     equal_keys_are_one_message => [enqueue],
+    a_message_joins_its_persons_conversation => [enqueue],
     what_cannot_be_sent_leaves_no_trace => [enqueue],
     texts_are_stored_as_they_are => [enqueue],
 });
@@ -46,6 +47,23 @@ async fn equal_keys_are_one_message(db: &Db) {
     let elsewhere = db.bot(on.owner).await;
     let theirs = outbound(db, elsewhere, "ann", "same", &["theirs"]);
     assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[theirs]).await).unwrap().len(), 1);
+}
+
+async fn a_message_joins_its_persons_conversation(db: &Db) {
+    let on = stage(db).await;
+    let send = async |peer: &str, key: &str| {
+        let send = outbound(db, on.bot, peer, key, &["x"]);
+        let id = send.message_id;
+        commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+        db.text(format!("SELECT session_id FROM messages WHERE id = '{id}'")).await.unwrap()
+    };
+    assert_eq!(send("ann", "1").await, "ann", "a person who never wrote is a conversation");
+    let (older, _, _) = accept_one(db, &on, "ann", "a", 0).await;
+    let (newer, _, _) = accept_one(db, &on, "ann", "b", 0).await;
+    db.sql(format!("UPDATE messages SET session_id = 'old talk' WHERE id = '{older}'")).await;
+    db.sql(format!("UPDATE messages SET session_id = 'talk' WHERE id = '{newer}'")).await;
+    assert_eq!(send("ann", "2").await, "talk");
+    assert_eq!(send("bob", "3").await, "bob");
 }
 
 async fn what_cannot_be_sent_leaves_no_trace(db: &Db) {

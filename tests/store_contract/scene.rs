@@ -86,7 +86,7 @@ pub async fn add_channel(db: &Db, bot_id: BotId, name: &str) -> ChannelId {
 pub async fn lease(db: &Db) -> (NodeId, BTreeMap<BotId, Lease>) {
     let node: NodeId = db.ids.next();
     let until = START + Duration::from_secs(30);
-    let leases = commit!(db, |tx| tx.leases().acquire(node, START, until, 100).await).unwrap();
+    let leases = commit!(db, |tx| tx.leases().acquire(node, "", START, until, 100).await).unwrap();
     (node, leases.into_iter().map(|lease| (lease.bot_id, lease)).collect())
 }
 

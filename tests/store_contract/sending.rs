@@ -7,10 +7,11 @@ use hub_core::{
         leases::Lease,
         outbox::NewOutbound,
         sending::{ItemState, OpenItem, Settled},
+        traces::TraceUpdate,
     },
 };
 
-use super::scene::{Stage, accept_one, outbound, stage, update};
+use super::scene::{Stage, accept_one, outbound, stage, trace, update};
 use crate::support::database::{Db, START};
 
 contract!("sending": {
@@ -19,6 +20,7 @@ contract!("sending": {
     a_send_is_counted_before_it_goes_out => [begin],
     an_old_lease_sends_nothing => [begin],
     a_message_is_as_far_as_its_slowest_part => [settle],
+    the_last_part_does_not_hide_a_lost_one => [settle],
     a_closed_window_and_an_unknown_outcome_are_kept => [settle],
     an_outcome_counts_for_its_try_and_its_window_only => [settle],
     messages_go_when_nothing_waits_for_them => [delete_messages_before],
@@ -175,6 +177,29 @@ async fn a_message_is_as_far_as_its_slowest_part(db: &Db) {
     let named = db.text("SELECT network_id FROM messages WHERE dedupe_key = '1'").await.unwrap();
     let first = db.text("SELECT network_id FROM outbox WHERE part = 0 AND client_id = '1-1'").await.unwrap();
     assert_eq!(named, first, "the message is known by its first part");
+}
+
+async fn the_last_part_does_not_hide_a_lost_one(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    for (key, first, expected) in
+        [("a", ItemState::Failed, "error lost"), ("b", ItemState::Unconfirmed, "ok whole")]
+    {
+        let send = outbound(db, on.bot, "ann", key, &["1", "2"]);
+        let new = trace(db, on.bot, send.message_id, None, "queued");
+        let id = new.id;
+        let parts = enqueue(db, send.clone()).await;
+        commit!(db, |tx| tx.traces().insert(&[&new]).await).unwrap();
+        let lost =
+            (first == ItemState::Failed).then(|| TraceUpdate { status: Some("error"), ..update(id, "lost") });
+        settle(db, Settled { trace: lost, ..settled(&on, &send, parts[0], first) }).await;
+        let last = Some(update(id, "whole"));
+        settle(db, Settled { trace: last, ..settled(&on, &send, parts[1], ItemState::Sent) }).await;
+        let told = db.text(format!("SELECT status || ' ' || summary FROM traces WHERE id = '{id}'")).await;
+        assert_eq!(told.as_deref(), Some(expected));
+        let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{id}'")).await.unwrap();
+        assert!(steps.contains("whole"), "each part is a step: {steps}");
+    }
 }
 
 async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {

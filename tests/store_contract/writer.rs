@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use hub_core::{
     Error, ErrorCode,
     store::{Store, fault},
-    time::{Clock, Timestamp},
+    time::{Clock, ManualClock, Timestamp},
 };
 
 use crate::support::database::{Db, START};
@@ -22,6 +22,7 @@ contract!("mod": {
     the_database_answers_and_its_clock_is_known => [ping, sync_clock],
     nodes_of_one_database_hear_each_other => [notify, notices],
     large_numbers_survive => [write, read],
+    a_lost_transaction_is_followed_by_the_next_whatever_the_clock_shows => [write],
 });
 
 pub const NOTICES: super::Covered = ("notices", &[&["next"]]);
@@ -170,6 +171,18 @@ async fn the_database_answers_and_its_clock_is_known(db: &Db) {
     assert!(apart < Duration::from_secs(3600), "one machine, two clocks: {apart:?}");
     assert!(!db.store.failed().is_cancelled());
     assert_eq!(db.store.is_shared(), db.is_postgres());
+}
+
+async fn a_lost_transaction_is_followed_by_the_next_whatever_the_clock_shows(db: &Db) {
+    let store = Store::open(&db.config, Clock::from(ManualClock::new(START))).await.unwrap();
+    let write = async |sql: &'static str| {
+        let run = store.write(move |tx| Box::pin(async move { tx.channels().execute(sql.to_owned()).await }));
+        tokio::time::timeout(Duration::from_secs(20), run).await.expect("the committer goes on")
+    };
+    // Ends the transaction under the committer's feet: nothing of this batch can be committed.
+    assert!(write("ROLLBACK").await.is_err());
+    write("UPDATE users SET display_name = 'x'").await.unwrap();
+    store.close().await;
 }
 
 async fn large_numbers_survive(db: &Db) {

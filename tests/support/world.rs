@@ -53,6 +53,7 @@ const STEPS: u32 = 5_000;
 pub struct WorldBuilder {
     store: Option<StoreConfig>,
     sim: Option<SimConfig>,
+    config: Option<HubConfig>,
 }
 
 /// A hub and the world around it.
@@ -103,6 +104,13 @@ impl WorldBuilder {
         self
     }
 
+    /// Settings of the hub.
+    #[must_use]
+    pub fn config(mut self, change: impl FnOnce(&mut HubConfig)) -> Self {
+        change(self.config.get_or_insert_with(test_config));
+        self
+    }
+
     /// Opens the hub and registers its owner. Nothing runs yet.
     pub async fn open(self) -> World {
         let clock = Clock::from(ManualClock::new(START));
@@ -110,7 +118,7 @@ impl WorldBuilder {
         let store = self.store.unwrap_or_else(|| StoreConfig::Sqlite(folder.path().join("hub.db")));
         let parts = Parts {
             store,
-            config: test_config(),
+            config: self.config.unwrap_or_else(test_config),
             ilink: test_ilink(),
             _folder: Some(folder),
             clock: clock.clone(),

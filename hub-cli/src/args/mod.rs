@@ -54,8 +54,8 @@ struct Global {
     /// When to colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: Color,
-    /// Work on the data folder itself; so far every command that needs a hub does
-    #[arg(long, global = true, hide = true)]
+    /// Work on the data folder or database itself; refused where a command does not
+    #[arg(long, global = true, help_heading = "Hub")]
     local: bool,
 }
 
@@ -121,6 +121,19 @@ impl Cli {
         });
         let printer = Printer::new(format, cli.global.quiet, cli.global.color);
         Ok((cli, printer))
+    }
+
+    /// Whether the store itself is asked for by a command that works on none.
+    pub fn is_local_in_vain(&self) -> bool {
+        let on_a_store = matches!(
+            self.command,
+            Command::Send(_)
+                | Command::Traces(_)
+                | Command::Sim(SimCommand::Say(_))
+                | Command::Users(_)
+                | Command::Db(_)
+        );
+        self.global.local && !on_a_store
     }
 
     /// Whether a signal is the usual end of this command.

@@ -21,7 +21,8 @@ Exit codes: 0 stopped by a signal, 2 the address is taken.\nSee also: HUB_SIM_UR
     /// Make a running simulator forget everything
     #[command(
         after_help = "Examples:\n  hub-cli sim reset\n  hub-cli sim reset --sim http://127.0.0.1:9901\n
-Its bots need a new login then; hub-server does that by itself when it starts.
+The simulator of hub-server keeps the hub's bots: they are logged in again at once, with new accounts.
+The bots of a hub that uses a simulator in another process need a new login.
 Exit codes: 0 done, 7 no simulator answers.\nSee also: hub-cli sim serve"
     )]
     Reset {

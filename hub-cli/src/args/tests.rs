@@ -54,3 +54,13 @@ fn json_takes_fields_only_behind_an_equals_sign() {
     assert_eq!(read("hub-cli demo --json=reply,trace"), fields);
     assert!(Cli::read(words("hub-cli demo --json reply")).is_err());
 }
+
+#[test]
+fn local_is_for_commands_that_work_on_a_store() {
+    let in_vain = |line: &str| Cli::read(words(line)).map_err(|_| ()).unwrap().0.is_local_in_vain();
+    assert!(!in_vain("hub-cli --local traces list --bot demo"));
+    assert!(!in_vain("hub-cli db migrate --local"));
+    assert!(!in_vain("hub-cli demo"));
+    assert!(in_vain("hub-cli --local demo"));
+    assert!(in_vain("hub-cli --local sim reset"));
+}

@@ -41,6 +41,10 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
                 .with_hint(format!("fields of this command: {}", known.join(", "))));
         }
     }
+    if cli.is_local_in_vain() {
+        return Err(Failure::usage("--local: this command works on no data folder")
+            .with_hint("send, traces, sim say, users and db do; leave --local out"));
+    }
     match cli.command {
         Command::Demo(_) => demo::run(printer).await?,
         Command::Send(args) => send::run(args, printer).await?,

@@ -45,7 +45,7 @@ pub struct BotHealth {
     pub last_poll_at: Option<Timestamp>,
     /// What last went wrong.
     pub last_error: Option<String>,
-    /// The node that works for it; absent when none does.
+    /// The node that works for it, by its name or else its id; absent when none does.
     pub poller_node: Option<String>,
 }
 
@@ -140,6 +140,8 @@ pub struct BotRecord {
     pub last_error: Option<String>,
     /// The node that holds the lease.
     pub lease_owner: Option<String>,
+    /// What people call that node, if they named it.
+    pub lease_name: Option<String>,
     /// Until when.
     pub lease_until: Timestamp,
     /// When it was bound.
@@ -149,9 +151,10 @@ pub struct BotRecord {
 }
 
 impl BotRecord {
-    /// The node that works for the bot now.
+    /// The node that works for the bot now: its name, or its id when it has none.
     pub fn poller_node(&self, now: Timestamp) -> Option<&str> {
-        self.lease_owner.as_deref().filter(|_| self.lease_until > now)
+        let owner = self.lease_owner.as_deref().filter(|_| self.lease_until > now)?;
+        Some(self.lease_name.as_deref().unwrap_or(owner))
     }
 
     /// What the owner sees. `rules` are those of the bot's network; `None` when this hub does not have it.

@@ -99,7 +99,9 @@ impl<'h> Channels<'h> {
         let scope = actor.scope()?;
         let (api_key, key) = NewKey::generate(self.ctx, None);
         let secrets = new.secret_hashes();
-        let record = new.into_record(self.ctx, bot_id, &key)?;
+        let (ctx, made_key) = (self.ctx.clone(), key.clone());
+        let make = move || new.into_record(&ctx, bot_id, &made_key);
+        let record = self.ctx.computations.run(make).await??;
         let once = idempotency_key
             .map(|key| {
                 let wanted =
@@ -197,8 +199,8 @@ impl<'h> Channels<'h> {
         id: ChannelId,
         filter: &Filter,
     ) -> Result<Channel> {
-        filter.compile()?;
-        let json = encode(filter)?;
+        let (json, checked) = (encode(filter)?, filter.clone());
+        self.ctx.computations.run(move || checked.validate()).await??;
         self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
             record.filter = json;
             Ok(())

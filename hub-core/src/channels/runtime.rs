@@ -126,8 +126,12 @@ pub async fn load(ctx: &Context, bot_id: BotId) -> Result<BotChannels> {
     let config_rev = read.channels().config_rev(bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
     let records = read.channels().of_bot(bot_id).await?;
     drop(read);
-    let channels = records.into_iter().map(|record| ChannelRuntime::new(record, &ctx.sealer).map(Arc::new));
-    Ok(BotChannels { config_rev, channels: channels.collect::<Result<_>>()? })
+    let sealer = ctx.sealer.clone();
+    let compile = move || {
+        let channels = records.into_iter().map(|record| ChannelRuntime::new(record, &sealer).map(Arc::new));
+        channels.collect::<Result<_>>()
+    };
+    Ok(BotChannels { config_rev, channels: ctx.computations.run(compile).await?? })
 }
 
 impl ChannelRuntime {

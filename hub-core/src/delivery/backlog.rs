@@ -51,13 +51,16 @@ impl Engine {
                 .backlog(bot_id, fence, &full, self.ctx.store.now(), CHUNK)
                 .await?;
             let whole = rows.len() < CHUNK as usize;
-            let loaded = self.load(bot, rows);
+            let mut loaded = self.load(bot, rows);
             if !loaded.is_empty() {
                 let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.job.id).collect();
-                self.ctx
+                let claimed = self
+                    .ctx
                     .store
                     .write(move |tx| Box::pin(async move { tx.deliveries().claim(&ids, fence).await }))
                     .await?;
+                // What a lost lease did not claim is another node's, and what was deleted is nobody's.
+                loaded.retain(|loaded| claimed.contains(&loaded.job.id));
                 self.push(bot, loaded);
             }
             if whole {

@@ -1,7 +1,10 @@
 //! From the network's answer to committed work: dedupe keys, quotes, routes, then one transaction
 //! (`contract.md` §6.1). Nothing is dispatched, and no cursor moves, before that commit.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError},
+};
 
 use serde_json::json;
 
@@ -15,6 +18,7 @@ use crate::{
     error::{ErrorCode, Result},
     events::Event,
     id::{DeliveryId, MessageId, TraceId},
+    invariants::invariant,
     network::{Batch, InboundMessage, MessageClass, MessageKind, Quote},
     secret::Secret,
     store::{
@@ -119,6 +123,11 @@ impl Engine {
                 Ok(Accepted::Stored(stored)) => {
                     let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
                     fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
+                    if !self.numbers_grow(bot, &routed, &stored) {
+                        // Nothing is lost: the rows are held by nobody after the next start.
+                        self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
+                        return Ok(Intake::Lost);
+                    }
                     self.dispatch(bot, routed, &stored);
                     return Ok(Intake::Done);
                 }
@@ -311,6 +320,18 @@ impl Engine {
             steps: format!("[{}]", steps_text(&[step])),
         };
         AcceptRoute { channel_id: crate::id::ChannelId::from_u128(0), trace, taken: None }
+    }
+
+    /// Whether every channel's log only went on (design rule D20).
+    fn numbers_grow(&self, bot: &BotWork, routed: &[Routed], stored: &[Option<Vec<i64>>]) -> bool {
+        let mut last = bot.seqs.lock().unwrap_or_else(PoisonError::into_inner);
+        let numbered = routed.iter().zip(stored).filter_map(|(work, seqs)| Some((work, seqs.as_ref()?)));
+        numbered.flat_map(|(work, seqs)| work.jobs.iter().zip(seqs)).all(|(job, &seq)| {
+            let Some(job) = job.as_ref().filter(|_| seq > 0) else { return true };
+            let (channel_id, violations) = (job.channel.id, &self.ctx.violations);
+            let before = last.insert(channel_id, seq).unwrap_or(0);
+            invariant!(violations, before < seq, "a channel's cursor grows", %channel_id, before, seq)
+        })
     }
 
     /// After the commit: what this node holds goes into its lanes.

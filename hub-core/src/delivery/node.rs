@@ -21,11 +21,12 @@ use crate::{
     error::{Error, Result},
     events::Event,
     id::{BotId, ChannelId, NodeId},
+    invariants::invariant,
     network::{Connection, Network},
     secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
-    time::Timestamp,
+    time::{Clock, Timestamp},
 };
 
 /// Bots taken over in one round.
@@ -44,6 +45,8 @@ pub struct Engine {
     /// Channels whose webhook took its last message: their next success is no news for the store.
     pub(super) healthy: Mutex<HashSet<ChannelId>>,
     bots: RwLock<HashMap<BotId, Arc<BotWork>>>,
+    /// Bots that broke a rule: nothing runs for them on this node until its next start.
+    stopped: Mutex<HashSet<BotId>>,
     /// Keeps other processes off a SQLite file.
     claim: Mutex<Option<File>>,
 }
@@ -66,6 +69,8 @@ pub struct BotWork {
     status: Mutex<Option<(BotStatus, Option<String>)>>,
     /// Whether people may not see what the bot sends, although the network takes it.
     pub(super) suspect: AtomicBool,
+    /// The last number each channel's log gave out.
+    pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
     /// Until when the lease is ours, by this node's clock.
     pub(super) valid_until: watch::Sender<Timestamp>,
 }
@@ -115,6 +120,21 @@ impl BotWork {
         known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
     }
 
+    /// `false` after somebody asked to reconnect, until the poller has looked.
+    pub(super) fn is_status_known(&self) -> bool {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Waits while the lease has run out and nobody could renew it; `false` when the work for the bot ends.
+    pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
+        let mut valid_until = self.valid_until.subscribe();
+        tokio::select! {
+            biased;
+            () = self.tasks.stop_token().cancelled() => false,
+            valid = valid_until.wait_for(|until| clock.now() < *until) => valid.is_ok(),
+        }
+    }
+
     /// Whether the network wants a new login, as far as is known.
     pub(super) fn is_expired(&self) -> bool {
         let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,6 +171,7 @@ impl Engine {
             work_ready: Notify::new(),
             healthy: Mutex::default(),
             bots: RwLock::default(),
+            stopped: Mutex::default(),
             claim: Mutex::new(claim),
             tasks,
             ctx,
@@ -249,7 +270,7 @@ impl Engine {
         self.ctx.store.sync_clock().await?;
         let (node, now, valid_until) =
             (self.node, self.ctx.store.now(), self.ctx.clock.now() + self.ctx.config.lease);
-        let until = now + self.ctx.config.lease;
+        let (until, name) = (now + self.ctx.config.lease, self.ctx.config.node_name.clone());
         // Our own first: one that ran out while this process slept, and that nobody took, goes on as it was.
         let held = self
             .ctx
@@ -257,7 +278,7 @@ impl Engine {
             .write(move |tx| {
                 Box::pin(async move {
                     let mut held = tx.leases().renew(node, until).await?;
-                    held.extend(tx.leases().acquire(node, now, until, TAKE).await?);
+                    held.extend(tx.leases().acquire(node, &name, now, until, TAKE).await?);
                     Ok(held)
                 })
             })
@@ -298,6 +319,11 @@ impl Engine {
             gone.iter().filter_map(|id| bots.remove(id)).collect()
         };
         for bot in gone {
+            let (bot_id, before) = (bot.lease.bot_id, bot.lease.fence);
+            let now = held.iter().find(|lease| lease.bot_id == bot_id).map_or(i64::MAX, |lease| lease.fence);
+            if !invariant!(self.ctx.violations, before < now, "the fence grows", %bot_id, before, now) {
+                self.stopped().insert(bot_id);
+            }
             bot.tasks.stop();
             self.lanes().forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
         }
@@ -306,6 +332,7 @@ impl Engine {
                 Some(bot) => {
                     bot.valid_until.send_replace(valid_until);
                 }
+                None if self.stopped().contains(&lease.bot_id) => {}
                 None => {
                     if let Err(error) = self.take_over(&lease, valid_until).await {
                         tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
@@ -313,6 +340,20 @@ impl Engine {
                 }
             }
         }
+    }
+
+    fn stopped(&self) -> MutexGuard<'_, HashSet<BotId>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the work for a bot that broke a rule. Its lease stays, so that no other node goes on with it.
+    pub(super) async fn stop_bot(&self, bot: &BotWork, reason: &str) {
+        let bot_id = bot.lease.bot_id;
+        self.stopped().insert(bot_id);
+        self.move_bot(bot, BotStatus::Error, Some(reason.to_owned())).await;
+        self.bots.write().unwrap_or_else(PoisonError::into_inner).remove(&bot_id);
+        bot.tasks.stop();
+        self.lanes().forget(|job| job.bot_id == bot_id);
     }
 
     /// Starts the work for a bot.
@@ -336,6 +377,7 @@ impl Engine {
             channels: RwLock::new(Arc::new(channels)),
             status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
             suspect: AtomicBool::new(false),
+            seqs: Mutex::default(),
             valid_until: watch::Sender::new(valid_until),
         });
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));

@@ -185,7 +185,8 @@ impl Outbox {
         let now = self.engine.ctx.store.now();
         if now.as_millis() >= item.expires_at {
             let told = "it waited too long for the person to write";
-            self.settle(item, ItemState::Expired, now, Some(told), |s| s.attempts = item.attempts).await?;
+            self.settle(item, now, ItemState::Expired, now, Some(told), |s| s.attempts = item.attempts)
+                .await?;
             return Ok(Go::On);
         }
         if item.due_at > now.as_millis() || self.waits_for_window(item, sent_now, now) {
@@ -194,7 +195,8 @@ impl Outbox {
         let was_unknown = item.state == "sending";
         if was_unknown && item.unknowns >= 1 {
             let told = "nobody knows whether the network took it; not tried again";
-            self.settle(item, ItemState::Unknown, now, Some(told), |s| s.attempts = item.attempts).await?;
+            self.settle(item, now, ItemState::Unknown, now, Some(told), |s| s.attempts = item.attempts)
+                .await?;
             return Ok(Go::On);
         }
         let Some(token) = self.token(item)? else { return Ok(Go::Wait) };
@@ -217,6 +219,7 @@ impl Outbox {
             client_id: item.client_id.clone(),
             text: item.text.clone(),
         };
+        let started = self.engine.ctx.store.now();
         let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
         let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
         span.record("hub.outcome", self.engine.ctx.counters.count_send(&outcome));
@@ -225,7 +228,7 @@ impl Outbox {
             *last = self.engine.ctx.clock.now();
         }
         let unknowns = item.unknowns + i64::from(was_unknown);
-        self.conclude(item, unknowns, outcome).await
+        self.conclude(item, unknowns, started, outcome).await
     }
 
     /// Whether the person has to write first.
@@ -282,7 +285,13 @@ impl Outbox {
     }
 
     /// What an outcome means for the item, the window and the items behind it.
-    async fn conclude(&self, item: &OpenItem, unknowns: i64, outcome: SendOutcome) -> Result<Go> {
+    async fn conclude(
+        &self,
+        item: &OpenItem,
+        unknowns: i64,
+        started: Timestamp,
+        outcome: SendOutcome,
+    ) -> Result<Go> {
         let now = self.engine.ctx.store.now();
         self.watch_account(&outcome).await;
         if !matches!(outcome, SendOutcome::Throttled { .. } | SendOutcome::NotSent(_)) {
@@ -290,20 +299,21 @@ impl Outbox {
         }
         match outcome {
             SendOutcome::Sent { network_id } => {
-                self.settle(item, ItemState::Sent, now, None, |s| s.network_id = Some(network_id)).await?;
+                self.settle(item, started, ItemState::Sent, now, None, |s| s.network_id = Some(network_id))
+                    .await?;
                 Ok(Go::On)
             }
             SendOutcome::AcceptedUnconfirmed => {
                 let told = "the network took it and gave no id";
-                self.settle(item, ItemState::Unconfirmed, now, Some(told), |_| {}).await?;
+                self.settle(item, started, ItemState::Unconfirmed, now, Some(told), |_| {}).await?;
                 Ok(Go::On)
             }
             SendOutcome::Rejected(reason) => {
-                self.settle(item, ItemState::Failed, now, Some(&reason), |_| {}).await?;
+                self.settle(item, started, ItemState::Failed, now, Some(&reason), |_| {}).await?;
                 Ok(Go::On)
             }
             SendOutcome::WindowClosed(reason) => {
-                self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
+                self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
                     s.close_window = Some(reason.clone());
                 })
                 .await?;
@@ -311,7 +321,7 @@ impl Outbox {
             }
             SendOutcome::LoginExpired(reason) => {
                 // Seen for old permissions while the login is fine: a poll tells which.
-                self.settle(item, ItemState::Queued, now, Some(&reason), |s| {
+                self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
                     s.close_window = Some(reason.clone());
                 })
                 .await?;
@@ -321,22 +331,23 @@ impl Outbox {
             SendOutcome::Throttled { message, retry_after } => {
                 let times = self.count_throttled(item);
                 if times >= THROTTLE_TRIES {
-                    self.settle(item, ItemState::Failed, now, Some(&message), |_| {}).await?;
+                    self.settle(item, started, ItemState::Failed, now, Some(&message), |_| {}).await?;
                     return Ok(Go::On);
                 }
                 let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(times - 1)).min(THROTTLE_PAUSE.1);
-                self.later(item, pause.max(retry_after.unwrap_or_default()), &message, |_| {}).await
+                self.later(item, started, pause.max(retry_after.unwrap_or_default()), &message, |_| {}).await
             }
             SendOutcome::NotSent(message) => {
                 let tries = usize::try_from(item.attempts).unwrap_or(usize::MAX);
                 let pause = NOT_SENT_PAUSES.get(tries).copied().unwrap_or(NOT_SENT_PAUSE);
-                self.later(item, pause, &message, |s| s.uncount = true).await
+                self.later(item, started, pause, &message, |s| s.uncount = true).await
             }
             SendOutcome::Unknown(message) if unknowns == 0 => {
-                self.later(item, UNKNOWN_PAUSE, &message, |s| s.unknown = true).await
+                self.later(item, started, UNKNOWN_PAUSE, &message, |s| s.unknown = true).await
             }
             SendOutcome::Unknown(message) => {
-                self.settle(item, ItemState::Unknown, now, Some(&message), |s| s.unknown = true).await?;
+                self.settle(item, started, ItemState::Unknown, now, Some(&message), |s| s.unknown = true)
+                    .await?;
                 Ok(Go::On)
             }
         }
@@ -346,12 +357,13 @@ impl Outbox {
     async fn later(
         &self,
         item: &OpenItem,
+        started: Timestamp,
         pause: Duration,
         message: &str,
         more: impl FnOnce(&mut Settled),
     ) -> Result<Go> {
         let due_at = self.engine.ctx.store.now() + pause;
-        self.settle(item, ItemState::Queued, due_at, Some(message), more).await?;
+        self.settle(item, started, ItemState::Queued, due_at, Some(message), more).await?;
         let (bot, clock) = (Arc::clone(&self.bot), self.engine.ctx.clock.clone());
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
@@ -362,10 +374,11 @@ impl Outbox {
         Ok(Go::Wait)
     }
 
-    /// Stores an outcome, as long as that takes.
+    /// Stores an outcome of what `started` at that time, as long as storing takes.
     async fn settle(
         &self,
         item: &OpenItem,
+        started: Timestamp,
         state: ItemState,
         due_at: Timestamp,
         error: Option<&str>,
@@ -391,7 +404,7 @@ impl Outbox {
             trace: None,
         };
         more(&mut settled);
-        settled.trace = trace_of(item, &settled);
+        settled.trace = trace_of(item, started, &settled);
         loop {
             let row = settled.clone();
             let stored = self
@@ -451,7 +464,7 @@ impl Outbox {
 }
 
 /// The step `reply` of the message's trace.
-fn trace_of(item: &OpenItem, settled: &Settled) -> Option<TraceUpdate> {
+fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<TraceUpdate> {
     let id: TraceId = item.trace_id.as_deref()?.parse().ok()?;
     let status = match settled.state {
         ItemState::Sent | ItemState::Unconfirmed => TraceStatus::Ok,
@@ -468,7 +481,7 @@ fn trace_of(item: &OpenItem, settled: &Settled) -> Option<TraceUpdate> {
         "network_id": settled.network_id,
         "error": settled.error,
     });
-    let step = Step::new(StepName::Reply, "outbox", status, settled.now, settled.now, detail);
+    let step = Step::new(StepName::Reply, "outbox", status, started, settled.now, detail);
     // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.
     let own = !item.dedupe_key.starts_with(<kind::Delivery as Kind>::PREFIX);
     let over =

@@ -82,6 +82,8 @@ struct Poller {
     rushed: u32,
     last_answer: Timestamp,
     last_note: Timestamp,
+    /// Whether the bot's row tells of a failure that no answer has followed.
+    failed: bool,
     /// When the announcement is due again, and the pause after its next failure.
     announce_at: Option<Timestamp>,
     announce_pause: Duration,
@@ -99,6 +101,7 @@ impl Engine {
             rushed: 0,
             last_answer: now,
             last_note: Timestamp::MIN,
+            failed: false,
             announce_at: Some(now),
             announce_pause: ANNOUNCE_PAUSE.0,
         };
@@ -193,27 +196,21 @@ impl Poller {
         }
     }
 
-    /// No lease, no poll (`protocols/ilink.md` §7.5): waits while it has run out and nobody could renew it.
-    /// `false` when asked to stop.
+    /// No lease, no poll (`protocols/ilink.md` §7.5). `false` when asked to stop.
     async fn holds_lease(&self) -> bool {
-        let clock = &self.engine.ctx.clock;
-        let mut valid_until = self.bot.valid_until.subscribe();
-        tokio::select! {
-            biased;
-            () = self.bot.tasks.stop_token().cancelled() => false,
-            valid = valid_until.wait_for(|until| clock.now() < *until) => valid.is_ok(),
-        }
+        self.bot.wait_for_lease(&self.engine.ctx.clock).await
     }
 
-    /// Whether another node polls for the bot by now: then the network must not hear that polling ended.
+    /// Whether somebody else polls for the bot by now, another node or this one under a later lease: then the
+    /// network must not hear that polling ended.
     async fn is_taken_over(&self) -> bool {
         if self.engine.tasks.stopping() {
             return false;
         }
         let Ok(mut read) = self.engine.ctx.store.read().await else { return false };
         let found = read.bots().find(None, self.bot.lease.bot_id).await;
-        let owner = found.ok().flatten().and_then(|bot| bot.lease_owner);
-        owner.is_some_and(|owner| owner != self.engine.node.to_string())
+        let held = found.is_ok_and(|bot| bot.is_some_and(|bot| bot.lease_owner.is_some()));
+        held && read.leases().work(&self.bot.lease).await.is_ok_and(|work| work.is_none())
     }
 
     async fn take_in(&mut self, batch: Batch) -> Result<Intake> {
@@ -224,8 +221,8 @@ impl Poller {
             self.errors = 0;
             self.last_answer = now;
         }
-        if !batch.messages.is_empty() || moved || (batch.answered && now.since(self.last_note) >= NOTE_EVERY)
-        {
+        let note = answered && (self.failed || now.since(self.last_note) >= NOTE_EVERY);
+        if !batch.messages.is_empty() || moved || note {
             let cursor = batch.cursor.clone();
             let span = spans::poll_batch(self.bot.lease.bot_id, batch.messages.len());
             let intake = self.engine.take_in(&self.bot, batch).instrument(span).await?;
@@ -233,14 +230,13 @@ impl Poller {
                 return Ok(intake);
             }
             self.last_note = now;
+            self.failed = false;
             if let Some(cursor) = cursor {
                 self.cursor = cursor;
             }
         }
-        if answered && self.bot.suspect.load(Ordering::Relaxed) {
-            self.status(BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
-        } else if answered {
-            self.status(BotStatus::Online, None).await;
+        if answered {
+            self.answered().await;
         } else {
             self.degrade_when_silent("the network does not answer polls").await;
         }
@@ -344,6 +340,11 @@ impl Poller {
     async fn announce_when_due(&mut self) -> Result<(), NetworkError> {
         let now = self.engine.ctx.clock.now();
         let silent = now.since(self.last_answer) >= ANNOUNCE_AGAIN;
+        if !self.bot.is_status_known() {
+            // Somebody asked to reconnect: as at the start of polling.
+            self.status(BotStatus::Connecting, None).await;
+            self.announce_at = Some(now);
+        }
         if !silent && self.announce_at.is_none_or(|at| now < at) {
             return Ok(());
         }
@@ -351,6 +352,10 @@ impl Poller {
             Ok(()) => {
                 self.announce_at = silent.then(|| now + ANNOUNCE_AGAIN);
                 self.announce_pause = ANNOUNCE_PAUSE.0;
+                if self.bot.status_is(BotStatus::Connecting, None) {
+                    // The network took the login. The first poll of an idle bot says so only when its hold ends.
+                    self.answered().await;
+                }
                 Ok(())
             }
             Err(error) if is_expired(&error) => Err(error),
@@ -378,12 +383,22 @@ impl Poller {
         }
     }
 
+    /// The status of a bot whose network answers.
+    async fn answered(&self) {
+        if self.bot.suspect.load(Ordering::Relaxed) {
+            self.status(BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
+        } else {
+            self.status(BotStatus::Online, None).await;
+        }
+    }
+
     async fn status(&self, status: BotStatus, reason: Option<String>) {
         self.engine.move_bot(&self.bot, status, reason).await;
     }
 
-    async fn note_error(&self, error: &str) {
+    async fn note_error(&mut self, error: &str) {
         let (bot_id, fence, error) = (self.bot.lease.bot_id, self.bot.lease.fence, error.to_owned());
+        self.failed = true;
         let noted = self.engine.ctx.store.write(move |tx| {
             Box::pin(async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await })
         });

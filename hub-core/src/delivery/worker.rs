@@ -17,9 +17,13 @@ use super::{
     stage::{Concluded, Filtered, Outcome},
 };
 use crate::{
-    channels::{runtime::ChannelRuntime, sinks::Ordering},
-    error::ErrorCode,
+    channels::{
+        runtime::ChannelRuntime,
+        sinks::{MAX_RETRIES, Ordering},
+    },
+    error::{Error, ErrorCode},
     events::Event,
+    invariants::invariant,
     network::TextFormat,
     spans,
     store::{
@@ -31,6 +35,8 @@ use crate::{
     traces::{Step, StepName, TraceStatus, steps_text},
 };
 
+/// How long a lane whose delivery breaks a rule stands still; the next start looks again.
+const STANDSTILL: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The pace of a channel whose settings are gone: its jobs only have to end.
 pub(super) const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration::ZERO };
 
@@ -84,7 +90,11 @@ impl Engine {
         loop {
             let now = self.ctx.clock.now();
             let mut lanes = self.lanes();
-            let Some((slot, job)) = lanes.pop(now) else { return lanes.next_timer() };
+            let popped = lanes.pop(now);
+            for (channel_id, lane) in lanes.take_doubled() {
+                invariant!(self.ctx.violations, false, "one head per lane", %channel_id, %lane);
+            }
+            let Some((slot, job)) = popped else { return lanes.next_timer() };
             drop(lanes);
             let engine = Arc::clone(self);
             let span =
@@ -99,8 +109,23 @@ impl Engine {
         let Some(bot) = self.bot(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
             return; // The bot changed hands: whoever has it now finds the row.
         };
-        let channel = bot.channels().channels.iter().find(|channel| channel.id == job.channel_id).cloned();
-        let Some(channel) = channel else { return }; // Deleted, and its rows with it.
+        // After a sleep, or without an answer of the store, nothing goes out until the lease is renewed.
+        if !bot.wait_for_lease(&self.ctx.clock).await {
+            return; // Whoever has the lease then finds the row.
+        }
+        let attempts = job.attempts as usize;
+        if !invariant!(
+            self.ctx.violations,
+            attempts <= MAX_RETRIES,
+            "attempts within the longest schedule",
+            delivery_id = %job.id,
+            attempts
+        ) {
+            let far = self.ctx.clock.now() + STANDSTILL;
+            guard.hold(job, far);
+            return;
+        }
+        let Some(channel) = self.channel_of(&bot, &job).await else { return }; // Deleted, its rows with it.
         let started = self.ctx.store.now();
         let concluded = if channel.webhook.enabled || job.target_url.is_some() {
             let prepared = Filtered { job: &job, channel: Arc::clone(&channel) }.draft().on_request();
@@ -119,6 +144,18 @@ impl Engine {
             After::Over(_) | After::Park(_) => drop(guard),
         }
         self.work_ready.notify_one();
+    }
+
+    /// A delivery's channel; read anew when it is younger than what is known of the bot.
+    async fn channel_of(&self, bot: &BotWork, job: &Job) -> Option<Arc<ChannelRuntime>> {
+        let known = || bot.channels().channels.iter().find(|channel| channel.id == job.channel_id).cloned();
+        if let Some(channel) = known() {
+            return Some(channel);
+        }
+        if let Err(error) = bot.reload_channels(&self.ctx).await {
+            Self::report("a bot's channels could not be read", bot, &error);
+        }
+        known()
     }
 
     /// What follows from an attempt, as rows.
@@ -293,7 +330,7 @@ impl Engine {
                 }
                 Err(error) => {
                     Self::report("an outcome could not be stored", bot, &error);
-                    self.abandon(bot, &finished).await;
+                    self.abandon(bot, &finished, &error).await;
                     return false;
                 }
             }
@@ -307,19 +344,35 @@ impl Engine {
 }
 
 impl Engine {
-    /// An outcome that the store refuses for what it is, not for its own state: the delivery is given up.
-    async fn abandon(&self, bot: &BotWork, finished: &Finished) {
-        let (id, fence, now) = (finished.id, finished.fence, finished.now);
+    /// An outcome that the store refuses for what it is, not for its own state: the delivery is given up, and
+    /// its trace says so without what was refused.
+    async fn abandon(&self, bot: &BotWork, finished: &Finished, refused: &Error) {
+        let (id, fence, now, trace_id) = (finished.id, finished.fence, finished.now, finished.trace.id);
+        let (reason, attempts) = ("the outcome of an attempt could not be stored", finished.attempts);
+        let detail = json!({ "error": reason, "reason": refused.message() });
+        let step = Step::new(StepName::Response, "store", TraceStatus::Error, now, now, detail);
+        let trace = TraceUpdate {
+            id: trace_id,
+            status: Some(TraceStatus::Error.as_str()),
+            summary: Some(format!("abandoned after {attempts} attempt(s): {reason}")),
+            attempts: Some(attempts),
+            ended_at: now.as_millis(),
+            steps: steps_text(&[step]),
+        };
         let given_up = self.ctx.store.write(move |tx| {
-            let reason = "the outcome of an attempt could not be stored";
-            Box::pin(async move { tx.deliveries().abandon(id, fence, reason, now).await })
+            Box::pin(async move { tx.deliveries().abandon(id, fence, reason, now, &trace).await })
         });
-        if let Err(error) = given_up.await {
-            Self::report(
+        match given_up.await {
+            Ok(true) => {
+                let (bot_id, status) = (bot.lease.bot_id, TraceStatus::Error);
+                self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });
+            }
+            Ok(false) => {} // The bot changed hands: whoever has it now tries again.
+            Err(error) => Self::report(
                 "a delivery could not be given up; it is made again after the next start",
                 bot,
                 &error,
-            );
+            ),
         }
     }
 }

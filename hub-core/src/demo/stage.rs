@@ -4,10 +4,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
 
-use super::{DemoReceiver, NETWORK};
+use super::{Behaviour, DemoReceiver, NETWORK, renew_logins};
 use crate::{
     egress::{Egress, EgressConfig},
     error::{Error, Result},
+    hub::Hub,
     local_http::{Cut, LocalService},
     network::{
         ilink::{IlinkConfig, IlinkNetwork},
@@ -38,11 +39,22 @@ pub struct DemoListener {
     pub simulator: Simulator,
     /// The receiver.
     pub receiver: DemoReceiver,
+    /// The hub whose bots live in this simulator. A reset forgets their accounts like everything else, and
+    /// then they are bound anew as after a restart, so that whoever resets goes on with a working demo.
+    pub hub: Option<Hub>,
 }
 
 impl DemoListener {
     fn is_for_receiver(path: &str) -> bool {
         path.starts_with("/receiver/")
+    }
+
+    async fn start_over(&self) {
+        self.receiver.behave(Behaviour::default(), None);
+        let Some(hub) = &self.hub else { return };
+        if let Err(error) = renew_logins(hub, &self.simulator).await {
+            tracing::warn!(%error, "not every simulated bot could be logged in again");
+        }
     }
 }
 
@@ -52,7 +64,12 @@ impl LocalService for DemoListener {
         if Self::is_for_receiver(request.uri().path()) {
             self.receiver.call(request).await
         } else {
-            self.simulator.call(request).await
+            let resets = Simulator::is_reset(&request);
+            let answer = self.simulator.call(request).await?;
+            if resets {
+                self.start_over().await;
+            }
+            Ok(answer)
         }
     }
 

@@ -97,6 +97,28 @@ async fn the_demo_answers_and_survives_a_restart() {
 }
 
 #[tokio::test]
+async fn a_reset_of_the_network_leaves_a_demo_that_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(&folder).await;
+    let demo = world.seed().await.unwrap();
+    world.hub.start().await.unwrap();
+    assert_eq!(world.ask(&demo, "order 42").await, "42 is on its way");
+    world.receiver.behave(Behaviour::Fail, None);
+    let listener = DemoListener {
+        simulator: world.simulator.clone(),
+        receiver: world.receiver.clone(),
+        hub: Some(world.hub.clone()),
+    };
+    let reset = Request::post("http://sim.local/_sim/reset").body(Bytes::new()).unwrap();
+    assert_eq!(listener.call(reset).await.unwrap().status(), StatusCode::OK);
+    assert!(world.simulator.outbound(None, 0).is_empty(), "everything that was said is forgotten");
+    let bot = world.hub.bots().get(&Actor::Operator, demo.bot_id).await.unwrap();
+    let again = Demo { wx_id: bot.wx_id, ..demo };
+    assert_eq!(world.ask(&again, "order 43").await, "43 is on its way");
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn people_get_their_names_and_the_page_its_messages() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(&folder).await;

@@ -199,11 +199,11 @@ macro_rules! migrations {
 }
 
 fn sqlite_migrator() -> Migrator {
-    migrations!("sqlite": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels")
+    migrations!("sqlite": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels", 4 "0004_lease_name")
 }
 
 fn postgres_migrator() -> Migrator {
-    migrations!("postgres": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels")
+    migrations!("postgres": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels", 4 "0004_lease_name")
 }
 
 /// Runs what is missing, or only checks that nothing is.

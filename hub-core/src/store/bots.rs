@@ -79,6 +79,7 @@ struct Row {
     last_poll_at: Option<i64>,
     last_error: Option<String>,
     lease_owner: Option<String>,
+    lease_name: Option<String>,
     lease_until: i64,
     created_at: i64,
     window_opened_at: Option<i64>,
@@ -104,6 +105,7 @@ impl TryFrom<Row> for BotRecord {
             last_poll_at: row.last_poll_at.map(Timestamp::from_millis),
             last_error: row.last_error,
             lease_owner: row.lease_owner,
+            lease_name: row.lease_name,
             lease_until: Timestamp::from_millis(row.lease_until),
             created_at: Timestamp::from_millis(row.created_at),
             owner_window: Window {
@@ -124,8 +126,8 @@ macro_rules! select_bot {
     ($rest:literal) => {
         concat!(
             "SELECT b.id, b.owner_id, b.name, b.network, b.status, b.status_reason, b.status_since, b.wx_id,
-                b.owner_user_id, b.last_inbound_at, b.last_poll_at, b.last_error, b.lease_owner, b.lease_until,
-                b.created_at, c.window_opened_at, c.window_sends, c.window_closed
+                b.owner_user_id, b.last_inbound_at, b.last_poll_at, b.last_error, b.lease_owner, b.lease_name,
+                b.lease_until, b.created_at, c.window_opened_at, c.window_sends, c.window_closed
              FROM bots AS b
              LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = b.owner_user_id ",
             $rest

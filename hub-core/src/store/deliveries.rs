@@ -4,7 +4,7 @@
 //! Any other value means that nobody does, whether it was never loaded, its node died, or the bot changed
 //! hands; the backlog scan finds all of them the same way.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde::Serialize;
 
@@ -214,14 +214,20 @@ impl Deliveries<'_> {
         )
     }
 
-    /// Notes that the node with this fence holds the deliveries in memory.
-    pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<()> {
-        on_each!(
+    /// Notes that the node with this fence holds the deliveries in memory, and says which it does: none when
+    /// the bot has changed hands.
+    pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<HashSet<DeliveryId>> {
+        let claimed: Vec<String> = on_each!(
             self.0,
-            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT value FROM json_each($1))",
-            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT json_array_elements_text($1::json))",
-            |conn, sql| sqlx::query(sql).bind(json(ids)).bind(fence).execute(conn).await.map(|_| ())
-        )
+            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT value FROM json_each($1))
+               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
+             RETURNING id",
+            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT json_array_elements_text($1::json))
+               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
+             RETURNING id",
+            |conn, sql| sqlx::query_scalar(sql).bind(json(ids)).bind(fence).fetch_all(conn).await
+        )?;
+        Ok(claimed.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
     /// Stores a replay: a delivery in a lane of its own, and its trace.
@@ -248,11 +254,19 @@ impl Deliveries<'_> {
     }
 
     /// Gives a delivery up whose outcome cannot be stored: better dead and visible than stuck in nobody's
-    /// memory.
-    pub async fn abandon(&mut self, id: DeliveryId, fence: i64, reason: &str, now: Timestamp) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+    /// memory. The trace tells the same. `false`, and nothing written, when the bot has changed hands.
+    pub async fn abandon(
+        &mut self,
+        id: DeliveryId,
+        fence: i64,
+        reason: &str,
+        now: Timestamp,
+        trace: &TraceUpdate,
+    ) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query(
             "UPDATE deliveries SET state = 'dead', claim = 0, last_error = $3, finished_at = $4
-             WHERE id = $1 AND claim = $2"
+             WHERE id = $1 AND claim = $2
+               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)"
         )
         .bind(id.to_string())
         .bind(fence)
@@ -260,7 +274,11 @@ impl Deliveries<'_> {
         .bind(now.as_millis())
         .execute(conn)
         .await
-        .map(|_| ()))
+        .map(|done| done.rows_affected()))?;
+        if rows > 0 {
+            super::traces::update(&mut self.0, &[trace]).await?;
+        }
+        Ok(rows > 0)
     }
 
     /// State, attempts and last error of the delivery behind a trace.
@@ -333,8 +351,7 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
          RETURNING id",
         |conn, sql| sqlx::query_scalar(sql).bind(&rows).fetch_all(conn).await
     )?;
-    let stored: std::collections::HashSet<DeliveryId> =
-        stored.iter().filter_map(|id| id.parse().ok()).collect();
+    let stored: HashSet<DeliveryId> = stored.iter().filter_map(|id| id.parse().ok()).collect();
     let (mut traces, mut replies, mut health) = (Vec::new(), Vec::new(), Vec::new());
     for one in finished.iter().filter(|one| stored.contains(&one.id)) {
         traces.push(&one.trace);

@@ -495,12 +495,12 @@ async fn move_cursors(conn: &mut Conn<'_>, batches: &[&Accept], inserted: &HashS
     let rows = json(&rows);
     on_each!(
         *conn,
-        "UPDATE bots SET cursor = COALESCE(x.new_cursor, cursor), last_poll_at = x.at,
+        "UPDATE bots SET cursor = COALESCE(x.new_cursor, cursor), last_poll_at = x.at, last_error = NULL,
             last_inbound_at = COALESCE(x.inbound, last_inbound_at)
          FROM (SELECT value->>'bot' AS bot, value->>'cursor' AS new_cursor, value->>'inbound' AS inbound,
             value->>'at' AS at FROM json_each($1)) AS x
          WHERE bots.id = x.bot",
-        "UPDATE bots SET cursor = COALESCE(x.new_cursor, bots.cursor), last_poll_at = x.at,
+        "UPDATE bots SET cursor = COALESCE(x.new_cursor, bots.cursor), last_poll_at = x.at, last_error = NULL,
             last_inbound_at = COALESCE(x.inbound, last_inbound_at)
          FROM (SELECT bot, cursor AS new_cursor, inbound, at
             FROM json_to_recordset($1::json) AS r (bot text, cursor text, inbound bigint, at bigint)) AS x

@@ -26,20 +26,24 @@ pub struct Lease {
 }
 
 impl Leases<'_> {
-    /// Takes up to `limit` bots that nobody holds.
+    /// Takes up to `limit` bots that nobody holds, for a node and under the name that people gave it; an empty
+    /// one is none.
     pub async fn acquire(
         &mut self,
         node: NodeId,
+        name: &str,
         now: Timestamp,
         until: Timestamp,
         limit: u32,
     ) -> Result<Vec<Lease>> {
         let rows: Vec<(String, i64)> = on_each!(
             self.0,
-            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1
+            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
+                lease_name = NULLIF($5, '')
              WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 ORDER BY lease_until LIMIT $4)
              RETURNING id, lease_fence",
-            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1
+            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
+                lease_name = NULLIF($5, '')
              WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 ORDER BY lease_until LIMIT $4
                 FOR UPDATE SKIP LOCKED)
              RETURNING id, lease_fence",
@@ -48,6 +52,7 @@ impl Leases<'_> {
                 .bind(until.as_millis())
                 .bind(now.as_millis())
                 .bind(i64::from(limit))
+                .bind(name)
                 .fetch_all(conn)
                 .await
         )?;

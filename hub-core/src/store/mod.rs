@@ -103,7 +103,6 @@ impl Store {
             writer::run(
                 store.backend.clone(),
                 inbox,
-                store.clock.clone(),
                 Arc::clone(&store.stats),
                 writer::Signals { stop: store.tasks.stop_token().clone(), fatal: store.fatal.clone() },
             ),

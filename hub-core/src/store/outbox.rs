@@ -67,7 +67,8 @@ pub struct Outbox<'c>(pub(super) Conn<'c>);
 
 impl Outbox<'_> {
     /// Stores messages and their parts in two statements, and tells which messages are new: those whose key
-    /// the bot did not have yet. The others, and those of a bot that is gone, leave no trace. Parts are
+    /// the bot did not have yet. A message joins the conversation its person last wrote in, else the one with that
+    /// person alone. The others, and those of a bot that is gone, leave no trace. Parts are
     /// numbered from 0.
     pub async fn enqueue(&mut self, rows: &[NewOutbound]) -> Result<Vec<MessageId>> {
         if rows.is_empty() {
@@ -105,7 +106,9 @@ const INSERT_MESSAGES_SQLITE: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
         kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
     SELECT r.value ->> 'id', b.id, 'outbound', r.value ->> 'peer', b.wx_id, r.value ->> 'peer',
-        COALESCE(c.user_name, ''), '', '', 'text', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
+        COALESCE(c.user_name, ''), COALESCE((SELECT m.session_id FROM messages AS m
+            WHERE m.bot_id = b.id AND m.peer = r.value ->> 'peer' AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
+            r.value ->> 'peer'), '', 'text', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
         'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now'
     FROM json_each($1) AS r
     JOIN bots AS b ON b.id = r.value ->> 'bot'
@@ -119,7 +122,9 @@ const INSERT_MESSAGES_POSTGRES: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
         kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
     SELECT r.id, b.id, 'outbound', r.peer, b.wx_id, r.peer,
-        COALESCE(c.user_name, ''), '', '', 'text', r.content, r.items, r.key,
+        COALESCE(c.user_name, ''), COALESCE((SELECT m.session_id FROM messages AS m
+            WHERE m.bot_id = b.id AND m.peer = r.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
+            r.peer), '', 'text', r.content, r.items, r.key,
         'queued', r.channel, r.trace, r.now, r.now
     FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, peer TEXT, key TEXT, content TEXT,
         items TEXT, channel TEXT, trace TEXT, now BIGINT)

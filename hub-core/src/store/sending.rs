@@ -12,6 +12,7 @@ use crate::{
     id::{BotId, MessageId, OutboxId},
     network::WindowRules,
     time::Timestamp,
+    traces::TraceStatus,
 };
 
 /// Statements of the outbox's worker, on a lent connection.
@@ -214,10 +215,17 @@ impl Sending<'_> {
         if rows == 0 {
             return Ok(false);
         }
-        self.settle_message(settled).await?;
+        let whole = self.settle_message(settled).await?;
         self.settle_window(settled).await?;
         if let Some(trace) = &settled.trace {
-            super::traces::update(&mut self.0, &[trace]).await?;
+            let mut trace = trace.clone();
+            if trace.status == Some(TraceStatus::Ok.as_str())
+                && !matches!(whole.as_str(), "sent" | "unconfirmed")
+            {
+                // An earlier part never arrived: the last one does not make the message whole.
+                (trace.status, trace.summary) = (None, None);
+            }
+            super::traces::update(&mut self.0, &[&trace]).await?;
         }
         Ok(true)
     }
@@ -242,10 +250,10 @@ impl Sending<'_> {
         .map(|_| ()))
     }
 
-    /// A message is as far as its slowest item, and as well as its worst one.
-    async fn settle_message(&mut self, settled: &Settled) -> Result<()> {
+    /// A message is as far as its slowest item, and as well as its worst one: its status word.
+    async fn settle_message(&mut self, settled: &Settled) -> Result<String> {
         on!(self.0, |conn| {
-            sqlx::query(
+            sqlx::query_scalar(
             "UPDATE messages SET network_id = COALESCE(network_id, $2), status_reason = COALESCE($3, status_reason),
                 status = (SELECT CASE
                     WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
@@ -254,14 +262,13 @@ impl Sending<'_> {
                     WHEN COUNT(CASE WHEN o.state = 'unknown' THEN 1 END) > 0 THEN 'unknown'
                     WHEN COUNT(CASE WHEN o.state = 'unconfirmed' THEN 1 END) > 0 THEN 'unconfirmed'
                     ELSE 'sent' END FROM outbox o WHERE o.message_id = messages.id)
-             WHERE id = $1"
+             WHERE id = $1 RETURNING status"
         )
         .bind(settled.message_id.to_string())
         .bind(settled.network_id.as_deref())
         .bind(settled.error.as_deref())
-        .execute(conn)
+        .fetch_one(conn)
         .await
-        .map(|_| ())
         })
     }
 

@@ -36,6 +36,8 @@ use crate::{
 const BATCH: usize = 256;
 /// Commands that may wait; beyond that callers wait for room.
 const QUEUE: usize = 1024;
+/// Between a batch that failed as a whole and the next one.
+const PAUSE: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
 type Reply<T> = oneshot::Sender<Result<T>>;
@@ -149,13 +151,7 @@ pub(super) struct Signals {
 }
 
 /// Runs until it is told to stop and nothing waits, or until the storage failed for good.
-pub(super) async fn run(
-    backend: Backend,
-    mut inbox: Inbox,
-    clock: Clock,
-    stats: Arc<WriterStats>,
-    signals: Signals,
-) {
+pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
     loop {
@@ -197,7 +193,8 @@ pub(super) async fn run(
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
                 tracing::warn!(error = %chain(&error), commands, "a batch of writes failed");
-                clock.sleep(Duration::from_millis(100)).await;
+                // The database's time, not the hub's: a clock that stands still must not stop the committer.
+                Clock::system().sleep(PAUSE).await;
             }
         }
     }

@@ -4,23 +4,20 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    config::{HubConfig, Registration},
-    data_dir,
-    egress::AllowRule,
-    random::Random,
-    secret::Secret,
-    store::StoreConfig,
+    config::HubConfig, data_dir, egress::AllowRule, random::Random, secret::Secret, store::StoreConfig,
 };
 use ipnet::IpNet;
 use url::Url;
 
 mod setting;
 mod sources;
+mod values;
 
 use crate::rate_limit::RateLimitSettings;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
+use values::{read_connections, read_key, read_listen, read_networks, read_registration};
 
 /// The file that `config init` writes: every setting with its default, commented out. It is the manual.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
@@ -267,7 +264,7 @@ impl Config {
         let (username, name_origin) = reader.text("admin_username", "");
         let (password, password_origin) = reader.text("admin_password", "");
         let (secret_key, _) = reader.text("secret_key", "");
-        let node_name = reader.text("node_name", "hub").0;
+        let node_name = reader.text("node_name", "").0;
         let log = reader.text("log", "info").0;
         let demo = reader.number("demo", "true", "true or false");
         let max_body = reader.number("max_body", "1048576", "a number of bytes");
@@ -364,47 +361,6 @@ impl Config {
             return read_key(key);
         }
         data_dir::load_key(&self.data_dir, random).map_err(|error| error.message().to_owned())
-    }
-}
-
-fn read_key(key: &Secret) -> Result<[u8; 32], String> {
-    data_dir::parse_key(key).map_err(|error| {
-        error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
-    })
-}
-
-/// `127.0.0.1:9800`, `[::1]:9800`, or `localhost:9800` for both.
-fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
-    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse::<u16>().ok()) {
-        return Ok(vec![
-            SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)),
-            SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port)),
-        ]);
-    }
-    let address = text.parse().map(|address| vec![address]);
-    address.map_err(|_| "must be an address with a port, like 127.0.0.1:9800 or [::]:9800".to_owned())
-}
-
-fn read_connections(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| "must be a number of connections from 1 on".to_owned())
-}
-
-fn read_networks(text: &str) -> Result<Networks, String> {
-    match text {
-        "sim" => Ok(Networks { sim: true, ilink: false }),
-        "ilink" => Ok(Networks { sim: false, ilink: true }),
-        "both" => Ok(Networks { sim: true, ilink: true }),
-        _ => Err("must be sim, ilink or both".to_owned()),
-    }
-}
-
-fn read_registration(text: &str) -> Result<Registration, String> {
-    match text {
-        "open" => Ok(Registration::Open),
-        "invite" => Ok(Registration::Invite),
-        "closed" => Ok(Registration::Closed),
-        _ => Err("must be open, invite or closed".to_owned()),
     }
 }
 

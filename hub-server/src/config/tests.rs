@@ -31,7 +31,7 @@ fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
         name(&[], &[("HUB_NODE_NAME", " ")], file),
         pair("file", "node_name in the configuration file")
     );
-    assert_eq!(name(&[], &[], None), pair("hub", "default"));
+    assert_eq!(name(&[], &[], None), pair("", "default"));
 }
 
 #[test]

@@ -59,6 +59,8 @@ impl Reading {
         page.gauge("deliveries_in_flight", "Deliveries being attempted", load.in_flight)?;
         let bots = load.bots.iter().map(|(status, count)| (status.as_str(), *count));
         page.gauges("bots", "Bots this node works for", "status", bots)?;
+        let violations = self.hub.violations();
+        page.counter("invariant_violations", "Rules that must hold and did not; see the log", violations)?;
         page.counter("task_panics", "Background tasks that ended with a panic", load.panics)
     }
 
@@ -68,7 +70,7 @@ impl Reading {
         page.counter("store_commits", "Transactions committed", load(&stats.commits))?;
         page.counter("store_failures", "Batches of writes that failed as a whole", load(&stats.failures))?;
         page.spread("store_commit_commands", "Commands per transaction", &stats.batch, 1.0)?;
-        page.spread("store_commit_seconds", "Time from begin to commit", &stats.latency, 1e-6)
+        page.spread("store_commit_seconds", "Time from begin to commit", &stats.latency, 1e6)
     }
 }
 
@@ -123,22 +125,22 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// `unit` is what one of the spread's units is in the metric's.
+    /// `scale` is how many of the spread's units make one of the metric's.
     #[expect(clippy::cast_precision_loss, reason = "a metric is a float")]
     fn spread<const N: usize>(
         &mut self,
         name: &str,
         help: &str,
         spread: &Spread<N>,
-        unit: f64,
+        scale: f64,
     ) -> fmt::Result {
         let buckets: Vec<(f64, u64)> = spread
             .buckets()
-            .map(|(bound, count)| (bound.map_or(f64::INFINITY, |bound| bound as f64 * unit), count))
+            .map(|(bound, count)| (bound.map_or(f64::INFINITY, |bound| bound as f64 / scale), count))
             .collect();
         let count = buckets.iter().map(|(_, count)| count).sum();
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        metric.encode_histogram::<NoLabelSet>(spread.sum() as f64 * unit, count, &buckets, None)
+        metric.encode_histogram::<NoLabelSet>(spread.sum() as f64 / scale, count, &buckets, None)
     }
 }
 

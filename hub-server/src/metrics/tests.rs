@@ -108,6 +108,8 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
     let commits = value(&samples, "hub_store_commits_total", &[]);
     assert!(commits >= 1.0, "registering was committed");
     assert!((value(&samples, "hub_store_commit_seconds_bucket", &[("le", "+Inf")]) - commits).abs() < 0.1);
+    assert!(value(&samples, "hub_invariant_violations_total", &[]).abs() < 0.1);
+    value(&samples, "hub_store_commit_seconds_bucket", &[("le", "0.025")]);
     for (name, labels) in [
         ("hub_messages_in_total", ("result", "received")),
         ("hub_delivery_attempts_total", ("class", "2xx")),

@@ -9,6 +9,16 @@ use super::pace::PaceLimits;
 /// Most header fields of a request (reliability N6).
 pub const MAX_HEADERS: usize = 100;
 
+/// How many files and connections this process may have open; `None` where the system does not say.
+pub fn descriptors() -> Option<usize> {
+    soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?)
+}
+
+fn soft_limit(limits: &str) -> Option<usize> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// What the listeners allow. What goes beyond is refused or closed, and counted in
 /// [`ServeStats`](super::ServeStats).
 #[derive(Debug, Clone)]
@@ -51,5 +61,20 @@ impl Default for ServeLimits {
             answer: PaceLimits { grace: 20 * second, interval: second, bytes: 1024, total: None },
             linger: second,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_descriptors_is_the_soft_one() {
+        let limits = "Limit             Soft Limit   Hard Limit   Units\n\
+                      Max processes     15           16           processes\n\
+                      Max open files    1024         524288       files\n";
+        assert_eq!(soft_limit(limits), Some(1024));
+        assert_eq!(soft_limit("Max open files    unlimited    unlimited    files\n"), None);
+        assert_eq!(soft_limit(""), None);
     }
 }

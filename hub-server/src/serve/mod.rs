@@ -35,7 +35,7 @@ pub mod websocket;
 mod wire;
 
 use gate::{Gate, Reserve};
-pub use limits::{MAX_HEADERS, ServeLimits};
+pub use limits::{MAX_HEADERS, ServeLimits, descriptors};
 pub use pace::PaceLimits;
 pub use stats::ServeStats;
 use stats::Turned;

@@ -7,6 +7,7 @@ mod ai;
 mod webhook;
 
 pub use ai::{AiSettings, AiSource, AiUpdate};
+pub(crate) use webhook::MAX_RETRIES;
 pub use webhook::{
     AuthMethod, AuthSettings, AuthUpdate, DEFAULT_AUTH_HEADER, DEFAULT_SCHEDULE_S, Ordering, RetrySettings,
     WebhookSettings, WebhookUpdate,

@@ -18,7 +18,7 @@ pub const DEFAULT_SCHEDULE_S: [u32; 7] = [5, 30, 120, 600, 3600, 21_600, 86_400]
 pub const DEFAULT_AUTH_HEADER: &str = "X-Custom-Auth";
 
 const MAX_TIMEOUT_MS: u32 = 30_000;
-const MAX_RETRIES: usize = 20;
+pub(crate) const MAX_RETRIES: usize = 20;
 /// A week.
 const MAX_WAIT_S: u32 = 604_800;
 const MAX_CONCURRENCY: u32 = 64;

@@ -249,3 +249,31 @@ async fn a_filter_that_no_longer_works_stops_its_channel_alone() {
     assert_eq!(loaded.channels[2].route(&message("x")), Route::Passed { content: "x" });
     assert_eq!(code(load(world.hub.context(), BotId::from_u128(99)).await), ErrorCode::NotFound);
 }
+
+#[tokio::test]
+async fn expressions_are_compiled_off_the_async_threads() {
+    let world = World::new().await;
+    let (channels, actor) = (world.channels(), ada());
+    let id = world.create("a").await.channel.id;
+    // Every place for computations is taken: without one a bad expression cannot even be refused.
+    let computations = &world.hub.context().computations;
+    let (gates, held): (Vec<_>, Vec<_>) = (0..8)
+        .map(|_| {
+            let (gate, wait) = std::sync::mpsc::sync_channel::<()>(1);
+            (gate, Box::pin(computations.run(move || wait.recv().is_ok())))
+        })
+        .unzip();
+    let mut held = futures_util::future::join_all(held);
+    assert!(futures_util::poll!(&mut held).is_pending());
+    let bad = Filter { expression: Some("content ==".into()), ..Default::default() };
+    let new = NewChannel { filter: bad.clone(), ..NewChannel::named("b") };
+    let set = channels.set_filter(&actor, BOT, id, &bad);
+    let create = channels.create(&actor, BOT, new, None);
+    tokio::pin!(set, create);
+    assert!(futures_util::poll!(&mut set).is_pending());
+    assert!(futures_util::poll!(&mut create).is_pending());
+    gates.iter().for_each(|gate| gate.send(()).unwrap());
+    held.await;
+    assert_eq!(set.await.unwrap_err().code(), ErrorCode::InvalidParams);
+    assert_eq!(create.await.unwrap_err().code(), ErrorCode::InvalidParams);
+}

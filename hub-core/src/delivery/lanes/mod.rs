@@ -56,6 +56,8 @@ pub struct Lanes<J> {
     jobs: usize,
     in_flight: usize,
     retries: usize,
+    /// Lanes found ready while their head was in flight, for [`Lanes::take_doubled`].
+    doubled: Vec<(ChannelId, Arc<str>)>,
 }
 
 #[derive(Debug)]
@@ -105,6 +107,7 @@ impl<J: Queued> Lanes<J> {
             jobs: 0,
             in_flight: 0,
             retries: 0,
+            doubled: Vec::new(),
         }
     }
 
@@ -184,7 +187,8 @@ impl<J: Queued> Lanes<J> {
                 self.set_timer(at, Timer::Channel(id));
                 continue;
             }
-            let taken = channel.take(retries_left);
+            let doubled = &mut self.doubled;
+            let taken = channel.take(retries_left, |lane| doubled.push((id, lane)));
             let Some((lane, job)) = taken else {
                 // Everything ready is a retry and those slots are taken: comes back when one is freed.
                 self.enter_ring(id);
@@ -201,6 +205,11 @@ impl<J: Queued> Lanes<J> {
             return Some((Slot { channel: id, lane, retry }, job));
         }
         None
+    }
+
+    /// Lanes that were about to get a second head since the last call. They go on when their head ends.
+    pub fn take_doubled(&mut self) -> Vec<(ChannelId, Arc<str>)> {
+        std::mem::take(&mut self.doubled)
     }
 
     /// The job is done with: its lane goes on.
@@ -301,10 +310,14 @@ impl<J: Queued> Lanes<J> {
 
 impl<J: Queued> Channel<J> {
     /// Takes the head of the first ready lane that may run.
-    fn take(&mut self, retries_left: bool) -> Option<(Arc<str>, J)> {
+    fn take(&mut self, retries_left: bool, mut doubled: impl FnMut(Arc<str>)) -> Option<(Arc<str>, J)> {
         for _ in 0..self.ready.len().min(LOOK_AHEAD) {
             let key = self.ready.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&key) else { continue };
+            if lane.state != LaneState::Ready {
+                doubled(key);
+                continue;
+            }
             if !retries_left && lane.jobs.front().is_some_and(Queued::is_retry) {
                 self.ready.push_back(key);
                 continue;

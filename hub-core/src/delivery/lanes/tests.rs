@@ -172,3 +172,20 @@ fn random_histories_keep_order_and_lose_nothing() {
         assert!(done.values().all(|order| order.is_sorted()), "seed {seed}: {done:?}");
     }
 }
+
+#[test]
+fn a_lane_never_gets_a_second_head_and_says_so() {
+    let mut lanes = Lanes::new(100, 10);
+    push(&mut lanes, 1, "a", 1);
+    push(&mut lanes, 1, "a", 2);
+    let (slot, _) = lanes.pop(at(0)).unwrap();
+    assert_eq!(lanes.take_doubled(), []);
+    // As a bug would leave it: in line again while its head is in flight.
+    lanes.channels.get_mut(&channel(1)).unwrap().ready.push_back("a".into());
+    lanes.enter_ring(channel(1));
+    assert!(lanes.pop(at(0)).is_none());
+    assert_eq!(lanes.take_doubled(), [(channel(1), "a".into())]);
+    assert_eq!(lanes.take_doubled(), [], "told once");
+    lanes.finish(slot);
+    assert_eq!(lanes.pop(at(0)).unwrap().1.n, 2, "nothing is lost");
+}

@@ -54,6 +54,11 @@ struct Expire {
 }
 
 impl Simulator {
+    /// Whether a request makes the simulator forget everything.
+    pub fn is_reset(request: &Request<Bytes>) -> bool {
+        request.method() == Method::POST && request.uri().path().strip_prefix(CONTROL) == Some("reset")
+    }
+
     /// Answers a control call.
     pub(super) async fn control(&self, request: &Request<Bytes>) -> Reply {
         let name = request.uri().path().strip_prefix(CONTROL).unwrap_or_default();

@@ -36,7 +36,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Request, Response, request::Parts};
+use http::{Method, Request, Response, request::Parts};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -379,6 +379,9 @@ impl LocalService for Simulator {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
         if request.uri().path().starts_with(CONTROL) {
             return Ok(self.control(&request).await.into());
+        }
+        if let (&Method::GET, Some(value)) = (request.method(), request.uri().path().strip_prefix(qr::PAGE)) {
+            return Ok(self.qr_page(value).into());
         }
         match Call::parse(request, self.config().public_url.as_deref()) {
             Ok(call) => Ok(self.answer(call).await?.into()),

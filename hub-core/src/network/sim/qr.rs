@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -16,6 +17,9 @@ use crate::{
     error::{Error, Result},
     time::Timestamp,
 };
+
+/// Where the text of a QR code leads to when it is opened as a link, in place of being scanned.
+pub(super) const PAGE: &str = "/q/";
 
 /// Tokens read from `local_token_list` (ilink §5.1).
 const MAX_LOCAL_TOKENS: usize = 10;
@@ -166,6 +170,19 @@ enum Step {
 }
 
 impl Simulator {
+    /// The page behind the text of a QR code. The text is a link (ilink §5.1), and a published client opens it
+    /// before it draws the code, in case it is a picture.
+    pub(super) fn qr_page(&self, value: &str) -> Reply {
+        if self.act(|world, _| world.qr_codes.codes.contains_key(value)) {
+            Reply::html(
+                StatusCode::OK,
+                "<!doctype html><title>QR code</title><p>Scan the code with the app.</p>",
+            )
+        } else {
+            Reply::text(StatusCode::NOT_FOUND, "404 not found")
+        }
+    }
+
     pub(super) async fn get_qrcode_status(&self, call: &Call) -> Reply {
         let until = self.clock().now() + self.config().qr_hold;
         let value = call.query("qrcode").unwrap_or_default();
@@ -198,7 +215,7 @@ impl World {
         let tokens = call.json.get("local_token_list").and_then(Value::as_array);
         let tokens = tokens.into_iter().flatten().filter_map(Value::as_str).take(MAX_LOCAL_TOKENS);
         let value = random_hex::<16>(env.random);
-        let text = format!("{}/q/{value}", call.base);
+        let text = format!("{}{PAGE}{value}", call.base);
         let code = QrCode {
             text: text.clone(),
             made_at: env.now,

@@ -177,3 +177,11 @@ async fn the_caps_hold() {
     assert_eq!(rig.sim.confirm(&text, None).unwrap_err().code(), ErrorCode::Conflict);
     rig.sim.confirm(&text, Some(bot.owner())).unwrap();
 }
+
+#[tokio::test]
+async fn the_text_of_a_code_can_be_opened_as_a_link() {
+    let rig = rig();
+    let (_, text) = rig.new_qr(&[]).await;
+    assert_eq!(rig.get_status(&text).await, 200);
+    assert_eq!(rig.get_status("http://sim.test:9801/q/unknown").await, 404);
+}

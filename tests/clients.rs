@@ -1,0 +1,14 @@
+//! Clients of other authors prove the simulator (`ilink.md` §1): each logs in, receives, answers, shows that it
+//! is typing and exchanges media with it over a real socket, and both sides are asked what happened. What
+//! Tencent's own modules and another author's client write is then compared with what the hub's connector writes.
+//!
+//! `.ci/run clients` installs them outside the checkout; a test whose client is missing is skipped, in CI it fails.
+
+mod foreign;
+mod installed;
+mod likeness;
+mod openilink;
+mod story;
+mod tencent;
+mod wechat_link;
+mod weixin_agent;

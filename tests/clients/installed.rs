@@ -1,0 +1,67 @@
+//! Where `.ci/run clients` puts the clients.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// A script of this folder.
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(name)
+}
+
+/// The folder the clients are in; the same rule as in `.ci/run`.
+fn folder() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("HUB_TEST_CLIENTS").unwrap_or_else(|| {
+        let cache = set("XDG_CACHE_HOME");
+        let cache = cache.unwrap_or_else(|| set("HOME").unwrap_or_default().join(".cache"));
+        cache.join("message-hub-ci/clients")
+    })
+}
+
+/// A path inside that folder; `None` where it does not exist, which CI does not accept.
+fn find(name: &str, part: &str) -> Option<PathBuf> {
+    let path = folder().join(part);
+    if path.exists() {
+        return Some(path);
+    }
+    let told =
+        format!("{name} is not installed ({} is missing; `.ci/run clients` installs it)", path.display());
+    assert!(std::env::var_os("CI").is_none(), "{told}");
+    let _ = writeln!(std::io::stderr(), "{told}: its test is SKIPPED");
+    None
+}
+
+fn python(package: &str, name: &str) -> Option<Command> {
+    // Written when the package of this version is in.
+    find(package, &format!("python/{package}"))?;
+    let mut command = Command::new(find(package, "python/bin/python")?);
+    command.arg(script(name)).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
+}
+
+/// openilink-sdk-python 0.1.1.
+pub fn openilink() -> Option<Command> {
+    python("openilink-sdk-python-0.1.1", "openilink_client.py")
+}
+
+/// wechat-link 0.4.0.
+pub fn wechat_link() -> Option<Command> {
+    python("wechat-link-0.4.0", "wechat_link_client.py")
+}
+
+/// @tencent-weixin/openclaw-weixin 2.4.9, with a folder for its state.
+pub fn tencent(state: &Path) -> Option<Command> {
+    let package = find("Tencent's client", "npm-2.4.9/node_modules/@tencent-weixin/openclaw-weixin")?;
+    let mut command = Command::new("node");
+    command.arg(script("tencent/client.mjs")).env("CLIENT_MODULES", package.join("dist/src"));
+    command.env("OPENCLAW_STATE_DIR", state);
+    Some(command)
+}
+
+/// weixin-agent 0.3.0.
+pub fn weixin_agent() -> Option<Command> {
+    find("weixin-agent", "cargo/debug/weixin-agent-client").map(Command::new)
+}
