@@ -7,6 +7,7 @@ use tokio::sync::broadcast;
 use crate::{
     accounts::PasswordHasher,
     config::HubConfig,
+    counters::Counters,
     egress::Egress,
     error::{Error, Result},
     events::Events,
@@ -49,6 +50,8 @@ pub struct Context {
     pub violations: Violations,
     /// What happens, for who listens.
     pub events: Events,
+    /// What is counted.
+    pub counters: Arc<Counters>,
 }
 
 impl Context {

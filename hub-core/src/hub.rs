@@ -10,6 +10,7 @@ use crate::{
     channels::Channels,
     config::HubConfig,
     context::{Context, Wake},
+    counters::Load,
     delivery::node::Engine,
     egress::{Egress, EgressConfig},
     error::{Error, Result},
@@ -97,6 +98,13 @@ impl Hub {
             engine.stop().await;
         }
         self.ctx.store.close().await;
+    }
+
+    /// What is in hand now; nothing before [`start`](Self::start). What was counted is in
+    /// [`Context::counters`].
+    pub fn load(&self) -> Load {
+        let load = self.engine.get().map(|engine| engine.in_hand()).unwrap_or_default();
+        Load { panics: self.tasks.panics(), ..load }
     }
 
     /// The parts this hub was built from.
@@ -211,6 +219,7 @@ impl HubBuilder {
             wake: Wake::new(),
             violations: Violations::default(),
             events: Events::new(),
+            counters: Arc::default(),
             clock,
             random,
         };

@@ -105,6 +105,7 @@
 //! | [`egress`] | the one guarded HTTP client |
 //! | [`store`] | the only place with SQL: two databases, each statement once, one committer |
 //! | [`access`] | [`Actor`](access::Actor): who asks, and whose things a query may see |
+//! | [`counters`], [`spans`] | what is counted and timed while all this works, for whoever exports it |
 //! | [`id`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
 //!
 //! A noun never calls `delivery`: sending means writing an outbox row, and the worker picks it up. That is
@@ -147,6 +148,7 @@ pub mod bots;
 pub mod channels;
 pub mod config;
 pub mod context;
+pub mod counters;
 pub mod data_dir;
 pub mod delivery;
 #[cfg(feature = "sim")]
@@ -164,6 +166,7 @@ pub mod page;
 pub mod private_files;
 pub mod random;
 pub mod secret;
+pub mod spans;
 pub mod store;
 pub mod tasks;
 #[cfg(any(test, feature = "testing"))]

@@ -1,6 +1,13 @@
 //! Background work: spawned in one place, stopped by one token tree, waited for at shutdown.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -15,6 +22,8 @@ use crate::{
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
+    /// Shared with parents and children.
+    panics: Arc<AtomicU64>,
 }
 
 impl Tasks {
@@ -26,7 +35,7 @@ impl Tasks {
     /// A set whose stop signal also fires with the parent's.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self { tracker: TaskTracker::new(), stop: self.stop.child_token() }
+        Self { tracker: TaskTracker::new(), stop: self.stop.child_token(), panics: Arc::clone(&self.panics) }
     }
 
     /// The stop signal: loops watch it between two units of work.
@@ -47,8 +56,13 @@ impl Tasks {
         F::Output: Send + 'static,
     {
         let guarded = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(future));
+        let panics = Arc::clone(&self.panics);
         tokio::spawn(self.tracker.track_future(async move {
-            guarded.await.map_err(|_| tracing::error!(task = name, "task panicked")).ok()
+            let ended = guarded.await.map_err(|_| tracing::error!(task = name, "task panicked"));
+            if ended.is_err() {
+                panics.fetch_add(1, Ordering::Relaxed);
+            }
+            ended.ok()
         }))
     }
 
@@ -57,17 +71,23 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let stop = self.stop.clone();
+        let (stop, panics) = (self.stop.clone(), Arc::clone(&self.panics));
         self.spawn(name, async move {
             loop {
                 let run = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(make()));
                 if run.await.is_ok() || stop.is_cancelled() {
                     return;
                 }
+                panics.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(task = name, "task panicked and starts again");
                 clock.sleep(Duration::from_secs(1)).await;
             }
         });
+    }
+
+    /// How many tasks of this set, its parents and its children ended with a panic.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     /// Asks all tasks to stop.
@@ -118,7 +138,9 @@ mod tests {
         let good = tasks.spawn("good", async { 7 });
         assert_eq!(bad.await.unwrap(), None::<()>);
         assert_eq!(good.await.unwrap(), Some(7));
+        assert_eq!(tasks.panics(), 1);
         let child = tasks.child();
+        assert_eq!(child.panics(), 1);
         tasks.stop();
         assert!(child.stopping());
         assert!(tasks.wait(&Clock::system(), Duration::from_secs(5)).await);

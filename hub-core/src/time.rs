@@ -177,6 +177,24 @@ impl Clock {
     }
 }
 
+/// Measures how long something really took, for statistics. Nothing may be decided by it: what depends on time
+/// asks the [`Clock`].
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Starts measuring.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
+    pub fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    /// Time since the start.
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 impl From<ManualClock> for Clock {
     fn from(manual: ManualClock) -> Self {
         Self(Source::Manual(manual))

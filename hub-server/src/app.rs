@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
-use hub_core::Hub;
+use hub_core::{Hub, secret::Secret};
 use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, endpoint::make_sync, get};
 
 use crate::{
-    AppSettings, api::Api, docs, edge::Edge, openapi, rate_limit::RateLimits, routes::RouteTable,
+    AppSettings,
+    api::Api,
+    docs,
+    edge::Edge,
+    metrics::{self, MetricsPage},
+    openapi,
+    rate_limit::RateLimits,
+    routes::RouteTable,
     start_page::start_page,
 };
 
@@ -29,9 +36,32 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     let api = Arc::new(service.into_endpoint());
     let routes = ["/api/*path", "/bot/*path", "/healthz", "/readyz"]
         .into_iter()
-        .fold(pages, |routes, path| routes.at(path, Arc::clone(&api)))
-        .data(hub.clone())
-        .data(settings.clone())
-        .data(Arc::clone(&limits));
-    Edge { inner: routes, hub, settings, limits, routes: RouteTable::new::<Api>(&PAGES) }
+        .fold(pages, |routes, path| routes.at(path, Arc::clone(&api)));
+    let (routes, table) = match &settings.metrics_token {
+        Some(token) => {
+            let page = metrics_page(&hub, &settings, Some(token.clone()));
+            (
+                routes.at(metrics::PATH, get(page)),
+                RouteTable::new::<Api>(&[&PAGES[..], &[metrics::PATH]].concat()),
+            )
+        }
+        None => (routes, RouteTable::new::<Api>(&PAGES)),
+    };
+    let inner = routes.data(hub.clone()).data(settings.clone()).data(Arc::clone(&limits));
+    Edge::new(inner, hub, settings, limits, table)
+}
+
+/// `/metrics` alone, for a listener of its own. It asks for the token when there is one.
+pub fn metrics_app(
+    hub: Hub,
+    settings: AppSettings,
+    token: Option<Secret>,
+) -> impl Endpoint<Output = Response> + 'static {
+    let limits = Arc::new(RateLimits::new(&settings.rate_limits));
+    let page = Route::new().at(metrics::PATH, get(metrics_page(&hub, &settings, token)));
+    Edge::new(page, hub, settings, limits, RouteTable::new::<()>(&[metrics::PATH]))
+}
+
+fn metrics_page(hub: &Hub, settings: &AppSettings, token: Option<Secret>) -> MetricsPage {
+    MetricsPage { hub: hub.clone(), metrics: settings.metrics.clone(), token }
 }

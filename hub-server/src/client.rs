@@ -34,10 +34,15 @@ impl Client {
 
     /// What one limit applies to: an IPv4 address, or the /64 one IPv6 subscriber gets.
     pub(crate) fn network(&self) -> IpAddr {
-        match self.ip {
-            IpAddr::V4(_) => self.ip,
-            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
-        }
+        network(self.ip)
+    }
+}
+
+/// The IPv4 address itself, or the /64 of an IPv6 address.
+pub(crate) fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => ip,
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
     }
 }
 

@@ -15,7 +15,7 @@ use poem_openapi::{
     registry::{MetaSecurityScheme, Registry},
 };
 
-use crate::{AppSettings, envelope::ApiError};
+use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError};
 
 /// Name of the session cookie when the public URL is https.
 pub const SECURE_COOKIE: &str = "__Host-session";
@@ -178,7 +178,9 @@ impl<'a> ApiExtractor<'a> for User {
     ) -> Result<Self> {
         let (hub, settings) = (data::<Hub>(request), data::<AppSettings>(request));
         let presented = Presented::of(request.headers(), settings.is_https());
-        Ok(Self(authenticate_user(hub, settings, &presented, request).await?))
+        let user = Self(authenticate_user(hub, settings, &presented, request).await?);
+        raise_body_cap(request);
+        Ok(user)
     }
 }
 
@@ -215,7 +217,16 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
             ApiError::new(ErrorCode::Unauthorized, "send the channel's API key in X-API-Key")
         })?;
         let actor = data::<Hub>(request).channels().authenticate_key(key.expose()).await;
-        Ok(Self(actor.map_err(ApiError::from)?))
+        let client = Self(actor.map_err(ApiError::from)?);
+        raise_body_cap(request);
+        Ok(client)
+    }
+}
+
+/// Strangers may send less than callers who are known.
+fn raise_body_cap(request: &Request) {
+    if let Some(cap) = request.data::<BodyCap>() {
+        cap.raise();
     }
 }
 

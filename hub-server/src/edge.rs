@@ -3,16 +3,17 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use hub_core::{Error, ErrorCode, Hub};
+use hub_core::{Error, ErrorCode, Hub, spans, time::Stopwatch};
 use poem::{
     Endpoint, IntoResponse, Request, Response, Result,
     http::{HeaderName, HeaderValue, Method, header},
 };
 use poem_openapi::OperationId;
+use tracing::{Instrument, field::Empty};
 
 use crate::{
-    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, rate_limit::RateLimits,
-    routes::RouteTable,
+    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, metrics,
+    rate_limit::RateLimits, routes::RouteTable,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -23,26 +24,54 @@ pub(crate) struct RequestId(pub(crate) Arc<str>);
 
 /// The layer.
 pub(crate) struct Edge<E> {
-    pub(crate) inner: E,
-    pub(crate) hub: Hub,
-    pub(crate) settings: AppSettings,
-    pub(crate) limits: Arc<RateLimits>,
-    pub(crate) routes: RouteTable,
+    inner: E,
+    hub: Hub,
+    settings: AppSettings,
+    limits: Arc<RateLimits>,
+    routes: RouteTable,
+    /// The label of paths that are not in the table.
+    unknown: Arc<str>,
+}
+
+impl<E> Edge<E> {
+    /// The layer around `inner`, whose routes are in the table.
+    pub(crate) fn new(
+        inner: E,
+        hub: Hub,
+        settings: AppSettings,
+        limits: Arc<RateLimits>,
+        routes: RouteTable,
+    ) -> Self {
+        Self { inner, hub, settings, limits, routes, unknown: "-".into() }
+    }
 }
 
 impl<E: Endpoint> Endpoint for Edge<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> Result<Response> {
-        let clock = &self.hub.context().clock;
-        let started = clock.now();
+        let started = Stopwatch::start();
         let id = self.request_id(&request);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         request.set_data(id.clone());
+        if method == Method::HEAD {
+            // poem answers HEAD without saying how long the answer to GET is; hyper leaves just the body out.
+            request.set_method(Method::GET);
+        }
 
+        let route = self.routes.template(&path).unwrap_or(&self.unknown);
+        let span = tracing::trace_span!(
+            target: spans::TARGET,
+            "http request",
+            otel.kind = "server",
+            http.request.method = metrics::method_label(&method),
+            http.route = &**route,
+            http.response.status_code = Empty,
+            hub.request_id = &*id.0,
+        );
         let admitted = self.admit(&mut request);
         let answer = match admitted {
-            Ok(()) => self.guarded(request).await,
+            Ok(()) => self.guarded(request).instrument(span.clone()).await,
             Err(error) => Err(error.into()),
         };
         let mut response = match answer {
@@ -51,10 +80,11 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         };
         set_headers(&mut response, &path, &id.0);
         let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
-        let route = self.routes.template(&path).unwrap_or("-");
-        let status = response.status().as_u16();
-        let duration_ms = u64::try_from(clock.now().since(started).as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(%method, route, operation, status, duration_ms, request_id = %id.0, "request");
+        let (status, took) = (response.status(), started.elapsed());
+        span.record("http.response.status_code", status.as_u16());
+        self.settings.metrics.count(route, &method, status, took);
+        let (status, duration_ms) = (status.as_u16(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        tracing::info!(%method, route = &**route, operation, status, duration_ms, request_id = %id.0, "request");
         Ok(response)
     }
 }
@@ -73,7 +103,8 @@ impl<E: Endpoint> Edge<E> {
 
     /// What is decided from the head alone: size, then rate.
     fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
-        body_cap::limit(request, self.settings.max_body)?;
+        let cap = self.routes.body_cap(request.method(), request.uri().path(), self.settings.max_body);
+        body_cap::limit(request, cap)?;
         let client = Client::of(request, &self.settings.trusted_proxies);
         let path = request.uri().path();
         if path.starts_with("/api") || path.starts_with("/bot/v1") {
@@ -96,6 +127,7 @@ impl<E: Endpoint> Edge<E> {
         match call.await {
             Ok(answer) => answer.map(IntoResponse::into_response),
             Err(panic) => {
+                self.settings.metrics.count_panic();
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
                 Err(ApiError::from(Error::internal(format!("panic: {text}"))).into())
@@ -141,7 +173,7 @@ fn causes(error: &Error) -> String {
 }
 
 /// Headers every answer carries (reliability B12); a page that needs another policy has set its own.
-fn set_headers(response: &mut Response, path: &str, id: &str) {
+pub(crate) fn set_headers(response: &mut Response, path: &str, id: &str) {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(id) {
         headers.insert(REQUEST_ID, id);

@@ -77,13 +77,9 @@ fn faulty(app: &App) -> TestClient<impl Endpoint<Output = poem::Response>> {
         .at("/*path", OpenApiService::new(Faulty, "faulty", "0"))
         .data(app.hub.clone())
         .data(app.settings.clone());
-    TestClient::new(Edge {
-        inner,
-        hub: app.hub.clone(),
-        settings: app.settings.clone(),
-        limits: Arc::new(RateLimits::new(&app.settings.rate_limits)),
-        routes: RouteTable::new::<Faulty>(&[]),
-    })
+    let limits = Arc::new(RateLimits::new(&app.settings.rate_limits));
+    let routes = RouteTable::new::<Faulty>(&[]);
+    TestClient::new(Edge::new(inner, app.hub.clone(), app.settings.clone(), limits, routes))
 }
 
 async fn ask<E: Endpoint>(client: &TestClient<E>, method: Method, path: &str, body: Option<Value>) -> Reply {

@@ -20,6 +20,8 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
+use crate::body_cap::OverCap;
+
 /// What every handler returns.
 pub type ApiResult<T> = Result<Json<Envelope<T>>, ApiError>;
 
@@ -279,9 +281,7 @@ pub(crate) fn too_large() -> Error {
 pub(crate) fn is_over_cap(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(current) = cause {
-        if current.is::<http_body_util::LengthLimitError>()
-            || matches!(current.downcast_ref(), Some(ReadBodyError::PayloadTooLarge))
-        {
+        if current.is::<OverCap>() || matches!(current.downcast_ref(), Some(ReadBodyError::PayloadTooLarge)) {
             return true;
         }
         // `io::Error::source` skips the error it wraps, so that one is asked by hand.

@@ -16,7 +16,11 @@ mod edge;
 #[cfg(test)]
 mod edge_tests;
 pub mod envelope;
+pub mod logging;
+pub mod metrics;
 pub mod openapi;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod rate_limit;
 mod routes;
 pub mod serve;
@@ -27,6 +31,6 @@ mod testing;
 mod webhook_payload;
 pub mod wire;
 
-pub use app::app;
+pub use app::{app, metrics_app};
 pub use client::Client;
 pub use settings::AppSettings;

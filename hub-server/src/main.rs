@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -23,7 +23,8 @@ use hub_server::{
     banner::{banner, loopback_origins, public_url},
     boot,
     config::{Config, DEFAULT_FILE, SETTINGS, Sources},
-    serve::{ServeLimits, bind, serve},
+    logging, metrics_app,
+    serve::{ServeLimits, Server, bind},
     settings::Values,
 };
 use tokio::{
@@ -39,6 +40,9 @@ const SIM_CONNECTIONS: usize = 21_000;
 
 /// How long a held call to the simulator may still take: nothing is lost when it is cut.
 const SIM_DRAIN: Duration = Duration::from_millis(50);
+
+/// Connections to the listener of `/metrics` at a time: caps of its own, so that it is there in a flood.
+const METRICS_CONNECTIONS: usize = 16;
 
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -178,10 +182,6 @@ fn check_config(sources: &Sources) -> ExitCode {
 
 fn run(config: &Config) -> ExitCode {
     config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-    if let Err(reason) = start_logging(&config.log) {
-        say(&format!("error: log: {reason}"));
-        return ExitCode::from(EXIT_USAGE);
-    }
     // Absent only when another crate of this process was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -191,7 +191,14 @@ fn run(config: &Config) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    runtime.block_on(async {
+    let logging = match logging::start(config, runtime.handle()) {
+        Ok(logging) => logging,
+        Err(reason) => {
+            say(&format!("error: {reason}"));
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let exit = runtime.block_on(async {
         match up(config).await {
             Ok(running) => running.until_stopped().await,
             Err(failure) => {
@@ -199,19 +206,9 @@ fn run(config: &Config) -> ExitCode {
                 ExitCode::from(failure.exit)
             }
         }
-    })
-}
-
-/// One line of JSON per event, or something for people at a terminal.
-fn start_logging(filter: &str) -> Result<(), String> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    if io::stderr().is_terminal() {
-        lines.init();
-    } else {
-        lines.json().flatten_event(true).init();
-    }
-    Ok(())
+    });
+    logging.finish();
+    exit
 }
 
 /// Why the server is not up.
@@ -258,6 +255,11 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         if needs_sim { Some(bind_or_explain(config.sim_listen, "sim-listen").await?) } else { None };
     let sim_control = sim_listener.as_ref().and_then(|listener| listener.local_addr().ok());
     bound.extend(sim_control);
+    let metrics_listener = match config.metrics_listen {
+        Some(address) => Some(bind_or_explain(address, "metrics-listen").await?),
+        None => None,
+    };
+    bound.extend(metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()));
 
     let key = config.load_key(&Random::system()).map_err(|message| Failure { message, exit: 1 })?;
     let booted = boot::open(config, key, bound).await?;
@@ -269,6 +271,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         rate_limits: config.rate_limits,
         development: config.development,
         sim_control,
+        metrics_token: config.metrics_token.clone().filter(|_| metrics_listener.is_none()),
         ..Values::new(url.clone())
     });
     let (http, background) = (Tasks::new(), Tasks::new());
@@ -288,7 +291,22 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         });
     }
     let endpoint = app(booted.hub.clone(), settings.clone());
-    serve(listeners, endpoint, ServeLimits::default(), &http, &Clock::system());
+    let limits = ServeLimits {
+        connections: config.max_connections,
+        connections_per_network: config.max_connections_per_address,
+        uncapped: config.trusted_proxies.clone(),
+        ..ServeLimits::default()
+    };
+    let new_server = |limits| Server::new(limits, http.clone(), Clock::system(), Random::system());
+    let server = new_server(limits);
+    settings.metrics.show_listeners(server.stats());
+    server.serve(listeners, endpoint);
+    if let Some(listener) = metrics_listener {
+        let token = config.metrics_token.clone();
+        let page = metrics_app(booted.hub.clone(), settings.clone(), token);
+        new_server(ServeLimits { connections: METRICS_CONNECTIONS, ..ServeLimits::default() })
+            .serve(vec![listener], page);
+    }
     say(&banner(config, &url, sim_control, setup.as_ref()));
     Ok(Running { hub: booted.hub, http, background, settings, terminate, interrupt })
 }

@@ -1,7 +1,12 @@
-//! Which methods each path has: for the `Allow` header of a 405 and for the label of a request in the log.
+//! Which methods each path has, and which of them take a body: for the `Allow` header of a 405, for the label of
+//! a request in logs and metrics, and for the cap of its body.
+
+use std::sync::Arc;
 
 use poem::http::Method;
 use poem_openapi::OpenApi;
+
+use crate::body_cap::STRANGER;
 
 /// The paths of the application with their methods.
 #[derive(Debug)]
@@ -9,19 +14,28 @@ pub(crate) struct RouteTable(Vec<Route>);
 
 #[derive(Debug)]
 struct Route {
-    template: String,
+    template: Arc<str>,
     methods: Vec<Method>,
+    /// The methods that take a body.
+    with_body: Vec<Method>,
 }
 
 impl RouteTable {
     /// The routes of an API and further GET pages.
     pub(crate) fn new<A: OpenApi>(pages: &[&str]) -> Self {
         let api = A::meta().into_iter().flat_map(|api| api.paths).map(|path| Route {
-            template: path.path,
+            template: path.path.into(),
+            with_body: {
+                let takes_body = path.operations.iter().filter(|operation| operation.request.is_some());
+                takes_body.map(|operation| operation.method.clone()).collect()
+            },
             methods: path.operations.into_iter().map(|operation| operation.method).collect(),
         });
-        let pages =
-            pages.iter().map(|path| Route { template: (*path).to_owned(), methods: vec![Method::GET] });
+        let pages = pages.iter().map(|path| Route {
+            template: (*path).into(),
+            methods: vec![Method::GET],
+            with_body: Vec::new(),
+        });
         Self(api.chain(pages).collect())
     }
 
@@ -41,11 +55,19 @@ impl RouteTable {
     }
 
     /// The template a path belongs to, static segments before parameters; `None` for an unknown path.
-    pub(crate) fn template(&self, path: &str) -> Option<&str> {
-        let fitting = self.0.iter().map(|route| route.template.as_str());
-        fitting
-            .filter(|template| matches(template, path))
-            .min_by_key(|template| template.matches('{').count())
+    pub(crate) fn template(&self, path: &str) -> Option<&Arc<str>> {
+        self.find(path).map(|route| &route.template)
+    }
+
+    /// The largest body a request may have once its caller is known; `max` where the route takes one.
+    pub(crate) fn body_cap(&self, method: &Method, path: &str, max: usize) -> usize {
+        let takes_body = self.find(path).is_some_and(|route| route.with_body.contains(method));
+        if takes_body { max } else { STRANGER.min(max) }
+    }
+
+    fn find(&self, path: &str) -> Option<&Route> {
+        let fitting = self.0.iter().filter(|route| matches(&route.template, path));
+        fitting.min_by_key(|route| route.template.matches(['{', ':']).count())
     }
 }
 
@@ -72,8 +94,9 @@ mod tests {
     #[test]
     fn paths_find_their_template() {
         let route = |template: &str, methods: &[Method]| Route {
-            template: template.to_owned(),
+            template: template.into(),
             methods: methods.to_vec(),
+            with_body: methods.iter().filter(|method| **method == Method::POST).cloned().collect(),
         };
         let table = RouteTable(vec![
             route("/api/bots/{id}", &[Method::GET, Method::DELETE]),
@@ -81,9 +104,13 @@ mod tests {
         ]);
         assert_eq!(table.allow("/api/bots/bot_1"), "DELETE, GET, HEAD");
         assert_eq!(table.allow("/api/bots/bind"), "DELETE, GET, HEAD, POST");
-        assert_eq!(table.template("/api/bots/bind"), Some("/api/bots/bind"));
-        assert_eq!(table.template("/api/bots/x"), Some("/api/bots/{id}"));
-        assert_eq!(table.template("/api/bots/"), None);
-        assert_eq!(table.template("/api/bots/x/y"), None);
+        let template = |path: &str| table.template(path).map(|template| &**template);
+        assert_eq!(template("/api/bots/bind"), Some("/api/bots/bind"));
+        assert_eq!(template("/api/bots/x"), Some("/api/bots/{id}"));
+        assert_eq!(table.body_cap(&Method::POST, "/api/bots/bind", 1 << 20), 1 << 20);
+        assert_eq!(table.body_cap(&Method::GET, "/api/bots/bind", 1 << 20), STRANGER);
+        assert_eq!(table.body_cap(&Method::POST, "/nowhere", 1000), 1000);
+        assert_eq!(template("/api/bots/"), None);
+        assert_eq!(template("/api/bots/x/y"), None);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use hub_core::secret::Secret;
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::rate_limit::RateLimitSettings;
+use crate::{metrics::Metrics, rate_limit::RateLimitSettings};
 
 /// Settings of the HTTP layer. Cheap to clone; handlers take `Data<&AppSettings>`.
 #[derive(Debug, Clone)]
@@ -44,6 +45,10 @@ pub struct Values {
     pub development: bool,
     /// Control address of the built-in simulator, when there is one.
     pub sim_control: Option<std::net::SocketAddr>,
+    /// What the HTTP layer counts.
+    pub metrics: Metrics,
+    /// With it, the application serves `/metrics` to whoever presents it; without, it has no such path.
+    pub metrics_token: Option<Secret>,
     /// Fires when the process drains: `/readyz` says no from then on, long polls end.
     pub draining: CancellationToken,
 }
@@ -59,6 +64,8 @@ impl Values {
             rate_limits: RateLimitSettings::default(),
             development: true,
             sim_control: None,
+            metrics: Metrics::default(),
+            metrics_token: None,
             draining: CancellationToken::new(),
         }
     }

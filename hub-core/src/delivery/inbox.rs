@@ -126,6 +126,8 @@ impl Engine {
                         self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
                         return Ok(Intake::Lost);
                     }
+                    let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
+                    fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
                     self.dispatch(bot, routed, &stored);
                     return Ok(Intake::Done);
                 }

@@ -17,6 +17,7 @@ use crate::{
     bots::{BotStatus, credentials},
     channels::runtime::{self, BotChannels},
     context::{Context, Hint},
+    counters::Load,
     error::{Error, Result},
     events::Event,
     id::{BotId, ChannelId, NodeId},
@@ -128,6 +129,12 @@ impl BotWork {
         }
     }
 
+    /// The status last stored; while it is not known, the poller is about to make contact.
+    fn known_status(&self) -> BotStatus {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
+    }
+
     /// Whether the network wants a new login, as far as is known.
     pub(super) fn is_expired(&self) -> bool {
         let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,6 +192,18 @@ impl Engine {
 
     pub(super) fn lanes(&self) -> MutexGuard<'_, Lanes<Job>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What this node has in hand.
+    pub fn in_hand(&self) -> Load {
+        let lanes = self.lanes();
+        let (queued, in_flight) = (lanes.len().saturating_sub(lanes.in_flight()), lanes.in_flight());
+        drop(lanes);
+        let bots = self.bots.read().unwrap_or_else(PoisonError::into_inner);
+        let statuses: Vec<_> = bots.values().map(|bot| bot.known_status()).collect();
+        let count = |status| statuses.iter().filter(|found| **found == status).count();
+        let bots = BotStatus::ALL.into_iter().map(|status| (status, count(status))).collect();
+        Load { queued, in_flight, bots, panics: 0 }
     }
 
     pub(super) fn bot(&self, id: BotId) -> Option<Arc<BotWork>> {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde_json::json;
+use tracing::Instrument;
 
 use super::node::{BotWork, Engine};
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
     id::{BotId, Kind, MessageId, OutboxId, TraceId, kind},
     network::{Outgoing, SendOutcome, WindowRules},
     secret::{Sealed, Secret},
+    spans,
     store::{
         sending::{ItemState, OpenItem, Settled},
         traces::TraceUpdate,
@@ -218,7 +220,9 @@ impl Outbox {
             text: item.text.clone(),
         };
         let started = self.engine.ctx.store.now();
-        let outcome = self.bot.connection.send(&outgoing).await;
+        let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
+        let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
+        span.record("hub.outcome", self.engine.ctx.counters.count_send(&outcome));
         // The gap counts from the answer: the network orders by arrival (ilink §10.4).
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
             *last = self.engine.ctx.clock.now();

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use tracing::Instrument;
+
 use super::{
     inbox::Intake,
     node::{BotWork, Engine},
@@ -15,6 +17,7 @@ use crate::{
     bots::BotStatus,
     error::Result,
     network::{Batch, NetworkError},
+    spans,
     time::Timestamp,
 };
 
@@ -221,7 +224,8 @@ impl Poller {
         let note = answered && (self.failed || now.since(self.last_note) >= NOTE_EVERY);
         if !batch.messages.is_empty() || moved || note {
             let cursor = batch.cursor.clone();
-            let intake = self.engine.take_in(&self.bot, batch).await?;
+            let span = spans::poll_batch(self.bot.lease.bot_id, batch.messages.len());
+            let intake = self.engine.take_in(&self.bot, batch).instrument(span).await?;
             if intake == Intake::Lost {
                 return Ok(intake);
             }

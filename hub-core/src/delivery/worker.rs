@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde_json::json;
+use tracing::{Instrument, Span};
 
 use super::{
     job::Job,
@@ -24,6 +25,7 @@ use crate::{
     events::Event,
     invariants::invariant,
     network::TextFormat,
+    spans,
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
         outbox::{NewOutbound, NewPart},
@@ -95,7 +97,9 @@ impl Engine {
             let Some((slot, job)) = popped else { return lanes.next_timer() };
             drop(lanes);
             let engine = Arc::clone(self);
-            self.tasks.spawn("delivery", async move { engine.run(slot, job).await });
+            let span =
+                spans::delivery_attempt(job.trace_id, job.id, job.bot_id, job.channel_id, job.attempts + 1);
+            self.tasks.spawn("delivery", async move { engine.run(slot, job).await }.instrument(span));
         }
     }
 
@@ -312,7 +316,11 @@ impl Engine {
         let finished = Arc::new(finished);
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
-                Ok(()) => break,
+                Ok(()) => {
+                    let outcome = self.ctx.counters.count_delivery(finished.state);
+                    Span::current().record("hub.outcome", outcome);
+                    break;
+                }
                 Err(error) if error.code() == ErrorCode::Unavailable => {
                     if self.tasks.stopping() {
                         return false; // The attempt is made again after the next start.

@@ -5,7 +5,15 @@
 //! path are merged into multi-row statements; every other command runs in a savepoint of its own, so that its
 //! failure undoes nothing of its neighbours.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::{mpsc, oneshot};
@@ -19,8 +27,9 @@ use super::{
     inbox::{self, Accept, Accepted},
 };
 use crate::{
+    counters::{self, Spread},
     error::{Error, ErrorCode, Result},
-    time::Clock,
+    time::{Clock, Stopwatch},
 };
 
 /// Most commands of one transaction.
@@ -44,12 +53,41 @@ enum Command {
 pub(super) struct Writer(mpsc::Sender<Command>);
 
 /// What the committer counted, for tests and metrics.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WriterStats {
     /// Transactions committed.
-    pub commits: std::sync::atomic::AtomicU64,
+    pub commits: AtomicU64,
     /// Commands inside them.
-    pub commands: std::sync::atomic::AtomicU64,
+    pub commands: AtomicU64,
+    /// Batches that failed as a whole.
+    pub failures: AtomicU64,
+    /// Commands per transaction.
+    pub batch: Spread<9>,
+    /// From the first command of a transaction to its commit, in microseconds.
+    pub latency: Spread<12>,
+}
+
+impl Default for WriterStats {
+    fn default() -> Self {
+        Self {
+            commits: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, BATCH as u64]),
+            latency: Spread::new([
+                100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_500_000,
+            ]),
+        }
+    }
+}
+
+impl WriterStats {
+    fn note_commit(&self, commands: u64, took: Duration) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commands.fetch_add(commands, Ordering::Relaxed);
+        self.batch.add(commands);
+        self.latency.add(counters::micros(took));
+    }
 }
 
 impl Writer {
@@ -127,7 +165,7 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
         if received == 0 {
             break;
         }
-        let commands = batch.len() as u64;
+        let (commands, begun) = (batch.len() as u64, Stopwatch::start());
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
             None => backend.connect_writer().await.map(Tx),
@@ -139,11 +177,13 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
                 Err(error)
             }
         };
+        if outcome.is_err() {
+            stats.failures.fetch_add(1, Ordering::Relaxed);
+        }
         match outcome {
             Ok(tx) => {
                 connection = Some(tx);
-                stats.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                stats.commands.fetch_add(commands, std::sync::atomic::Ordering::Relaxed);
+                stats.note_commit(commands, begun.elapsed());
             }
             Err(error) if is_fatal(&error) => {
                 tracing::error!(error = %chain(&error), "the storage failed; no write is acknowledged any more");

@@ -73,8 +73,18 @@ pub struct Config {
     pub demo: bool,
     /// Largest JSON body.
     pub max_body: usize,
+    /// Connections at a time.
+    pub max_connections: usize,
+    /// The same from one network.
+    pub max_connections_per_address: usize,
     /// Rate limits.
     pub rate_limits: RateLimitSettings,
+    /// A listener for `/metrics` alone.
+    pub metrics_listen: Option<SocketAddr>,
+    /// What `/metrics` asks for.
+    pub metrics_token: Option<Secret>,
+    /// A collector of traces.
+    pub otlp_endpoint: Option<Url>,
     /// Loopback only and not https: sim network, plain cookie, no setup token.
     pub development: bool,
     /// The configuration file that was read.
@@ -100,6 +110,9 @@ impl fmt::Display for Problems {
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
     }
 }
+
+/// Shortest `metrics_token`, in bytes: it is the only thing between a stranger and the page.
+const MIN_TOKEN: usize = 16;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:9800,[::1]:9800";
 
@@ -258,6 +271,24 @@ impl Config {
         let log = reader.text("log", "info").0;
         let demo = reader.number("demo", "true", "true or false");
         let max_body = reader.number("max_body", "1048576", "a number of bytes");
+        let max_connections = reader.value("max_connections", "10000", read_connections);
+        let max_connections_per_address =
+            reader.value("max_connections_per_address", "200", read_connections);
+        let metrics_listen = reader.value("metrics_listen", "", |text| {
+            text.parse().map_err(|_| "must be an address with a port, like 127.0.0.1:9802".to_owned())
+        });
+        let (metrics_token, token_origin) = reader.text("metrics_token", "");
+        if !metrics_token.is_empty() && metrics_token.len() < MIN_TOKEN {
+            reader.problem(&token_origin, format!("must have at least {MIN_TOKEN} characters"));
+        }
+        let otlp_endpoint = reader.url("otlp_endpoint");
+        if otlp_endpoint.is_some() && !cfg!(feature = "otel") {
+            let origin = reader.given.values["otlp_endpoint"].origin.clone();
+            reader.problem(
+                &origin,
+                "this server was built without OpenTelemetry; build it with --features otel",
+            );
+        }
         let limits = RateLimitSettings::default();
         let mut rate = |name, default: NonZeroU32| {
             let rate = reader.number(name, &default.to_string(), "a number of requests from 1 on");
@@ -311,7 +342,12 @@ impl Config {
             log,
             demo: demo?,
             max_body: max_body?,
+            max_connections: max_connections?,
+            max_connections_per_address: max_connections_per_address?,
             rate_limits,
+            metrics_listen,
+            metrics_token: (!metrics_token.is_empty()).then(|| Secret::new(metrics_token)),
+            otlp_endpoint,
             development,
             file: reader.given.file.clone(),
             effective: Vec::new(),
@@ -347,6 +383,11 @@ fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
     }
     let address = text.parse().map(|address| vec![address]);
     address.map_err(|_| "must be an address with a port, like 127.0.0.1:9800 or [::]:9800".to_owned())
+}
+
+fn read_connections(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a number of connections from 1 on".to_owned())
 }
 
 fn read_networks(text: &str) -> Result<Networks, String> {

@@ -75,6 +75,36 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
+fn what_watches_the_hub_is_off_until_it_is_asked_for() {
+    let config = load(&[], &[], None).unwrap();
+    assert!(config.metrics_listen.is_none() && config.metrics_token.is_none());
+    let env = [("HUB_METRICS_LISTEN", "127.0.0.1:9802"), ("HUB_METRICS_TOKEN", "0123456789abcdef")];
+    let config = load(&[], &env, None).unwrap();
+    assert_eq!(config.metrics_listen, Some("127.0.0.1:9802".parse().unwrap()));
+    assert_eq!(effective(&config, "metrics_token").0, "***");
+    let wrong = [
+        ("HUB_METRICS_LISTEN", "9802"),
+        ("HUB_METRICS_TOKEN", "short"),
+        ("HUB_MAX_CONNECTIONS", "0"),
+        ("HUB_MAX_CONNECTIONS_PER_ADDRESS", "many"),
+    ];
+    let problems = load(&[], &wrong, None).unwrap_err().problems;
+    assert_eq!(problems.len(), wrong.len(), "{problems:?}");
+    assert!(!problems.concat().contains("short"));
+}
+
+#[test]
+fn a_collector_needs_a_server_that_can_reach_one() {
+    let loaded = load(&[("otlp_endpoint", "http://localhost:4318")], &[], None);
+    if cfg!(feature = "otel") {
+        assert!(loaded.unwrap().otlp_endpoint.is_some());
+    } else {
+        let problems = loaded.unwrap_err().problems;
+        assert!(problems[0].starts_with("--otlp-endpoint: ") && problems[0].contains("--features otel"));
+    }
+}
+
+#[test]
 fn unknown_variables_are_named_with_the_nearest_setting() {
     for (unknown, nearest) in [
         ("HUB_ADMIN_USER", Some("HUB_ADMIN_USERNAME")),

@@ -59,6 +59,7 @@ async fn post(
         Err(error) => {
             detail["error"] = Value::from(error.to_string());
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
+            ctx.counters.attempts.count("unsendable");
             // Nothing but another configuration helps, and that makes a replay, not a retry.
             return Outcome::Failure { summary: error.message().to_owned(), permanent: true };
         }
@@ -70,10 +71,12 @@ async fn post(
     let ended = ctx.clock.now();
     match answer {
         Ok(answer) => {
+            ctx.counters.count_answer(answer.status);
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Ok, started, ended, detail));
             judge(&answer, ended, &redactor, steps)
         }
         Err(EgressError { fault, message, .. }) => {
+            ctx.counters.attempts.count(fault.as_str());
             detail["error"] = json!({ "class": fault.as_str(), "message": message });
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, ended, detail));
             Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }

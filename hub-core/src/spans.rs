@@ -1,0 +1,49 @@
+//! The spans that a tracing system gets to see: what runs for how long, under the ids that traces and logs of the
+//! hub show too. Never a text, an address, a secret, or the name of a person. Nothing is made of them unless
+//! somebody subscribes to [`TARGET`].
+
+use tracing::{Span, field::Empty, trace_span};
+
+use crate::id::{BotId, ChannelId, DeliveryId, TraceId};
+
+/// The target of all these spans; they have the level `TRACE`, so that no log shows them by accident.
+pub const TARGET: &str = "hub_spans";
+
+/// A batch of messages that came from a network: from its arrival to its commit.
+pub(crate) fn poll_batch(bot: BotId, messages: usize) -> Span {
+    trace_span!(target: TARGET, "poll batch", otel.kind = "consumer", hub.bot_id = %bot, hub.messages = messages)
+}
+
+/// One attempt at a channel's sink, with the commit of its outcome, which is recorded as `hub.outcome`.
+pub(crate) fn delivery_attempt(
+    trace: TraceId,
+    delivery: DeliveryId,
+    bot: BotId,
+    channel: ChannelId,
+    attempt: u32,
+) -> Span {
+    trace_span!(
+        target: TARGET,
+        "delivery attempt",
+        otel.kind = "producer",
+        hub.trace_id = %trace,
+        hub.delivery_id = %delivery,
+        hub.bot_id = %bot,
+        hub.channel_id = %channel,
+        hub.attempt = attempt,
+        hub.outcome = Empty,
+    )
+}
+
+/// One attempt to send to a person; `hub.outcome` is what the network made of it.
+pub(crate) fn outbox_send(bot: BotId, message: &str, trace: Option<&str>) -> Span {
+    trace_span!(
+        target: TARGET,
+        "outbox send",
+        otel.kind = "client",
+        hub.bot_id = %bot,
+        hub.message_id = message,
+        hub.trace_id = trace,
+        hub.outcome = Empty,
+    )
+}

@@ -1,0 +1,179 @@
+//! One connection: hyper between the wire and the endpoint.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, combinators::BoxBody};
+use hyper::{
+    body::{Body, Frame, Incoming, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use poem::{
+    Addr, Endpoint, Request, Response,
+    http::{HeaderValue, Method, StatusCode, header, uri::Scheme},
+    web::{LocalAddr, RemoteAddr},
+};
+use tokio::net::TcpStream;
+
+use super::{
+    Shared,
+    gate::Place,
+    limits::MAX_HEADERS,
+    pace::Paced,
+    refusal::Refusal,
+    talk::{Busy, Passed, Talk},
+    wire::Wire,
+};
+
+/// What every request of a connection is served with.
+struct Conversation<E> {
+    endpoint: Arc<E>,
+    shared: Arc<Shared>,
+    talk: Arc<Talk>,
+    local: LocalAddr,
+    remote: RemoteAddr,
+}
+
+/// Serves a connection until it ends, or until the server stops and the request in hand is answered.
+pub(super) async fn serve<E>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    endpoint: Arc<E>,
+    shared: Arc<Shared>,
+) where
+    E: Endpoint<Output = Response> + 'static,
+{
+    // Without this two small frames in a row wait 40 ms for the peer's acknowledgement.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot turn off Nagle's delay");
+    }
+    let talk = Arc::new(Talk::default());
+    let conversation = Arc::new(Conversation {
+        endpoint,
+        shared: Arc::clone(&shared),
+        talk: Arc::clone(&talk),
+        local: LocalAddr(stream.local_addr().map_or_else(|_| Addr::default(), Addr::from)),
+        remote: RemoteAddr(Addr::from(peer)),
+    });
+    let max_head = shared.limits.max_head;
+    let stop = shared.tasks.stop_token().clone();
+    let service = service_fn(move |request| respond(Arc::clone(&conversation), request));
+    // HTTP/1.1 only: this builder does not know HTTP/2. The wire keeps the deadlines of heads.
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(max_head.max(8 * 1024))
+        .serve_connection(TokioIo::new(Wire::new(stream, place, talk, shared)), service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // The client's doing, as a rule: gone, too slow, or not HTTP.
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+async fn respond<E>(
+    conversation: Arc<Conversation<E>>,
+    request: hyper::Request<Incoming>,
+) -> Result<hyper::Response<Answer>, Infallible>
+where
+    E: Endpoint<Output = Response> + 'static,
+{
+    let (passed, busy) = conversation.talk.begin();
+    let response = match passed {
+        Passed::Request { last } => {
+            let mut response = conversation.ask(request).await;
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                conversation.talk.upgrade();
+            } else if last {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
+        }
+        Passed::Refused(refusal) => conversation.refuse(refusal),
+    };
+    // poem's body is not a hyper body, the boxed one inside is.
+    let response = hyper::Response::<BoxBody<Bytes, io::Error>>::from(response);
+    Ok(response.map(|body| Answer { body, _busy: busy }))
+}
+
+impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
+    async fn ask(&self, request: hyper::Request<Incoming>) -> Response {
+        let has_body = !request.body().is_end_stream();
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let mut request = Request::from((request, self.local.clone(), self.remote.clone(), Scheme::HTTP));
+        let too_slow = Arc::new(AtomicBool::new(false));
+        if has_body {
+            let Shared { limits, clock, .. } = &*self.shared;
+            let body: BoxBody<Bytes, io::Error> = request.take_body().into();
+            let paced = Paced::new(body, limits.body, clock, Arc::clone(&too_slow));
+            request.set_body(poem::Body::from(paced.boxed()));
+        }
+        let response = if is_read {
+            self.endpoint.get_response(request).await
+        } else {
+            // A task of its own: hyper drops what it waits for when the client goes away, and a change that was
+            // begun is to be finished (design rule D4).
+            let endpoint = Arc::clone(&self.endpoint);
+            let asked =
+                self.shared.tasks.spawn("http request", async move { endpoint.get_response(request).await });
+            match asked.await {
+                Ok(Some(response)) => response,
+                _ => self.refuse(Refusal::Lost),
+            }
+        };
+        if too_slow.load(Ordering::Relaxed) && !response.status().is_success() {
+            return self.refuse(Refusal::SlowBody);
+        }
+        response
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Response {
+        self.shared.stats.refuse(refusal);
+        tracing::debug!(?refusal, peer = %self.remote.0, "request refused");
+        refusal.answer(&self.shared.request_id())
+    }
+}
+
+/// An answer's body; while it is there, the client need not say anything.
+struct Answer {
+    body: BoxBody<Bytes, io::Error>,
+    _busy: Busy,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,144 @@
+//! The accept loop: poem's endpoint behind hyper, with the limits that neither has (design rule D12,
+//! reliability N6, N7).
+//!
+//! | against | what happens | where |
+//! |---|---|---|
+//! | too many connections, in all or from one network | 503, closed | `gate` |
+//! | no file descriptors left | 503, closed; accepting goes on | `gate` |
+//! | a slow head, a slow body | 408, closed | `wire`, `pace` |
+//! | an idle connection, a client that does not read | closed | `wire` |
+//! | a head that two parsers may read in two ways, too long, with two hosts | 400, 414, 431, closed | `head` |
+//! | TRACE, CONNECT | 405, closed | `head` |
+//! | HTTP/2 | refused like any other version: 400, closed | `head` |
+//!
+//! All of these answers carry the envelope. Two do not, since hyper writes or cuts them itself: a chunked body
+//! whose chunks are malformed ends as the application's answer to a body it could not read, and a connection
+//! that breaks in the middle of a request ends without an answer.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use hub_core::{random::Random, tasks::Tasks, time::Clock};
+use poem::{Endpoint, Response};
+use tokio::net::{TcpListener, TcpStream};
+
+mod connection;
+mod gate;
+mod head;
+mod limits;
+mod pace;
+mod refusal;
+mod stats;
+mod talk;
+#[cfg(test)]
+mod tests;
+pub mod websocket;
+mod wire;
+
+use gate::{Gate, Reserve};
+pub use limits::{MAX_HEADERS, ServeLimits};
+pub use pace::PaceLimits;
+pub use stats::ServeStats;
+use stats::Turned;
+
+/// Opens a listener.
+///
+/// # Errors
+/// What the operating system says; `AddrInUse` when the port is taken.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+/// Listeners that share their limits. Clones are the same server.
+#[derive(Debug, Clone)]
+pub struct Server(Arc<Shared>);
+
+/// What every connection needs.
+#[derive(Debug)]
+struct Shared {
+    limits: ServeLimits,
+    stats: Arc<ServeStats>,
+    gate: Arc<Gate>,
+    tasks: Tasks,
+    clock: Clock,
+    random: Random,
+}
+
+impl Shared {
+    fn request_id(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.random.bytes()))
+    }
+}
+
+impl Server {
+    /// A server without listeners. Accept loops and connections are tasks of `tasks`.
+    pub fn new(limits: ServeLimits, tasks: Tasks, clock: Clock, random: Random) -> Self {
+        let gate = Gate::new();
+        let stats = Arc::new(ServeStats::new(Arc::clone(&gate)));
+        Self(Arc::new(Shared { limits, stats, gate, tasks, clock, random }))
+    }
+
+    /// What it counts.
+    pub fn stats(&self) -> Arc<ServeStats> {
+        Arc::clone(&self.0.stats)
+    }
+
+    /// Serves `endpoint` on all listeners. Stops accepting when the tasks are asked to stop; idle connections
+    /// then end at once, the others after the request in hand.
+    pub fn serve<E>(&self, listeners: Vec<TcpListener>, endpoint: E)
+    where
+        E: Endpoint<Output = Response> + 'static,
+    {
+        let endpoint = Arc::new(endpoint);
+        for listener in listeners {
+            let accept = accept(listener, Arc::clone(&endpoint), Arc::clone(&self.0));
+            self.0.tasks.spawn("http listener", accept);
+        }
+    }
+}
+
+async fn accept<E>(listener: TcpListener, endpoint: Arc<E>, shared: Arc<Shared>)
+where
+    E: Endpoint<Output = Response> + 'static,
+{
+    let stop = shared.tasks.stop_token().clone();
+    let mut reserve = Reserve::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => return,
+        };
+        match accepted {
+            Ok((stream, peer)) => match shared.gate.enter(peer.ip(), &shared.limits) {
+                Ok(place) => {
+                    shared.stats.accept();
+                    let connection =
+                        connection::serve(stream, peer, place, Arc::clone(&endpoint), Arc::clone(&shared));
+                    shared.tasks.spawn("http connection", connection);
+                }
+                Err(turned) => shared.turn_away(&stream, turned),
+            },
+            Err(error) if Reserve::is_wanted(&error) => {
+                let refuse = |stream: TcpStream| shared.turn_away(&stream, Turned::Descriptors);
+                if !reserve.refuse_one(&listener, &shared.clock, refuse).await {
+                    tracing::warn!(%error, "cannot accept a connection, nor refuse it");
+                    shared.clock.sleep(Duration::from_millis(50)).await;
+                }
+            }
+            Err(error) => {
+                // A connection that was gone before it was accepted, mostly.
+                tracing::debug!(%error, "cannot accept a connection");
+                shared.clock.sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Says 503 as far as the socket takes it at once: nobody waits for a client that is not served.
+    fn turn_away(&self, stream: &TcpStream, turned: Turned) {
+        self.stats.turn(turned);
+        // Unread bytes would turn the close into a reset, which may overtake the answer.
+        let _ = stream.try_read(&mut [0; 1024]);
+        let _ = stream.try_write(refusal::busy(&self.request_id()).as_bytes());
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests that never reach the application, and what is said about them: the envelope, like everywhere.
+
+use hub_core::ErrorCode;
+use poem::{
+    Response,
+    http::{HeaderValue, StatusCode, header},
+};
+
+use crate::{edge, envelope::ApiError};
+
+/// Why a request is not served. Each closes its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The head breaks a rule of HTTP, or one of ours (reliability N6).
+    BadHead(&'static str),
+    /// The head did not come in time.
+    SlowHead,
+    /// The body came too slowly.
+    SlowBody,
+    /// The target is over its cap.
+    TargetTooLong,
+    /// The head is over its cap, or has too many fields.
+    HeadTooLarge,
+    /// TRACE and CONNECT.
+    Method,
+    /// The handler's task ended without an answer.
+    Lost,
+}
+
+impl Refusal {
+    /// The names under which they are counted.
+    pub(super) const REASONS: [&'static str; 7] =
+        ["bad_head", "slow_head", "slow_body", "target_too_long", "head_too_large", "method", "lost"];
+
+    /// The place of its name.
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Self::BadHead(_) => 0,
+            Self::SlowHead => 1,
+            Self::SlowBody => 2,
+            Self::TargetTooLong => 3,
+            Self::HeadTooLarge => 4,
+            Self::Method => 5,
+            Self::Lost => 6,
+        }
+    }
+
+    /// The contract has no codes of its own for 408, 414 and 431: they carry the nearest one.
+    const fn parts(self) -> (StatusCode, ErrorCode, &'static str) {
+        match self {
+            Self::BadHead(reason) => (StatusCode::BAD_REQUEST, ErrorCode::InvalidParams, reason),
+            Self::SlowHead => {
+                (StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidParams, "the request's head came too slowly")
+            }
+            Self::SlowBody => {
+                (StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidParams, "the request's body came too slowly")
+            }
+            Self::TargetTooLong => {
+                (StatusCode::URI_TOO_LONG, ErrorCode::PayloadTooLarge, "the request's target is over its cap")
+            }
+            Self::HeadTooLarge => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                ErrorCode::PayloadTooLarge,
+                "the request's head is over its cap",
+            ),
+            Self::Method => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                ErrorCode::MethodNotAllowed,
+                "TRACE and CONNECT are not served",
+            ),
+            Self::Lost => (StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, "internal error"),
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn answer(self, request_id: &str) -> Response {
+        let (status, code, message) = self.parts();
+        let mut response = ApiError::new(code, message).render(request_id);
+        response.set_status(status);
+        edge::set_headers(&mut response, "/api", request_id);
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        if self == Self::Method {
+            headers.insert(header::ALLOW, HeaderValue::from_static("DELETE, GET, HEAD, POST, PUT"));
+        }
+        response
+    }
+}
+
+/// What a connection over a cap is told, as bytes: it is never served, so nothing may be spent on it.
+pub(super) fn busy(request_id: &str) -> String {
+    let body = serde_json::json!({
+        "success": false,
+        "error": {
+            "code": ErrorCode::Unavailable.as_str(),
+            "message": "too many connections",
+            "request_id": request_id,
+        },
+    })
+    .to_string();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=utf-8\r\n\
+         content-length: {}\r\nx-request-id: {request_id}\r\ncache-control: no-store\r\nretry-after: 1\r\n\
+         connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}

@@ -1,0 +1,88 @@
+//! What the listeners counted.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use super::{gate::Gate, refusal::Refusal};
+
+/// Why a connection was turned away unserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turned {
+    /// The cap in all.
+    Total,
+    /// The cap of its network.
+    Network,
+    /// The process has no descriptors left.
+    Descriptors,
+}
+
+/// Counters of one [`Server`](super::Server).
+#[derive(Debug)]
+pub struct ServeStats {
+    gate: Arc<Gate>,
+    accepted: AtomicU64,
+    turned: [AtomicU64; 3],
+    refused: [AtomicU64; Refusal::REASONS.len()],
+    idle: AtomicU64,
+    slow_readers: AtomicU64,
+}
+
+impl ServeStats {
+    pub(super) fn new(gate: Arc<Gate>) -> Self {
+        Self {
+            gate,
+            accepted: AtomicU64::new(0),
+            turned: Default::default(),
+            refused: Default::default(),
+            idle: AtomicU64::new(0),
+            slow_readers: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn accept(&self) {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn turn(&self, turned: Turned) {
+        self.turned[turned as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn refuse(&self, refusal: Refusal) {
+        self.refused[refusal.place()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn close_idle(&self) {
+        self.idle.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn cut_slow_reader(&self) {
+        self.slow_readers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections now open.
+    pub fn open(&self) -> usize {
+        self.gate.count()
+    }
+
+    /// Connections ever served.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Connections turned away unserved, by reason: `total`, `network`, `descriptors`.
+    pub fn turned_away(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let counts = self.turned.iter().map(|count| count.load(Ordering::Relaxed));
+        ["total", "network", "descriptors"].into_iter().zip(counts)
+    }
+
+    /// Connections that ended for something their client did or left undone, by reason. All but
+    /// `idle` and `slow_reader` were answered.
+    pub fn ended_early(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let refused = self.refused.iter().map(|count| count.load(Ordering::Relaxed));
+        let closed = [("idle", &self.idle), ("slow_reader", &self.slow_readers)];
+        let closed = closed.into_iter().map(|(reason, count)| (reason, count.load(Ordering::Relaxed)));
+        Refusal::REASONS.into_iter().zip(refused).chain(closed)
+    }
+}

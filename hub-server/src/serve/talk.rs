@@ -1,0 +1,79 @@
+//! What the two ends of one connection tell each other: the [wire](super::wire), which sees the bytes before
+//! hyper does, and the service, which sees the requests after it.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::Context,
+};
+
+use futures_util::task::AtomicWaker;
+
+use super::refusal::Refusal;
+
+/// What the wire knows of a head that it passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// A request. After one whose end only hyper knows, the connection cannot carry another.
+    Request { last: bool },
+    /// A placeholder for a head that was refused.
+    Refused(Refusal),
+}
+
+/// Shared by both ends.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    /// In the order of the requests. At most two: hyper reads one head ahead, and only to see whether the
+    /// client is still there.
+    passed: Mutex<VecDeque<Passed>>,
+    /// Requests that were passed on and are not answered to the end.
+    open: AtomicUsize,
+    upgraded: AtomicBool,
+    /// The connection, while its wire waits for an answer's end: hyper asks for no further bytes by itself.
+    waiting: AtomicWaker,
+}
+
+impl Talk {
+    /// The wire passes a head on.
+    pub(super) fn pass(&self, head: Passed) {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner).push_back(head);
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The service begins with the next request.
+    pub(super) fn begin(self: &Arc<Self>) -> (Passed, Busy) {
+        let head = self.passed.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let head = head.unwrap_or(Passed::Refused(Refusal::BadHead("the head is not HTTP/1.1")));
+        (head, Busy(Arc::clone(self)))
+    }
+
+    /// Whether a request is being answered: the client need not say anything then. The task is woken when that
+    /// changes.
+    pub(super) fn is_busy(&self, cx: &Context<'_>) -> bool {
+        self.waiting.register(cx.waker());
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// From here on the connection speaks another protocol, which has its own limits.
+    pub(super) fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_upgraded(&self) -> bool {
+        self.upgraded.load(Ordering::Relaxed)
+    }
+}
+
+/// Lives as long as an answer is being made and written.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Talk>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting.wake();
+    }
+}

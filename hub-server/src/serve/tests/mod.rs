@@ -1,0 +1,135 @@
+//! The listeners from outside, over real sockets. Deadlines run on a clock that the tests move.
+
+use std::time::Duration;
+
+use hub_core::time::{ManualClock, Timestamp};
+use poem::{EndpointExt, Request, endpoint::make};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+use crate::{app, testing::App};
+
+mod caps;
+mod conduct;
+mod deadlines;
+mod descriptors;
+mod malformed;
+mod upgrades;
+
+/// Real I/O ends within this, or something hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server on a port of its own.
+struct Stage {
+    address: SocketAddr,
+    server: Server,
+    clock: ManualClock,
+    tasks: Tasks,
+}
+
+impl Stage {
+    async fn open<E>(endpoint: E, limits: ServeLimits) -> Self
+    where
+        E: Endpoint<Output = Response> + 'static,
+    {
+        let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+        let (listener, tasks) = (bind("127.0.0.1:0".parse().unwrap()).await.unwrap(), Tasks::new());
+        let address = listener.local_addr().unwrap();
+        let server = Server::new(limits, tasks.clone(), clock.clone().into(), Random::seeded(1));
+        server.serve(vec![listener], endpoint);
+        Self { address, server, clock, tasks }
+    }
+
+    /// Answers everything at once, without reading bodies.
+    async fn ok() -> Self {
+        Self::open(make(|_: Request| async { "ok" }).map_to_response(), ServeLimits::default()).await
+    }
+
+    /// Reads every body to its end, and says how long it was.
+    async fn reading() -> Self {
+        let endpoint = make(|mut request: Request| async move {
+            request.take_body().into_vec().await.map(|body| format!("read {}", body.len()))
+        });
+        Self::open(endpoint.map_to_response(), ServeLimits::default()).await
+    }
+
+    /// The whole application.
+    async fn application(hub: &App, limits: ServeLimits) -> Self {
+        Self::open(app(hub.hub.clone(), hub.settings.clone()), limits).await
+    }
+
+    async fn connect(&self) -> Client {
+        Client(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// Waits until the server waits for this moment of its clock, then moves it there.
+    async fn pass(&self, duration: Duration) {
+        let at = self.clock.now() + duration;
+        until(|| self.clock.waits().contains(&at)).await;
+        self.clock.advance(duration);
+    }
+
+    fn closed(&self, reason: &str) -> u64 {
+        self.server.stats().ended_early().find(|(found, _)| *found == reason).unwrap().1
+    }
+
+    fn turned_away(&self, reason: &str) -> u64 {
+        self.server.stats().turned_away().find(|(found, _)| *found == reason).unwrap().1
+    }
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("it comes to hold");
+}
+
+/// A client that says exactly what it is told to.
+struct Client(TcpStream);
+
+impl Client {
+    async fn say(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Everything until the server closes.
+    async fn hear_out(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
+        // A reset after the answer is a way to close, too.
+        let _ = read.expect("the server ends the connection");
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// What comes until it contains `end`.
+    async fn hear(&mut self, end: &str) -> String {
+        let mut text = String::new();
+        let mut buffer = [0; 4096];
+        while !text.contains(end) {
+            let read = tokio::time::timeout(PATIENCE, self.0.read(&mut buffer)).await;
+            match read.expect("the server answers").unwrap() {
+                0 => panic!("closed after {text:?}"),
+                count => text.push_str(std::str::from_utf8(&buffer[..count]).unwrap()),
+            }
+        }
+        text
+    }
+}
+
+/// One answer with this status, with the envelope around the code, and nothing behind it.
+#[track_caller]
+fn assert_refused(answer: &str, status: u16, code: &str) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer:?}");
+    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "one answer: {answer:?}");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.to_ascii_lowercase().contains("\r\nconnection: close"), "{answer:?}");
+    let body: serde_json::Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer:?}"));
+    assert_eq!((&body["success"], &body["error"]["code"]), (&false.into(), &code.into()), "{answer:?}");
+    let id = body["error"]["request_id"].as_str().unwrap();
+    assert!(head.contains(&format!("x-request-id: {id}")), "{answer:?}");
+}
+
+const GET: &str = "GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n";
