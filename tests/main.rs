@@ -5,6 +5,7 @@ mod clients;
 mod conformance;
 mod endpoints;
 mod examples;
+mod fault_proxy;
 mod ilink;
 mod pipeline;
 mod store_contract;

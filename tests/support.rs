@@ -2,6 +2,7 @@
 
 pub mod binaries;
 pub mod database;
+pub mod fault_proxy;
 pub mod http;
 pub mod port;
 pub mod postgres;
