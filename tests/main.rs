@@ -6,6 +6,7 @@ mod conformance;
 mod endpoints;
 mod examples;
 mod fault_proxy;
+mod faults;
 mod ilink;
 mod pipeline;
 mod store_contract;

@@ -3,6 +3,7 @@
 pub mod binaries;
 pub mod database;
 pub mod fault_proxy;
+pub mod fault_receiver;
 pub mod http;
 pub mod port;
 pub mod postgres;
