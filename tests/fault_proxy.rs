@@ -98,7 +98,7 @@ async fn a_throttle_lets_bytes_drip_and_can_be_lifted() {
     proxy.set_one(Direction::Up, Fault::Throttle(10));
     let clock = Clock::system();
     let before = clock.now();
-    say(&mut stream, &[b'x'; 100_000]).await;
+    say(&mut stream, &"x".repeat(100_000).into_bytes()).await;
     hear(&mut stream, 4).await.unwrap();
     assert!(clock.now().since(before) >= Duration::from_millis(300));
     assert!(proxy.passed(Direction::Up) < 50_000);

@@ -6,3 +6,5 @@ mod names;
 mod namespace;
 mod receivers;
 mod scene;
+mod secrets;
+mod tls;

@@ -72,7 +72,7 @@ fn spellings(ip: Ipv4Addr) -> Vec<String> {
         Some(digit) => char::from_u32(0x245f + digit).unwrap(),
         None => c,
     });
-    let escaped: String = dotted.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let escaped = dotted.bytes().fold(String::new(), |text, byte| format!("{text}%{byte:02x}"));
     let (high, low) = (number >> 16, number & 0xffff);
     let (not_high, not_low) = (!number >> 16, !number & 0xffff);
     vec![

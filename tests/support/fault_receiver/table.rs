@@ -128,7 +128,7 @@ fn bodies() -> Vec<Behaviour> {
         Behaviour::new("endless-body", "a body without end", Class(TooLarge), |mut peer| async move {
             peer.read_request().await;
             peer.send(format!("{OK}\r\n")).await;
-            peer.send_endlessly([b'a'; 16 * 1024]).await;
+            peer.send_endlessly("a".repeat(16 * 1024)).await;
         }),
         Behaviour::new(
             "gigabyte",
@@ -194,7 +194,7 @@ fn chunks() -> Vec<Behaviour> {
             async move {
                 peer.read_request().await;
                 peer.send(head).await;
-                peer.send_endlessly([b'a'; 16 * 1024]).await;
+                peer.send_endlessly("a".repeat(16 * 1024)).await;
             }
         }),
         Behaviour::saying(
@@ -301,7 +301,8 @@ fn retry_after() -> Vec<Behaviour> {
         ("elsewhere", 500, &["7"], Then::Retried),
     ];
     let row = |(name, status, values, then): (&str, u16, &[&str], Then)| {
-        let headers: String = values.iter().map(|value| format!("retry-after: {value}\r\n")).collect();
+        let headers =
+            values.iter().fold(String::new(), |text, value| format!("{text}retry-after: {value}\r\n"));
         let answer = format!("HTTP/1.1 {status} X\r\n{headers}content-length: 0\r\n\r\n");
         Behaviour::saying(format!("wait-{name}"), "says when to come back", Status(status), answer).then(then)
     };
