@@ -5,6 +5,8 @@ mod clients;
 mod conformance;
 mod endpoints;
 mod examples;
+mod fault_proxy;
+mod faults;
 mod ilink;
 mod pipeline;
 mod store_contract;

@@ -164,6 +164,13 @@ impl TestHubBuilder {
         self
     }
 
+    /// Changes what the hub may reach, and how it finds it.
+    #[must_use]
+    pub fn egress(mut self, change: impl FnOnce(&mut EgressConfig)) -> Self {
+        change(&mut self.egress);
+        self
+    }
+
     /// Answers a host, by name, inside the process.
     #[must_use]
     pub fn receiver<S: LocalService>(mut self, host: &str, service: &Arc<S>) -> Self {

@@ -30,6 +30,12 @@ impl Caller {
         Self { base: base.trim_end_matches('/').to_owned(), ..self.clone() }
     }
 
+    /// Somebody who signed in elsewhere.
+    #[must_use]
+    pub fn with_cookie(self, cookie: String) -> Self {
+        Self { cookie: Some(cookie), ..self }
+    }
+
     /// A request as it is: status and JSON (null when there is none).
     pub async fn call(
         &self,
