@@ -55,6 +55,34 @@ impl Caller {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null), set)
     }
 
+    /// A POST that may find nobody, with a key that makes its repetition harmless (spaces in it do not count):
+    /// status, `Retry-After` in seconds, and JSON.
+    ///
+    /// # Errors
+    /// When there was no whole answer.
+    pub async fn try_post(
+        &self,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Option<u64>, Value), reqwest::Error> {
+        let mut request = self
+            .client
+            .post(format!("{}{path}", self.base))
+            .header("sec-fetch-site", "same-origin")
+            .header("idempotency-key", key.replace(' ', "_"))
+            .json(body);
+        if let Some(cookie) = &self.cookie {
+            request = request.header(header::COOKIE, cookie);
+        }
+        let answer = request.send().await?;
+        let status = answer.status();
+        let wait = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let wait = wait.and_then(|text| text.parse().ok());
+        let text = answer.text().await?;
+        Ok((status, wait, serde_json::from_str(&text).unwrap_or(Value::Null)))
+    }
+
     async fn succeed(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let (status, mut answer, _) = self.call(method, path, body).await;
         assert!(status.is_success(), "{path}: {status} {answer}");

@@ -5,7 +5,15 @@
 //! path are merged into multi-row statements; every other command runs in a savepoint of its own, so that its
 //! failure undoes nothing of its neighbours.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::{mpsc, oneshot};
@@ -29,6 +37,8 @@ const BATCH: usize = 256;
 const QUEUE: usize = 1024;
 /// Between a batch that failed as a whole and the next one.
 const PAUSE: Duration = Duration::from_millis(100);
+/// As long as writes fail, one is tried this often, so that it shows when they work again (reliability P8).
+const PROBE: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
 type Reply<T> = oneshot::Sender<Result<T>>;
@@ -85,9 +95,11 @@ impl Writer {
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
         let stopped = || Error::new(ErrorCode::Unavailable, "the store is shutting down");
+        // Nothing was committed: a command whose commit is tried is always answered.
+        let dropped = || Error::new(ErrorCode::Unavailable, "the write was not made").with_retry_after(PROBE);
         let (reply, answer) = oneshot::channel();
         self.0.send(command(reply)).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        answer.await.map_err(|_| dropped())?
     }
 }
 
@@ -110,18 +122,25 @@ pub(super) struct Signals {
     pub stop: CancellationToken,
     /// Cancelled by the committer when nothing may be acknowledged any more.
     pub fatal: CancellationToken,
+    /// Whether the last commit succeeded.
+    pub writable: Arc<AtomicBool>,
 }
 
 /// Runs until it is told to stop and nothing waits, or until the storage failed for good.
 pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
+    let clock_of_probes = Clock::system();
     loop {
         let received = tokio::select! {
             received = inbox.0.recv_many(&mut batch, BATCH) => received,
             () = signals.stop.cancelled(), if !inbox.0.is_closed() => {
                 inbox.0.close();
                 continue;
+            }
+            () = clock_of_probes.sleep(PROBE), if !signals.writable.load(Ordering::Relaxed) => {
+                batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
+                1
             }
         };
         if received == 0 {
@@ -142,17 +161,24 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
         match outcome {
             Ok(tx) => {
                 connection = Some(tx);
-                stats.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                stats.commands.fetch_add(commands, std::sync::atomic::Ordering::Relaxed);
+                stats.commits.fetch_add(1, Ordering::Relaxed);
+                stats.commands.fetch_add(commands, Ordering::Relaxed);
+                if !signals.writable.swap(true, Ordering::Relaxed) {
+                    tracing::info!("writes succeed again");
+                }
             }
             Err(error) if is_fatal(&error) => {
-                tracing::error!(error = %chain(&error), "the storage failed; no write is acknowledged any more");
+                signals.writable.store(false, Ordering::Relaxed);
+                tracing::error!(error = %chain(&error), "the storage failed; nothing is acknowledged any more");
                 signals.fatal.cancel();
                 return;
             }
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
-                tracing::warn!(error = %chain(&error), commands, "a batch of writes failed");
+                // Told once, however often it is tried: a full disk has no room for a long log.
+                if signals.writable.swap(false, Ordering::Relaxed) {
+                    tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");
+                }
                 // The database's time, not the hub's: a clock that stands still must not stop the committer.
                 Clock::system().sleep(PAUSE).await;
             }
@@ -287,10 +313,12 @@ async fn in_savepoint<T>(
     match outcome {
         Ok(value) => execute(tx, "RELEASE SAVEPOINT command", "RELEASE command").await.map(|()| Ok(value)),
         Err(error) if is_fatal(&error) => Err(error),
-        Err(error) => {
-            execute(tx, "ROLLBACK TO SAVEPOINT command", "ROLLBACK TO command").await?;
-            Ok(Err(error))
-        }
+        // A full disk may have undone the whole transaction: then what failed is the cause, not the undoing.
+        Err(error) => match execute(tx, "ROLLBACK TO SAVEPOINT command", "ROLLBACK TO command").await {
+            Ok(()) => Ok(Err(error)),
+            Err(undoing) if is_fatal(&undoing) => Err(undoing),
+            Err(_) => Err(error),
+        },
     }
 }
 
@@ -336,6 +364,12 @@ async fn execute(tx: &mut Tx, postgres: &'static str, sqlite: &'static str) -> R
     };
     let mut conn: Conn<'_> = tx.conn();
     on!(conn, |conn| sqlx::Executor::execute(conn, statement).await.map(|_| ()))
+}
+
+/// A write that changes nothing and takes all that a write takes.
+async fn probe(tx: &mut Tx) -> Result<()> {
+    let some_bot = "UPDATE bots SET created_at = created_at WHERE id = (SELECT id FROM bots LIMIT 1)";
+    execute(tx, some_bot, "PRAGMA user_version = 0").await
 }
 
 async fn close(tx: Tx) {
