@@ -27,7 +27,8 @@ async fn nothing_is_lost_on_postgres() {
     let StoreConfig::Postgres(url) = server.create_database().await else {
         panic!("it makes such databases")
     };
-    kill_often("kill -9 on PostgreSQL", Some(url), number("HUB_TEST_KILL_CYCLES", 6)).await;
+    kill_often("kill -9 on PostgreSQL", Some(url.clone()), number("HUB_TEST_KILL_CYCLES", 6)).await;
+    server.drop_database(&StoreConfig::Postgres(url)).await;
 }
 
 async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {

@@ -3,10 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,6 +14,7 @@ use hub_core::{
     testing::ledger::{Receipt, Repeats, Told},
     time::Clock,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::watch;
@@ -27,10 +25,7 @@ use super::{
     sinks::{Books, SINKS, Sinks},
     upstream::Upstream,
 };
-use crate::support::{
-    http::{Caller, until},
-    postgres,
-};
+use crate::support::http::{Caller, until};
 
 /// Requests of the hub to receivers at a time: eight per channel, as its default says.
 pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS;
@@ -69,8 +64,6 @@ pub struct Stage {
     wanted: Arc<watch::Sender<bool>>,
     load: Tasks,
     refusals: Arc<Mutex<Vec<String>>>,
-    /// Sends that were answered 503 on the way.
-    pub unavailable: Arc<AtomicU64>,
     _folder: tempfile::TempDir,
 }
 
@@ -127,7 +120,6 @@ impl Stage {
             wanted: Arc::new(watch::Sender::new(true)),
             load: Tasks::new(),
             refusals: Arc::default(),
-            unavailable: Arc::default(),
             _folder: folder,
         };
         for _ in 0..BOTS {
@@ -193,7 +185,6 @@ impl Stage {
                 upstream: self.upstream.clone(),
                 url: self.url.subscribe(),
                 refusals: Arc::clone(&self.refusals),
-                unavailable: Arc::clone(&self.unavailable),
             };
             self.load.spawn("program", program.send(self.wanted.subscribe()));
         }
@@ -209,6 +200,39 @@ impl Stage {
     /// One send is on its way.
     pub fn expect_send(&self, person: &str, text: &str) {
         self.books().outbound.sent(person, text, &["people"], Repeats::Never);
+    }
+
+    /// Whether a write is made; otherwise it has to be refused for a while.
+    pub async fn is_writable(&self) -> bool {
+        let bot = &self.bots[0];
+        let path = format!("/api/bots/{}/contacts/0-of-{}", bot.id, bot.wx_id);
+        let remark = json!({ "remark": "somebody" });
+        let (status, wait, answer) =
+            self.caller.attempt(Method::PUT, &path, "remark", &remark).await.unwrap();
+        if status.is_success() {
+            return true;
+        }
+        let code = answer["error"]["code"].as_str();
+        assert!(code == Some("UNAVAILABLE") && status.as_u16() == 503 && wait.is_some(), "{status} {answer}");
+        false
+    }
+
+    /// Whether the server says that it is ready.
+    pub async fn is_ready(&self) -> bool {
+        let (status, answer, _) = self.caller.call(Method::GET, "/readyz", None).await;
+        assert!(status.is_success() || status.as_u16() == 503, "{status} {answer}");
+        status.is_success()
+    }
+
+    /// Waits until people have written and the hub has heard them.
+    pub async fn is_under_way(&self) {
+        let first = format!("{} 0-0", self.bots[0].wx_id);
+        until("the first words are heard", async || {
+            let mut books = self.books();
+            books.note_acks(&self.upstream);
+            books.inbound.is_acknowledged(&first).then_some(())
+        })
+        .await;
     }
 
     pub fn books(&self) -> std::sync::MutexGuard<'_, Books> {
@@ -356,9 +380,6 @@ impl Stage {
             assert_eq!(sound, "ok", "{}", self.origin);
             file.close().await.unwrap();
         }
-        if let (Some(url), Some(server)) = (self.home.database, postgres::server()) {
-            server.drop_database(&hub_core::store::StoreConfig::Postgres(url)).await;
-        }
     }
 }
 
@@ -421,7 +442,6 @@ struct Program {
     upstream: Upstream,
     url: watch::Receiver<Option<String>>,
     refusals: Arc<Mutex<Vec<String>>>,
-    unavailable: Arc<AtomicU64>,
 }
 
 impl Program {
@@ -460,14 +480,12 @@ impl Program {
                 return;
             };
             let path = format!("/api/bots/{}/send", bot.id);
-            match self.caller.at(&url).try_post(&path, text, &body).await {
+            match self.caller.at(&url).attempt(Method::POST, &path, text, &body).await {
                 Ok((status, ..)) if status.is_success() => {
                     self.books.lock().unwrap().outbound.acknowledged(text);
                     return;
                 }
-                Ok((status, wait, _)) if status.as_u16() == 503 && wait.is_some() => {
-                    self.unavailable.fetch_add(1, Ordering::Relaxed);
-                }
+                Ok((status, Some(_), _)) if status.as_u16() == 503 => {}
                 Ok((status, wait, answer)) => {
                     let told = format!("{text}: {status} (wait {wait:?}) {answer}");
                     self.refusals.lock().unwrap().push(told);

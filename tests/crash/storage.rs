@@ -9,11 +9,11 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
     time::Duration,
 };
 
 use hub_core::time::Clock;
+use reqwest::Method;
 use serde_json::json;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
@@ -21,11 +21,7 @@ use super::{
     load::{IN_FLIGHT, Stage},
     server::Server,
 };
-use crate::support::{
-    http::{Caller, until},
-    process::Process,
-    strace::Tampering,
-};
+use crate::support::{http::until, process::Process, strace::Tampering};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -74,20 +70,14 @@ fn run(program: &str, arguments: &[&str]) -> bool {
     ended.is_ok_and(|ended| ended.status.success())
 }
 
-async fn is_ready(caller: &Caller) -> bool {
-    caller.call(reqwest::Method::GET, "/readyz", None).await.0.is_success()
-}
-
 /// Waits until the hub refuses writes, and looks at what it does meanwhile.
 async fn watch_refusals(stage: &Stage) {
-    until("writes are refused", async || (stage.unavailable.load(Ordering::Relaxed) > 0).then_some(())).await;
     // Rests of space may let a small commit through; until they are used up nothing is quiet.
-    until("the cursor stands still", async || {
-        let (acks, refused) = (stage.upstream.acks(0).len(), stage.unavailable.load(Ordering::Relaxed));
-        let unready = !is_ready(&stage.caller).await;
+    until("writes are refused and the cursor stands still", async || {
+        let acks = stage.upstream.acks(0).len();
+        let refused = !stage.is_writable().await && !stage.is_ready().await;
         Clock::system().sleep(SECOND).await;
-        let still = stage.upstream.acks(0).len() == acks && !is_ready(&stage.caller).await;
-        (unready && still && stage.unavailable.load(Ordering::Relaxed) > refused).then_some(())
+        (refused && !stage.is_writable().await && stage.upstream.acks(0).len() == acks).then_some(())
     })
     .await;
     assert!(stage.upstream.pending() > 0, "messages wait at the network");
@@ -104,7 +94,7 @@ async fn a_full_disk_stops_writes_and_nothing_else() {
     let url = server.ready().await;
     stage.moved(Some(url));
     stage.start();
-    Clock::system().sleep(SECOND).await;
+    stage.is_under_way().await;
     if let Some(disk) = &disk {
         disk.fill();
         watch_refusals(&stage).await;
@@ -116,7 +106,7 @@ async fn a_full_disk_stops_writes_and_nothing_else() {
             full.detach().await;
         }
     }
-    until("it is ready again", async || is_ready(&stage.caller).await.then_some(())).await;
+    until("it is ready again", async || stage.is_ready().await.then_some(())).await;
     let log = server.process.log();
     assert!(log.matches("writes fail").count() < 20, "it is not told again and again:\n{log}");
     // Nothing crashed: nothing may be repeated.
@@ -136,19 +126,19 @@ async fn a_locked_file_is_waited_for_and_then_refused() {
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
     let remark = json!({ "name": "short", "webhook": { "enabled": false } });
     let path = format!("/api/bots/{}/channels", stage.bots[0].id);
-    let (written, ()) = tokio::join!(stage.caller.try_post(&path, "short", &remark), async {
+    let (written, ()) = tokio::join!(stage.caller.attempt(Method::POST, &path, "short", &remark), async {
         Clock::system().sleep(SECOND).await;
         lock.rollback().await.unwrap();
     });
     assert!(written.unwrap().0.is_success());
     // For longer than anybody waits.
     stage.start();
-    Clock::system().sleep(SECOND).await;
+    stage.is_under_way().await;
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
     watch_refusals(&stage).await;
     lock.rollback().await.unwrap();
     other.close().await.unwrap();
-    until("it is ready again", async || is_ready(&stage.caller).await.then_some(())).await;
+    until("it is ready again", async || stage.is_ready().await.then_some(())).await;
     let stage = stage.settle(0).await;
     stage.close(server).await;
 }
@@ -159,7 +149,7 @@ async fn an_io_error_ends_the_process_and_loses_nothing() {
     let url = server.ready().await;
     stage.moved(Some(url));
     stage.start();
-    Clock::system().sleep(SECOND).await;
+    stage.is_under_way().await;
     let faults = ["trace=fsync,fdatasync", "inject=fsync,fdatasync:error=EIO"];
     if let Some(_broken) = Tampering::attach(&[server.process.id()], &faults).await {
         let (ended, log) = server.process.wait().await;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hub_core::{store::StoreConfig, time::Clock};
+use reqwest::Method;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 
@@ -71,7 +72,7 @@ async fn acknowledge_slowly(stage: &Stage) {
         let asked = clock.now();
         let body = json!({ "to_user_id": person, "content": text });
         let path = format!("/api/bots/{}/send", bot.id);
-        let (status, _, answer) = stage.caller.try_post(&path, &text, &body).await.unwrap();
+        let (status, _, answer) = stage.caller.attempt(Method::POST, &path, &text, &body).await.unwrap();
         assert!(status.is_success(), "{status} {answer}");
         stage.books().outbound.acknowledged(&text);
         let took = clock.now().since(asked);

@@ -23,7 +23,7 @@ use super::{
     backend::Backend,
     conn::{Conn, Owned, Tx, on},
     deliveries::{self, Finished},
-    fault::is_fatal,
+    fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
 };
 use crate::{
@@ -130,18 +130,29 @@ pub(super) struct Signals {
 pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
-    let clock_of_probes = Clock::system();
+    // The database's time, not the hub's: a clock that stands still must not keep a probe from being made.
+    let probes = Clock::system();
+    let mut probe_at = probes.now();
     loop {
+        let mut probing = false;
+        let probe_due = async {
+            if probes.now() < probe_at {
+                probes.sleep_until(probe_at).await;
+            }
+        };
         let received = tokio::select! {
-            received = inbox.0.recv_many(&mut batch, BATCH) => received,
+            biased;
             () = signals.stop.cancelled(), if !inbox.0.is_closed() => {
                 inbox.0.close();
                 continue;
             }
-            () = clock_of_probes.sleep(PROBE), if !signals.writable.load(Ordering::Relaxed) => {
+            // Before other commands, of which there is no end under load.
+            () = probe_due, if !signals.writable.load(Ordering::Relaxed) => {
+                probing = true;
                 batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
                 1
             }
+            received = inbox.0.recv_many(&mut batch, BATCH) => received,
         };
         if received == 0 {
             break;
@@ -163,7 +174,9 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
                 connection = Some(tx);
                 stats.commits.fetch_add(1, Ordering::Relaxed);
                 stats.commands.fetch_add(commands, Ordering::Relaxed);
-                if !signals.writable.swap(true, Ordering::Relaxed) {
+                // Only a probe shows it: another command may have had nothing to write.
+                if probing {
+                    signals.writable.store(true, Ordering::Relaxed);
                     tracing::info!("writes succeed again");
                 }
             }
@@ -175,6 +188,7 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             }
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
+                probe_at = probes.now() + PROBE;
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
                     tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");
@@ -312,7 +326,7 @@ async fn in_savepoint<T>(
     let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
     match outcome {
         Ok(value) => execute(tx, "RELEASE SAVEPOINT command", "RELEASE command").await.map(|()| Ok(value)),
-        Err(error) if is_fatal(&error) => Err(error),
+        Err(error) if is_fatal(&error) || is_outage(&error) => Err(error),
         // A full disk may have undone the whole transaction: then what failed is the cause, not the undoing.
         Err(error) => match execute(tx, "ROLLBACK TO SAVEPOINT command", "ROLLBACK TO command").await {
             Ok(()) => Ok(Err(error)),
@@ -350,6 +364,10 @@ fn refuse(batch: &mut Vec<Command>, error: &Error) {
 
 /// The same failure for another caller; the cause was logged once, by the committer.
 fn retell(error: &Error) -> Error {
+    if is_fatal(error) {
+        // To the caller the store is gone; what it was doing may be right, and is done after the next start.
+        return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE);
+    }
     let told = Error::new(error.code(), error.message().to_owned());
     match error.retry_after() {
         Some(after) => told.with_retry_after(after),
