@@ -3,6 +3,7 @@
 
 mod clients;
 mod conformance;
+mod crash;
 mod endpoints;
 mod examples;
 mod fault_proxy;

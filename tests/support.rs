@@ -11,4 +11,5 @@ pub mod postgres;
 pub mod postgres_user;
 pub mod process;
 pub mod receiver;
+pub mod strace;
 pub mod world;

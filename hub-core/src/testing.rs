@@ -55,6 +55,7 @@ use crate::{
     traces::{Trace, TraceQuery, TraceStatus},
 };
 
+pub mod ledger;
 mod receiver;
 
 pub use receiver::Receiver;

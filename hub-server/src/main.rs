@@ -355,10 +355,8 @@ impl Running {
         let exit = tokio::select! {
             _ = self.terminate.recv() => ExitCode::SUCCESS,
             _ = self.interrupt.recv() => ExitCode::SUCCESS,
-            () = failed.cancelled() => {
-                tracing::error!("the storage failed; nothing can be acknowledged any more");
-                ExitCode::FAILURE
-            }
+            // The store has said why.
+            () = failed.cancelled() => ExitCode::FAILURE,
         };
         tracing::info!("draining");
         self.settings.draining.cancel();
