@@ -3,8 +3,11 @@
 
 mod clients;
 mod conformance;
+mod crash;
 mod endpoints;
 mod examples;
+mod fault_proxy;
+mod faults;
 mod ilink;
 mod pipeline;
 mod store_contract;

@@ -2,10 +2,14 @@
 
 pub mod binaries;
 pub mod database;
+pub mod fault_proxy;
+pub mod fault_receiver;
 pub mod http;
+pub mod hub_process;
 pub mod port;
 pub mod postgres;
 pub mod postgres_user;
 pub mod process;
 pub mod receiver;
+pub mod strace;
 pub mod world;

@@ -41,7 +41,7 @@ use crate::{
 /// Longest key, in bytes.
 pub const MAX_KEY: usize = 255;
 
-/// One call that may be repeated: who calls, their key, and a hash of what they want.
+/// One call that may be repeated: who calls, and hashes of their key and of what they want.
 ///
 /// Answers are sealed at rest, because the answer of a create holds a secret that is shown once.
 #[derive(Clone)]
@@ -76,10 +76,12 @@ impl Idempotent {
         hash.update(operation.as_bytes());
         hash.update([0]);
         hash.update(&input);
+        // Only compared, and callers put into a key what they like: it is kept as its hash.
+        let key = HEXLOWER.encode(&Sha256::digest(key));
         let now = ctx.store.now();
         Ok(Self {
             principal: actor.principal(),
-            key: key.to_owned(),
+            key,
             body_hash: HEXLOWER.encode(&hash.finalize()),
             now,
             expires_at: now + ctx.config.idempotency_lifetime,

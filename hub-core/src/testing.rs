@@ -55,6 +55,7 @@ use crate::{
     traces::{Trace, TraceQuery, TraceStatus},
 };
 
+pub mod ledger;
 mod receiver;
 
 pub use receiver::Receiver;
@@ -161,6 +162,13 @@ impl TestHubBuilder {
     #[must_use]
     pub fn config(mut self, change: impl FnOnce(&mut HubConfig)) -> Self {
         change(&mut self.config);
+        self
+    }
+
+    /// Changes what the hub may reach, and how it finds it.
+    #[must_use]
+    pub fn egress(mut self, change: impl FnOnce(&mut EgressConfig)) -> Self {
+        change(&mut self.egress);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use url::Position;
 
 use crate::{
     access::Actor,
@@ -293,9 +294,9 @@ impl<'h> Traces<'h> {
                 "this trace belongs to no channel, so there is nowhere to deliver it to",
             ));
         };
-        if let Some(to) = to {
-            self.ctx.egress.check_url(to)?;
-        }
+        let target = to.map(|to| self.ctx.egress.check_url(to)).transpose()?;
+        // What stands behind the path may be a credential.
+        let shown = target.as_ref().map(|target| &target.as_url()[..Position::AfterPath]);
         let channel =
             self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
         let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
@@ -309,7 +310,7 @@ impl<'h> Traces<'h> {
             TraceStatus::Ok,
             now,
             now,
-            serde_json::json!({ "replay_of": id, "to": to }),
+            serde_json::json!({ "replay_of": id, "to": shown }),
         );
         let new_trace = NewTrace {
             id: self.ctx.ids.next(),

@@ -44,7 +44,12 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
     if let Some(simulated) = &simulated {
         in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(simulated.receiver.clone()));
     }
-    let egress = EgressConfig { allow: config.egress_allow.clone(), own_listeners, in_process };
+    let egress = EgressConfig {
+        allow: config.egress_allow.clone(),
+        own_listeners,
+        in_process,
+        ..EgressConfig::default()
+    };
     let client = Egress::new(egress.clone())?;
     let mut settings = config.hub.clone();
     if !config.networks.ilink {

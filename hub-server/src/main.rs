@@ -38,11 +38,11 @@ const EXIT_USAGE: u8 = 2;
 /// Connections to the simulator's control address at a time.
 const SIM_CONNECTIONS: usize = 21_000;
 
-/// Connections to the listener of `/metrics` at a time: caps of its own, so that it is there in a flood.
-const METRICS_CONNECTIONS: usize = 16;
-
 /// How long a held call to the simulator may still take: nothing is lost when it is cut.
 const SIM_DRAIN: Duration = Duration::from_millis(50);
+
+/// Connections to the listener of `/metrics` at a time: caps of its own, so that it is there in a flood.
+const METRICS_CONNECTIONS: usize = 16;
 
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -359,10 +359,8 @@ impl Running {
         let exit = tokio::select! {
             _ = self.terminate.recv() => ExitCode::SUCCESS,
             _ = self.interrupt.recv() => ExitCode::SUCCESS,
-            () = failed.cancelled() => {
-                tracing::error!("the storage failed; nothing can be acknowledged any more");
-                ExitCode::FAILURE
-            }
+            // The store has said why.
+            () = failed.cancelled() => ExitCode::FAILURE,
         };
         tracing::info!("draining");
         self.settings.draining.cancel();

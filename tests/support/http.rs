@@ -20,7 +20,9 @@ impl Caller {
     pub fn stranger(base: &str) -> Self {
         // Absent only when another test was first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy().build().unwrap();
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
+        // Shorter than the server's own patience: a connection that it is about to close is not used again.
+        let client = client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap();
         Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None }
     }
 
@@ -28,6 +30,12 @@ impl Caller {
     #[must_use]
     pub fn at(&self, base: &str) -> Self {
         Self { base: base.trim_end_matches('/').to_owned(), ..self.clone() }
+    }
+
+    /// Somebody who signed in elsewhere.
+    #[must_use]
+    pub fn with_cookie(self, cookie: String) -> Self {
+        Self { cookie: Some(cookie), ..self }
     }
 
     /// A request as it is: status and JSON (null when there is none).
@@ -53,6 +61,35 @@ impl Caller {
         let set = set.and_then(|value| value.split(';').next()).map(str::to_owned);
         let text = answer.text().await.unwrap();
         (status, serde_json::from_str(&text).unwrap_or(Value::Null), set)
+    }
+
+    /// A request that may find nobody, with a key that makes its repetition harmless (spaces in it do not count):
+    /// status, `Retry-After` in seconds, and JSON.
+    ///
+    /// # Errors
+    /// When there was no whole answer.
+    pub async fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Option<u64>, Value), reqwest::Error> {
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.base))
+            .header("sec-fetch-site", "same-origin")
+            .header("idempotency-key", key.replace(' ', "_"))
+            .json(body);
+        if let Some(cookie) = &self.cookie {
+            request = request.header(header::COOKIE, cookie);
+        }
+        let answer = request.send().await?;
+        let status = answer.status();
+        let wait = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let wait = wait.and_then(|text| text.parse().ok());
+        let text = answer.text().await?;
+        Ok((status, wait, serde_json::from_str(&text).unwrap_or(Value::Null)))
     }
 
     async fn succeed(&self, method: Method, path: &str, body: Option<Value>) -> Value {

@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Server {
     socket_folder: PathBuf,
     databases: AtomicU32,
-    /// Its standard input is what the watchdog listens to; never read, kept for the life of the process.
-    _watchdog: Mutex<Child>,
+    /// Its standard input is what the watchdog listens to; its end is the end of the server.
+    watchdog: Mutex<Child>,
 }
 
 /// The server of this run, started at the first call. `None`, said once on standard error, when the machine
@@ -41,17 +41,17 @@ pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
         .get_or_init(|| {
-            let Some(binaries) = find_binaries() else {
-                let told = "PostgreSQL is not installed (no `initdb` and `postgres` in PATH or \
-                            /usr/lib/postgresql/*/bin): tests that need it";
-                assert!(!required(), "{told} cannot run, and CI or HUB_REQUIRE_POSTGRES wants them to");
-                let _ = writeln!(std::io::stderr(), "{told} are SKIPPED");
-                return None;
-            };
-            Some(Server::start(&binaries))
+            let server = Server::alone();
+            if server.is_none() {
+                let _ = writeln!(std::io::stderr(), "{MISSING} are SKIPPED");
+            }
+            server
         })
         .as_ref()
 }
+
+const MISSING: &str = "PostgreSQL is not installed (no `initdb` and `postgres` in PATH or \
+                       /usr/lib/postgresql/*/bin): tests that need it";
 
 fn required() -> bool {
     let set = |name, wanted| std::env::var(name).is_ok_and(|value| value == wanted);
@@ -76,7 +76,38 @@ fn find_binaries() -> Option<PathBuf> {
 }
 
 impl Server {
-    fn start(binaries: &Path) -> Self {
+    /// A server for one test that does to it what others must not see. It ends with this value. `None` when
+    /// the machine has no PostgreSQL.
+    ///
+    /// # Panics
+    /// As [`server`].
+    pub fn alone() -> Option<Self> {
+        let binaries = find_binaries();
+        assert!(
+            binaries.is_some() || !required(),
+            "{MISSING} cannot run, and CI or HUB_REQUIRE_POSTGRES wants them to"
+        );
+        Some(Self::run_from(&binaries?))
+    }
+
+    /// Ends the server's processes and connections without asking; the data stays.
+    pub fn stop(&self) {
+        self.tell("stop");
+        self.wait_for("its end", || !self.socket_folder.join("data/postmaster.pid").exists());
+    }
+
+    /// Starts the stopped server again.
+    pub fn start(&self) {
+        self.tell("start");
+        self.wait_until_ready();
+    }
+
+    fn tell(&self, word: &str) {
+        let mut watchdog = self.watchdog.lock().unwrap();
+        writeln!(watchdog.stdin.as_mut().unwrap(), "{word}").unwrap();
+    }
+
+    fn run_from(binaries: &Path) -> Self {
         let who = Unprivileged::find().unwrap();
         let folder = tempfile::Builder::new().prefix("hub-pg-").tempdir().unwrap().keep();
         if let Some(who) = &who {
@@ -92,7 +123,7 @@ impl Server {
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
         let watchdog = start_watchdog(binaries, who.as_ref(), &folder, &data);
         let server =
-            Self { socket_folder: folder, databases: AtomicU32::new(0), _watchdog: Mutex::new(watchdog) };
+            Self { socket_folder: folder, databases: AtomicU32::new(0), watchdog: Mutex::new(watchdog) };
         server.wait_until_ready();
         server
     }
@@ -101,16 +132,22 @@ impl Server {
         // The socket takes connections, to refuse them, before the server is ready; the last line of its lock
         // file says when it is.
         let lock_file = self.socket_folder.join("data/postmaster.pid");
+        self.wait_for("its start", || {
+            let state = std::fs::read_to_string(&lock_file).unwrap_or_default();
+            state.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+        });
+    }
+
+    fn wait_for(&self, what: &str, look: impl Fn() -> bool) {
         let step = Duration::from_millis(20);
         for _ in 0..PATIENCE.as_millis() / step.as_millis() {
-            let state = std::fs::read_to_string(&lock_file).unwrap_or_default();
-            if state.lines().nth(7).is_some_and(|state| state.trim() == "ready") {
+            if look() {
                 return;
             }
             std::thread::sleep(step);
         }
         let log = std::fs::read_to_string(self.socket_folder.join("log")).unwrap_or_default();
-        panic!("PostgreSQL did not start: {log}");
+        panic!("PostgreSQL: waited in vain for {what}: {log}");
     }
 
     /// Makes an empty database and says where it is.
@@ -154,11 +191,16 @@ fn start_watchdog(binaries: &Path, who: Option<&Unprivileged>, folder: &Path, da
         trap '' INT TERM HUP
         folder=$1
         shift
-        "$@" >"$folder/log" 2>&1 </dev/null &
-        server=$!
-        cat >/dev/null
-        kill -QUIT "$server"
-        wait "$server"
+        start() { "$@" >>"$folder/log" 2>&1 </dev/null & server=$!; }
+        stop() { kill -QUIT "$server"; wait "$server"; }
+        start "$@"
+        while read -r word; do
+            case $word in
+                start) start "$@" ;;
+                stop) stop ;;
+            esac
+        done
+        stop
         rm -rf "$folder"
     "#;
     let mut watchdog = Command::new("sh");

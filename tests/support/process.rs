@@ -96,13 +96,33 @@ impl Process {
         self.child.kill().await.unwrap();
     }
 
-    /// Sends SIGTERM and waits for the end by itself.
-    pub async fn terminate(mut self) -> (ExitStatus, String) {
-        let id = self.child.id().unwrap().to_string();
-        let sent = std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it was not waited for")
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Sends a signal: `TERM`, `INT`, …
+    pub fn signal(&self, name: &str) {
+        let id = self.id().to_string();
+        let sent = std::process::Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Waits for the end by itself.
+    pub async fn wait(mut self) -> (ExitStatus, String) {
         let ended = Clock::system().timeout(PATIENCE, self.child.wait()).await;
-        let ended = ended.unwrap_or_else(|| panic!("still running after SIGTERM:\n{}", self.log())).unwrap();
+        let ended = ended.unwrap_or_else(|| panic!("still running:\n{}", self.log())).unwrap();
         (ended, self.log())
+    }
+
+    /// Sends SIGTERM and waits for the end by itself.
+    pub async fn terminate(self) -> (ExitStatus, String) {
+        self.signal("TERM");
+        self.wait().await
     }
 }

@@ -90,6 +90,12 @@ impl Reply {
         Self { headers, body: body.to_string(), ..Self::status(200) }
     }
 
+    /// The same answer with another status.
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status: StatusCode::from_u16(status).expect("a status"), ..self }
+    }
+
     /// The same answer with a header.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> Self {

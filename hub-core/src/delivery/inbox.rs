@@ -121,13 +121,13 @@ impl Engine {
             };
             match self.ctx.store.accept(accept).await {
                 Ok(Accepted::Stored(stored)) => {
-                    let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
-                    fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
                     if !self.numbers_grow(bot, &routed, &stored) {
                         // Nothing is lost: the rows are held by nobody after the next start.
                         self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
                         return Ok(Intake::Lost);
                     }
+                    let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
+                    fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
                     self.dispatch(bot, routed, &stored);
                     return Ok(Intake::Done);
                 }

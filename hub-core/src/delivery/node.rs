@@ -114,12 +114,6 @@ impl BotWork {
         known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
     }
 
-    /// The status last stored; while it is not known, the poller is about to make contact.
-    fn known_status(&self) -> BotStatus {
-        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
-    }
-
     /// `false` after somebody asked to reconnect, until the poller has looked.
     pub(super) fn is_status_known(&self) -> bool {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
@@ -133,6 +127,12 @@ impl BotWork {
             () = self.tasks.stop_token().cancelled() => false,
             valid = valid_until.wait_for(|until| clock.now() < *until) => valid.is_ok(),
         }
+    }
+
+    /// The status last stored; while it is not known, the poller is about to make contact.
+    fn known_status(&self) -> BotStatus {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
     }
 
     /// Whether the network wants a new login, as far as is known.

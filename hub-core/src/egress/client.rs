@@ -19,7 +19,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::{
-    Answer, Call, EgressConfig, EgressError, EgressFault,
+    Answer, Call, EgressConfig, EgressError, EgressFault, Resolver,
     fault::{Blocked, Unresolved},
     target::Target,
 };
@@ -49,19 +49,22 @@ tokio::task_local! {
 
 /// Builds a client; names are resolved under `rules`, or freely without. A machine without certificates of its
 /// own, a slim container for example, gets the ones that are built in.
-pub(super) fn build(rules: Option<Arc<EgressConfig>>) -> Result<reqwest::Client> {
+pub(super) fn build(
+    rules: Option<Arc<EgressConfig>>,
+    resolver: Option<Arc<dyn Resolver>>,
+) -> Result<reqwest::Client> {
     // An error says that a provider is set already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    settings(rules.clone()).build().or_else(|error| {
+    settings(rules.clone(), resolver.clone()).build().or_else(|error| {
         tracing::warn!(%error, "this machine's CA certificates cannot be read; the built-in ones are used");
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots: Vec<_> = roots.filter_map(|root| reqwest::Certificate::from_der(root).ok()).collect();
-        settings(rules).tls_certs_only(roots).build().map_err(Error::internal)
+        settings(rules, resolver).tls_certs_only(roots).build().map_err(Error::internal)
     })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
-fn settings(rules: Option<Arc<EgressConfig>>) -> reqwest::ClientBuilder {
+fn settings(rules: Option<Arc<EgressConfig>>, resolver: Option<Arc<dyn Resolver>>) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -73,22 +76,30 @@ fn settings(rules: Option<Arc<EgressConfig>>) -> reqwest::ClientBuilder {
         .tcp_nodelay(true)
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
-        .dns_resolver(Resolver(rules))
+        .dns_resolver(CheckedResolver { rules, resolver })
 }
 
 /// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled (E2).
 /// What is returned is what is dialled: there is no second lookup to be answered differently (E3).
-struct Resolver(Option<Arc<EgressConfig>>);
+struct CheckedResolver {
+    rules: Option<Arc<EgressConfig>>,
+    resolver: Option<Arc<dyn Resolver>>,
+}
 
-impl Resolve for Resolver {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let rules = self.0.clone();
+        let (rules, resolver) = (self.rules.clone(), self.resolver.clone());
         // Without a port nothing can be decided, so nothing is dialled.
         let port = PORT.try_with(|port| *port).map_err(|_| Blocked);
         Box::pin(async move {
             let (host, port) = (name.as_str(), port?);
-            let found: Vec<_> =
-                tokio::net::lookup_host((host, port)).await.map_err(|_| Unresolved)?.collect();
+            let found: Vec<SocketAddr> = match resolver {
+                Some(resolver) => {
+                    let found = resolver.resolve(host).await.map_err(|_| Unresolved)?;
+                    found.into_iter().map(|address| (address, port).into()).collect()
+                }
+                None => tokio::net::lookup_host((host, port)).await.map_err(|_| Unresolved)?.collect(),
+            };
             if found.is_empty() {
                 return Err(Unresolved.into());
             }

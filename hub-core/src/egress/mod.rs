@@ -1,8 +1,15 @@
 //! The guarded HTTP client: the only place that dials an address somebody else chose, and the only place
 //! that builds a `reqwest` client (design rule D8).
 
-use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
@@ -28,6 +35,19 @@ pub struct EgressConfig {
     pub own_listeners: Vec<SocketAddr>,
     /// Hosts that are answered inside the process, by name.
     pub in_process: HashMap<String, Arc<dyn LocalService>>,
+    /// Finds the addresses of names; the machine's own resolver when there is none.
+    pub resolver: Option<Arc<dyn Resolver>>,
+}
+
+/// Finds the addresses of a name, in another way than the machine does. What it finds is held to the address
+/// rule like everything else, and it is asked once per connection.
+#[async_trait]
+pub trait Resolver: Send + Sync {
+    /// All addresses of `host`.
+    ///
+    /// # Errors
+    /// When the name does not resolve; the reason is not shown to anybody.
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
 impl fmt::Debug for EgressConfig {
@@ -155,7 +175,7 @@ impl Egress {
     }
 
     fn build(config: Arc<EgressConfig>, trusted: bool) -> Result<Self> {
-        let http = client::build((!trusted).then(|| Arc::clone(&config)))?;
+        let http = client::build((!trusted).then(|| Arc::clone(&config)), config.resolver.clone())?;
         Ok(Self { config, http, trusted })
     }
 

@@ -68,6 +68,8 @@ pub(super) enum Backend {
 const READERS: u32 = 4;
 /// Longest wait for a reader.
 const ACQUIRE: Duration = Duration::from_secs(5);
+/// A connection that rested for this long is asked for a sign of life before it is used.
+const IDLE: Duration = Duration::from_secs(1);
 /// How long SQLite waits for another process's lock (reliability P8).
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -121,6 +123,15 @@ impl Backend {
             .max_connections(READERS * 2)
             .acquire_timeout(ACQUIRE)
             .test_before_acquire(false)
+            // After a restart of the server every idle connection is dead, and would fail one reader each.
+            .before_acquire(|connection, seen| {
+                Box::pin(async move {
+                    if seen.idle_for >= IDLE {
+                        sqlx::Connection::ping(connection).await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(
                 options
                     .clone()

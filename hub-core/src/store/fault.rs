@@ -47,7 +47,10 @@ pub fn fault(error: &sqlx::Error) -> Fault {
 
 /// SQLite's extended result codes; the low byte is the class (sqlite.org/rescode.html).
 fn sqlite_fault(code: i32) -> Fault {
+    // The index beside the log could not grow: a full disk, before anything of the commit was written.
+    const IOERR_SHMSIZE: i32 = 10 | (19 << 8);
     match code & 0xff {
+        _ if code == IOERR_SHMSIZE => Fault::Degraded,
         5 | 6 => Fault::Busy,           // BUSY, LOCKED
         8 | 13 | 14 => Fault::Degraded, // READONLY, FULL, CANTOPEN (no descriptors, no permission)
         10 | 11 | 26 => Fault::Fatal,   // IOERR, CORRUPT, NOTADB
@@ -58,7 +61,9 @@ fn sqlite_fault(code: i32) -> Fault {
 /// SQLSTATE classes (PostgreSQL manual, appendix A).
 fn postgres_fault(code: &str) -> Fault {
     match code {
-        "40001" | "40P01" | "55P03" | "25006" => Fault::Busy,
+        "40001" | "40P01" | "55P03" => Fault::Busy,
+        // A server that only reads, such as a standby.
+        "25006" => Fault::Degraded,
         _ if code.starts_with("08") || code.starts_with("57") || code.starts_with("53") => Fault::Busy,
         _ if code.starts_with("58") || code.starts_with("XX") => Fault::Degraded,
         _ => Fault::Bug,
@@ -95,6 +100,20 @@ pub fn classify(error: sqlx::Error) -> Error {
 /// Whether an error comes from a broken unique or foreign key.
 pub fn is_constraint(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<ConstraintViolated>)
+}
+
+/// Whether an error says that the connection, or what is behind it, writes nothing at the moment, whatever it is
+/// told: not only one command has failed. A conflict with another transaction is none.
+pub fn is_outage(error: &Error) -> bool {
+    let cause =
+        std::error::Error::source(error).and_then(<dyn std::error::Error>::downcast_ref::<sqlx::Error>);
+    cause.is_some_and(|cause| match (fault(cause), cause) {
+        (Fault::Busy, sqlx::Error::Database(cause)) => {
+            !matches!(cause.code().as_deref(), Some("40001" | "40P01" | "55P03"))
+        }
+        (Fault::Busy | Fault::Degraded, _) => true,
+        _ => false,
+    })
 }
 
 /// Whether the storage can no longer be trusted.

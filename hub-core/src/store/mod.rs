@@ -11,7 +11,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::Duration,
 };
@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    error::Result,
+    error::{Error, ErrorCode, Result},
     tasks::Tasks,
     time::{Clock, Timestamp},
 };
@@ -68,6 +68,7 @@ pub struct Store {
     offset: Arc<AtomicI64>,
     stats: Arc<WriterStats>,
     fatal: CancellationToken,
+    writable: Arc<AtomicBool>,
 }
 
 impl Store {
@@ -97,6 +98,7 @@ impl Store {
             offset: Arc::default(),
             stats: Arc::default(),
             fatal: CancellationToken::new(),
+            writable: Arc::new(AtomicBool::new(true)),
         };
         store.tasks.spawn(
             "store writer",
@@ -104,7 +106,11 @@ impl Store {
                 store.backend.clone(),
                 inbox,
                 Arc::clone(&store.stats),
-                writer::Signals { stop: store.tasks.stop_token().clone(), fatal: store.fatal.clone() },
+                writer::Signals {
+                    stop: store.tasks.stop_token().clone(),
+                    fatal: store.fatal.clone(),
+                    writable: Arc::clone(&store.writable),
+                },
             ),
         );
         store
@@ -192,8 +198,11 @@ impl Store {
     /// Asks the database for a sign of life.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when it does not answer.
+    /// `UNAVAILABLE` when it does not answer, or when the last write failed for the database's sake.
     pub async fn ping(&self) -> Result<()> {
+        if !self.writable.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorCode::Unavailable, "the store cannot write at the moment"));
+        }
         self.read().await?.leases().ping().await
     }
 

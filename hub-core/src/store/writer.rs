@@ -10,7 +10,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,7 +23,7 @@ use super::{
     backend::Backend,
     conn::{Conn, Owned, Tx, on},
     deliveries::{self, Finished},
-    fault::is_fatal,
+    fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
 };
 use crate::{
@@ -38,6 +38,8 @@ const BATCH: usize = 256;
 const QUEUE: usize = 1024;
 /// Between a batch that failed as a whole and the next one.
 const PAUSE: Duration = Duration::from_millis(100);
+/// As long as writes fail, one is tried this often, so that it shows when they work again (reliability P8).
+const PROBE: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
 type Reply<T> = oneshot::Sender<Result<T>>;
@@ -123,9 +125,11 @@ impl Writer {
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
         let stopped = || Error::new(ErrorCode::Unavailable, "the store is shutting down");
+        // Nothing was committed: a command whose commit is tried is always answered.
+        let dropped = || Error::new(ErrorCode::Unavailable, "the write was not made").with_retry_after(PROBE);
         let (reply, answer) = oneshot::channel();
         self.0.send(command(reply)).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        answer.await.map_err(|_| dropped())?
     }
 }
 
@@ -148,19 +152,37 @@ pub(super) struct Signals {
     pub stop: CancellationToken,
     /// Cancelled by the committer when nothing may be acknowledged any more.
     pub fatal: CancellationToken,
+    /// Whether the last commit succeeded.
+    pub writable: Arc<AtomicBool>,
 }
 
 /// Runs until it is told to stop and nothing waits, or until the storage failed for good.
 pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
+    // The database's time, not the hub's: a clock that stands still must not keep a probe from being made.
+    let probes = Clock::system();
+    let mut probe_at = probes.now();
     loop {
+        let mut probing = false;
+        let probe_due = async {
+            if probes.now() < probe_at {
+                probes.sleep_until(probe_at).await;
+            }
+        };
         let received = tokio::select! {
-            received = inbox.0.recv_many(&mut batch, BATCH) => received,
+            biased;
             () = signals.stop.cancelled(), if !inbox.0.is_closed() => {
                 inbox.0.close();
                 continue;
             }
+            // Before other commands, of which there is no end under load.
+            () = probe_due, if !signals.writable.load(Ordering::Relaxed) => {
+                probing = true;
+                batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
+                1
+            }
+            received = inbox.0.recv_many(&mut batch, BATCH) => received,
         };
         if received == 0 {
             break;
@@ -184,15 +206,25 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             Ok(tx) => {
                 connection = Some(tx);
                 stats.note_commit(commands, begun.elapsed());
+                // Only a probe shows it: another command may have had nothing to write.
+                if probing {
+                    signals.writable.store(true, Ordering::Relaxed);
+                    tracing::info!("writes succeed again");
+                }
             }
             Err(error) if is_fatal(&error) => {
-                tracing::error!(error = %chain(&error), "the storage failed; no write is acknowledged any more");
+                signals.writable.store(false, Ordering::Relaxed);
+                tracing::error!(error = %chain(&error), "the storage failed; nothing is acknowledged any more");
                 signals.fatal.cancel();
                 return;
             }
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
-                tracing::warn!(error = %chain(&error), commands, "a batch of writes failed");
+                probe_at = probes.now() + PROBE;
+                // Told once, however often it is tried: a full disk has no room for a long log.
+                if signals.writable.swap(false, Ordering::Relaxed) {
+                    tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");
+                }
                 // The database's time, not the hub's: a clock that stands still must not stop the committer.
                 Clock::system().sleep(PAUSE).await;
             }
@@ -326,11 +358,13 @@ async fn in_savepoint<T>(
     let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
     match outcome {
         Ok(value) => execute(tx, "RELEASE SAVEPOINT command", "RELEASE command").await.map(|()| Ok(value)),
-        Err(error) if is_fatal(&error) => Err(error),
-        Err(error) => {
-            execute(tx, "ROLLBACK TO SAVEPOINT command", "ROLLBACK TO command").await?;
-            Ok(Err(error))
-        }
+        Err(error) if is_fatal(&error) || is_outage(&error) => Err(error),
+        // A full disk may have undone the whole transaction: then what failed is the cause, not the undoing.
+        Err(error) => match execute(tx, "ROLLBACK TO SAVEPOINT command", "ROLLBACK TO command").await {
+            Ok(()) => Ok(Err(error)),
+            Err(undoing) if is_fatal(&undoing) => Err(undoing),
+            Err(_) => Err(error),
+        },
     }
 }
 
@@ -362,6 +396,10 @@ fn refuse(batch: &mut Vec<Command>, error: &Error) {
 
 /// The same failure for another caller; the cause was logged once, by the committer.
 fn retell(error: &Error) -> Error {
+    if is_fatal(error) {
+        // To the caller the store is gone; what it was doing may be right, and is done after the next start.
+        return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE);
+    }
     let told = Error::new(error.code(), error.message().to_owned());
     match error.retry_after() {
         Some(after) => told.with_retry_after(after),
@@ -376,6 +414,12 @@ async fn execute(tx: &mut Tx, postgres: &'static str, sqlite: &'static str) -> R
     };
     let mut conn: Conn<'_> = tx.conn();
     on!(conn, |conn| sqlx::Executor::execute(conn, statement).await.map(|_| ()))
+}
+
+/// A write that changes nothing and takes all that a write takes.
+async fn probe(tx: &mut Tx) -> Result<()> {
+    let some_bot = "UPDATE bots SET created_at = created_at WHERE id = (SELECT id FROM bots LIMIT 1)";
+    execute(tx, some_bot, "PRAGMA user_version = 0").await
 }
 
 async fn close(tx: Tx) {

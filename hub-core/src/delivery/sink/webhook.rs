@@ -16,7 +16,7 @@ use crate::{
         signing::{self, Method, Signing},
         stage::{Answered, Outcome, Prepared, Request},
     },
-    egress::{Answer, Call, EgressError},
+    egress::{Answer, Call, CheckedUrl, EgressError, EgressFault},
     error::Result,
     secret::Secret,
     time::Timestamp,
@@ -51,10 +51,19 @@ async fn post(
     steps: &mut Vec<Step>,
 ) -> Outcome {
     let started = ctx.clock.now();
-    let signed = sign(ctx, job, channel, request, started);
     let redactor = redactor(job, channel);
     let mut detail = json!({ "attempt": job.attempts + 1, "method": request.method.as_str() });
-    let (headers, call) = match signed {
+    let url = match ctx.egress.check_url(&request.url) {
+        Ok(url) => url,
+        Err(error) => {
+            // It was acceptable when it was saved: the rules are others now.
+            let class = EgressFault::BlockedAddress.as_str();
+            detail["error"] = json!({ "class": class, "message": error.message() });
+            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
+            return Outcome::Failure { summary: format!("{class}: {}", error.message()), permanent: true };
+        }
+    };
+    let (headers, call) = match sign(job, channel, request, url, started) {
         Ok(signed) => signed,
         Err(error) => {
             detail["error"] = Value::from(error.to_string());
@@ -103,13 +112,12 @@ fn judge(answer: &Answer, now: Timestamp, redactor: &Redactor, steps: &mut Vec<S
 
 /// Adds authentication to the final bytes: nothing changes the request after this.
 fn sign(
-    ctx: &Context,
     job: &Job,
     channel: &ChannelRuntime,
     request: &Request,
+    url: CheckedUrl,
     now: Timestamp,
 ) -> Result<(HeaderMap, Call)> {
-    let url = ctx.egress.check_url(&request.url)?;
     // A replay to another address never carries the channel's credentials there.
     let own = job.target_url.is_none() || job.target_url.as_deref() == Some(channel.webhook.url.as_str());
     let method = if own { Method::try_from(&channel.webhook.auth)? } else { Method::None };

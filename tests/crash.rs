@@ -1,0 +1,29 @@
+//! Crashes and faults of the storage under load, against the shipped program (reliability §4.2: F1, F2, F5,
+//! F6, F13). The chat network and the receivers live in the test's process and survive; the ledger says what
+//! was lost, made up, reordered or repeated.
+//!
+//! A run for CI is short. To run longer, with what it prints at its start as the seed of a run that failed:
+//!
+//! ```text
+//! HUB_TEST_KILL_CYCLES=1000 cargo test -p hub-tests crash::kill::     # F2, so many kills per database
+//! HUB_TEST_DRAIN_CYCLES=100 cargo test -p hub-tests crash::drain::    # F5
+//! HUB_TEST_OUTAGES=60 cargo test -p hub-tests crash::postgres::       # F13
+//! HUB_TEST_RATE=500 …                                                 # messages per second, 60 by default
+//! HUB_TEST_SEED=42 …                                                  # the same kill times and messages
+//! ```
+
+mod drain;
+mod kill;
+mod load;
+mod postgres;
+mod server;
+mod sinks;
+mod storage;
+mod sync;
+mod upstream;
+
+/// A number from the environment, or its default.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}

@@ -1,0 +1,70 @@
+//! F2: SIGKILL under load, again and again: nothing acknowledged is lost, nothing is made up or reordered,
+//! and each crash repeats at most what was in flight.
+
+use std::time::Duration;
+
+use hub_core::{secret::Secret, store::StoreConfig, time::Clock};
+use sqlx::{Connection, PgConnection};
+
+use super::{
+    load::{IN_FLIGHT, Stage},
+    number,
+    server::Server,
+};
+use crate::support::postgres;
+
+/// Shortest and longest life of a process, in milliseconds.
+const LIFE: (u64, u64) = (200, 5_000);
+
+#[tokio::test]
+async fn nothing_is_lost_on_sqlite() {
+    kill_often("kill -9 on SQLite", None, number("HUB_TEST_KILL_CYCLES", 14)).await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_on_postgres() {
+    let Some(server) = postgres::server() else { return };
+    let StoreConfig::Postgres(url) = server.create_database().await else {
+        panic!("it makes such databases")
+    };
+    kill_often("kill -9 on PostgreSQL", Some(url.clone()), number("HUB_TEST_KILL_CYCLES", 6)).await;
+    server.drop_database(&StoreConfig::Postgres(url)).await;
+}
+
+async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
+    let clock = Clock::system();
+    let (mut stage, mut server) = Stage::open(test, database.clone()).await;
+    let url = server.ready().await;
+    stage.moved(Some(url));
+    stage.start();
+    let mut unready = 0;
+    for _ in 0..cycles {
+        let life = Duration::from_millis(LIFE.0 + stage.random.below(LIFE.1 - LIFE.0));
+        let dies_at = clock.now() + life;
+        // It may die before it is ready, too.
+        match clock.timeout(life, server.ready()).await {
+            Some(url) => stage.moved(Some(url)),
+            None => unready += 1,
+        }
+        clock.sleep_until(dies_at).await;
+        server.process.kill().await;
+        stage.crashed();
+        if let Some(url) = &database {
+            leases_run_out(url).await;
+        }
+        server = Server::spawn(&stage.home);
+    }
+    let url = server.ready().await;
+    stage.moved(Some(url));
+    let told = format!("{test}: {cycles} kills, {unready} of them before it was ready\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes());
+    let stage = stage.settle(IN_FLIGHT).await;
+    stage.close(server).await;
+}
+
+/// What half a minute of waiting does: nobody holds the bots of a dead node any more.
+async fn leases_run_out(url: &Secret) {
+    let mut database = PgConnection::connect(url.expose()).await.unwrap();
+    sqlx::query("UPDATE bots SET lease_until = 0").execute(&mut database).await.unwrap();
+    database.close().await.unwrap();
+}

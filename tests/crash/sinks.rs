@@ -1,0 +1,136 @@
+//! The receivers of the load: one takes everything, one refuses some messages once, one answers with a reply.
+//! What they see goes into the books.
+
+use std::{
+    collections::HashSet,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use hub_core::{
+    local_http::{self, Cut, Limits, LocalService},
+    tasks::Tasks,
+    testing::ledger::{Ledger, Receipt, Repeats},
+    time::Clock,
+};
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::watch};
+
+/// The channels, and the paths of their webhooks.
+pub const SINKS: [&str; 3] = ["plain", "flaky", "answering"];
+/// Every so many messages one is refused at first, or answered.
+const EVERY: usize = 6;
+
+/// Both directions of the load.
+#[derive(Debug)]
+pub struct Books {
+    /// From people to webhooks.
+    pub inbound: Ledger,
+    /// From programs and webhooks to people.
+    pub outbound: Ledger,
+    /// How many acknowledgements of the network are in the books.
+    pub acks: usize,
+}
+
+/// The receivers behind a port.
+#[derive(Debug, Clone)]
+pub struct Sinks {
+    pub address: SocketAddr,
+    pub books: Arc<Mutex<Books>>,
+    open: Arc<watch::Sender<bool>>,
+    held: Arc<watch::Sender<usize>>,
+    refused: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Sinks {
+    pub async fn open(origin: &str) -> Self {
+        let books = Books { inbound: Ledger::new(origin), outbound: Ledger::new(origin), acks: 0 };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sinks = Self {
+            address: listener.local_addr().unwrap(),
+            books: Arc::new(Mutex::new(books)),
+            open: Arc::new(watch::Sender::new(true)),
+            held: Arc::default(),
+            refused: Arc::default(),
+        };
+        let tasks = Tasks::new();
+        let limits = Limits { drain: Duration::from_millis(1), ..Limits::default() };
+        let service = Arc::new(sinks.clone());
+        tasks.spawn("sinks", local_http::serve(listener, service, limits, tasks.clone()));
+        sinks
+    }
+
+    /// Keeps every request without an answer, until [`release`](Self::release).
+    pub fn hold(&self) {
+        self.open.send_replace(false);
+    }
+
+    /// Cuts what is held, so that nothing of it counts as taken, and answers again.
+    pub fn release(&self) {
+        self.open.send_replace(true);
+    }
+
+    /// Waits until so many requests are held.
+    pub async fn wait_held(&self, count: usize) {
+        let mut held = self.held.subscribe();
+        let enough = tokio::time::timeout(Duration::from_secs(60), held.wait_for(|held| *held >= count));
+        enough.await.expect("requests are held").unwrap();
+    }
+
+    /// Whether the answering sink replies to a message, and with what.
+    pub fn reply_to(payload: &str) -> Option<String> {
+        every(payload, 1).then(|| format!("re {payload}"))
+    }
+
+    /// What is answered. The books say it before the hub knows it.
+    fn judge(&self, sink: &str, id: &str, body: &Value) -> (StatusCode, String) {
+        let payload = body["content"].as_str().unwrap_or_default();
+        let first = every(payload, 2) && self.refused.lock().unwrap().insert(payload.to_owned());
+        let refused = sink == "flaky" && first;
+        let reply = (sink == "answering").then(|| Self::reply_to(payload)).flatten();
+        let mut books = self.books.lock().unwrap();
+        books.inbound.received(Receipt {
+            at: Clock::system().now(),
+            sink: sink.to_owned(),
+            payload: payload.to_owned(),
+            id: id.to_owned(),
+            taken: !refused,
+        });
+        if let Some(reply) = &reply {
+            let person = body["sender"]["user_id"].as_str().unwrap_or_default();
+            books.outbound.sent(&format!("{person} replies"), reply, &["people"], Repeats::Never);
+        }
+        match (refused, reply) {
+            (true, _) => (StatusCode::INTERNAL_SERVER_ERROR, String::new()),
+            (false, Some(reply)) => (StatusCode::OK, serde_json::json!({ "reply": reply }).to_string()),
+            (false, None) => (StatusCode::OK, "{}".to_owned()),
+        }
+    }
+}
+
+/// One of [`EVERY`] messages, by the number at the end of its payload.
+fn every(payload: &str, which: usize) -> bool {
+    let number = payload.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
+    number.is_some_and(|number| number % EVERY == which)
+}
+
+#[async_trait]
+impl LocalService for Sinks {
+    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        if !*self.open.borrow() {
+            self.held.send_modify(|held| *held += 1);
+            let _ = self.open.subscribe().wait_for(|open| *open).await;
+            return Err(Cut);
+        }
+        let sink = request.uri().path().trim_start_matches('/').to_owned();
+        let id = request.headers().get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let (status, text) = self.judge(&sink, id, &body);
+        let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
+        response.body(Bytes::from(text)).map_err(|_| Cut)
+    }
+}

@@ -1,0 +1,140 @@
+//! One row of the table: what a receiver does, and what has to become of it.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use hub_core::egress::EgressFault;
+
+use super::Peer;
+
+/// What happens to a connection.
+pub type Act = Arc<dyn Fn(Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// How a trace shows the attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// An answer with this status.
+    Status(u16),
+    /// No answer, and this class.
+    Class(EgressFault),
+}
+
+/// What becomes of the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// It is over, successfully.
+    Delivered,
+    /// Another attempt as the channel's schedule says.
+    Retried,
+    /// Another attempt after exactly so many seconds: the receiver asked for it.
+    RetriedIn(u64),
+    /// It is over, and so is the sink.
+    Final,
+}
+
+/// The most time an attempt may hold its slot, in terms of the channel's `timeout_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// It ends by itself long before the timeout.
+    Own,
+    /// It lasts until the timeout ends it.
+    Timeout,
+}
+
+/// What the port does before there is a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listening {
+    /// Connections are made.
+    Accepts,
+    /// They are refused.
+    Refuses,
+    /// Nobody answers.
+    Ignores,
+}
+
+/// One behaviour.
+#[derive(Clone)]
+pub struct Behaviour {
+    /// Its name, unique in the table.
+    pub name: String,
+    /// What it does.
+    pub does: &'static str,
+    /// What the port does.
+    pub listening: Listening,
+    /// What happens to every connection.
+    pub act: Act,
+    /// How a trace shows it.
+    pub seen: Seen,
+    /// How a trace may show it too, where that is a matter of which packet comes first.
+    pub or: Option<Seen>,
+    /// What becomes of the delivery.
+    pub then: Then,
+    /// How long the slot is held.
+    pub slot: Slot,
+}
+
+impl Behaviour {
+    /// A behaviour of connections. Whether it is delivered and how long it takes follow from what is seen: the
+    /// exceptions are set afterwards.
+    pub fn new<F>(
+        name: impl Into<String>,
+        does: &'static str,
+        seen: Seen,
+        act: impl Fn(Peer) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let then = match seen {
+            Seen::Status(200..=299) => Then::Delivered,
+            Seen::Status(410) => Then::Final,
+            _ => Then::Retried,
+        };
+        let slot = if seen == Seen::Class(EgressFault::Timeout) { Slot::Timeout } else { Slot::Own };
+        let act: Act = Arc::new(move |peer| Box::pin(act(peer)));
+        Self { name: name.into(), does, listening: Listening::Accepts, act, seen, or: None, then, slot }
+    }
+
+    /// A behaviour that is one answer to the first request, and the end of the connection.
+    pub fn saying(
+        name: impl Into<String>,
+        does: &'static str,
+        seen: Seen,
+        answer: impl Into<Vec<u8>>,
+    ) -> Self {
+        let answer: Arc<[u8]> = answer.into().into();
+        Self::new(name, does, seen, move |mut peer| {
+            let answer = Arc::clone(&answer);
+            async move {
+                peer.read_request().await;
+                peer.send(&answer).await;
+            }
+        })
+    }
+
+    /// The same with another look that it may have.
+    #[must_use]
+    pub fn or(mut self, seen: Seen) -> Self {
+        self.or = Some(seen);
+        self
+    }
+
+    /// The same with another state of the port.
+    #[must_use]
+    pub fn listening(mut self, listening: Listening) -> Self {
+        self.listening = listening;
+        self
+    }
+
+    /// The same with another end of the delivery.
+    #[must_use]
+    pub fn then(mut self, then: Then) -> Self {
+        self.then = then;
+        self
+    }
+}
+
+impl fmt::Debug for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Behaviour").field("name", &self.name).finish_non_exhaustive()
+    }
+}
