@@ -14,6 +14,7 @@ use crate::{
     credentials::User,
     edge::Edge,
     envelope::{ApiResult, Empty, ok},
+    metrics_app,
     rate_limit::RateLimits,
     routes::RouteTable,
     testing::{App, Reply},
@@ -209,6 +210,9 @@ async fn faults_of_ours_show_nothing_but_the_request_id() {
         assert!(!reply.json.to_string().contains("secret detail"), "{}", reply.json);
     }
     ask(&client, Method::GET, "/text", None).await.error(400, "INVALID_PARAMS");
+    let page = TestClient::new(metrics_app(app.hub.clone(), app.settings.clone(), None));
+    let counted = page.get("/metrics").send().await.0.into_body().into_string().await.unwrap();
+    assert!(counted.contains("\nhub_http_panics_total 1\n"), "{counted}");
 }
 
 #[tokio::test]

@@ -20,7 +20,9 @@ pub fn service() -> OpenApiService<Api, ()> {
     OpenApiService::new(api::all(), "Message Hub", env!("CARGO_PKG_VERSION")).description(
         "A hub between people's chat bot accounts and programs: webhooks, WebSocket clients and AI models.\n\n\
          Every answer under `/api` is `{success: true, data}` or `{success: false, error}`. Lists are pages: \
-         `limit` and `cursor` in, `items` and `next_cursor` out, newest first. Bodies are JSON of at most 1 MiB.",
+         `limit` and `cursor` in, `items` and `next_cursor` out, newest first. Bodies are JSON of at most 1 MiB, \
+         of 16 KiB without a credential. A request that breaks a rule of HTTP, or whose head is too long or comes too \
+         slowly, is answered with 400, 408, 414 or 431 in the same envelope, and its connection ends.",
     )
 }
 
