@@ -272,7 +272,9 @@ async fn expressions_are_compiled_off_the_async_threads() {
     tokio::pin!(set, create);
     assert!(futures_util::poll!(&mut set).is_pending());
     assert!(futures_util::poll!(&mut create).is_pending());
-    gates.iter().for_each(|gate| gate.send(()).unwrap());
+    for gate in &gates {
+        gate.send(()).unwrap();
+    }
     held.await;
     assert_eq!(set.await.unwrap_err().code(), ErrorCode::InvalidParams);
     assert_eq!(create.await.unwrap_err().code(), ErrorCode::InvalidParams);
