@@ -48,7 +48,7 @@ pub fn fault(error: &sqlx::Error) -> Fault {
 /// SQLite's extended result codes; the low byte is the class (sqlite.org/rescode.html).
 fn sqlite_fault(code: i32) -> Fault {
     // The index beside the log could not grow: a full disk, before anything of the commit was written.
-    const IOERR_SHMSIZE: i32 = 10 | (19 << 8);
+    const IOERR_SHMSIZE: i32 = 10 + 19 * 256;
     match code & 0xff {
         _ if code == IOERR_SHMSIZE => Fault::Degraded,
         5 | 6 => Fault::Busy,           // BUSY, LOCKED

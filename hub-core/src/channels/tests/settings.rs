@@ -272,7 +272,7 @@ async fn expressions_are_compiled_off_the_async_threads() {
     tokio::pin!(set, create);
     assert!(futures_util::poll!(&mut set).is_pending());
     assert!(futures_util::poll!(&mut create).is_pending());
-    for gate in gates {
+    for gate in &gates {
         gate.send(()).unwrap();
     }
     held.await;
