@@ -7,4 +7,5 @@ mod namespace;
 mod receivers;
 mod scene;
 mod secrets;
+mod slow_clients;
 mod tls;
