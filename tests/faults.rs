@@ -2,6 +2,7 @@
 //! F8, S3, S6), and what of secrets stays behind (S8).
 
 mod addresses;
+mod dns;
 mod names;
 mod namespace;
 mod receivers;

@@ -166,6 +166,7 @@ async fn sweep(database: Option<&Secret>) {
     let key = HEXLOWER.encode(&Random::system().bytes::<32>());
     plants.keep("the secret key", &key);
     let admin = plants.plant("the admin's password in the environment");
+    let metrics = plants.plant("the metrics token");
     // The server trusts whoever comes through its socket; a password is taken and not asked for.
     let database_password = plants.plant("the database's password");
     let url = database.map(|url| url.expose().replacen("hub@", &format!("hub:{database_password}@"), 1));
@@ -176,6 +177,7 @@ async fn sweep(database: Option<&Secret>) {
         ("HUB_ADMIN_PASSWORD", admin.as_str()),
         ("HUB_EGRESS_ALLOW", allow.as_str()),
         ("HUB_LOG", "trace"),
+        ("HUB_METRICS_TOKEN", metrics.as_str()),
         ("HUB_RATE_AUTH_PER_IP", "1000"),
         ("HUB_RATE_AUTH_PER_ACCOUNT", "1000"),
     ];
@@ -192,7 +194,7 @@ async fn sweep(database: Option<&Secret>) {
     break_channels(&mut caller, &mut plants, &bot, &channels, &port).await;
     deliver(&mut caller, &mut plants, &network, (&bot, &wx_id), &channels, &mut port).await;
     send(&mut caller, &mut plants, &bot).await;
-    read_everything(&mut caller, &bot).await;
+    read_everything(&mut caller, &bot, &metrics).await;
     assert!(plants.0.len() >= 40, "{} secrets", plants.0.len());
 
     // Who finds nothing has to be able to find something.
@@ -211,6 +213,8 @@ async fn sweep(database: Option<&Secret>) {
     if let Some(url) = database {
         found.extend(search_postgres(&plants, url).await);
     }
+    let command = fs::read(format!("/proc/{}/cmdline", hub.process.id())).unwrap();
+    found.extend(plants.found_in("the command line", &command));
     let (ended, log) = hub.process.terminate().await;
     assert!(ended.success(), "{ended}:\n{log}");
     assert!(log.contains("TRACE"), "the log is not as talkative as it has to be");
@@ -475,7 +479,13 @@ async fn send(caller: &mut Caller, plants: &mut Plants, bot: &str) {
 }
 
 /// Everything that can be asked for.
-async fn read_everything(caller: &mut Caller, bot: &str) {
+async fn read_everything(caller: &mut Caller, bot: &str, metrics: &str) {
+    let bearer = format!("Bearer {metrics}");
+    let cookie = caller.cookie.take();
+    let headers = [("authorization", bearer.as_str())];
+    let (status, ..) = caller.call(Method::GET, "/metrics", &headers, None, false).await;
+    assert_eq!(status, 200, "the metrics can be read");
+    caller.cookie = cookie;
     for path in [
         "/",
         "/openapi.json",

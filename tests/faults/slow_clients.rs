@@ -27,6 +27,8 @@ const PER_ADDRESS: usize = 40;
 const MARGIN: Duration = Duration::from_secs(60);
 /// Answers a client asks for and does not read; together far more than the buffers of two systems.
 const UNREAD: usize = 200;
+/// How much memory they may cost together, in KiB (reliability §4.2 S3).
+const MOST_KIB: u64 = 64 * 1024;
 /// Bytes of one such answer, at least.
 const LEAST_ANSWER: usize = 100 * 1024;
 
@@ -145,6 +147,29 @@ async fn be_slow(server: SocketAddr, kind: Kind, number: usize) -> Option<String
     wrong.or_else(|| (lasted < kind.patience()).then(|| format!("{kind:?} was sent away after {lasted:?}")))
 }
 
+/// What the server uses.
+#[derive(Debug)]
+struct Usage {
+    /// Open files and connections.
+    files: usize,
+    /// Memory, and the most of it so far.
+    kib: u64,
+    most_kib: u64,
+}
+
+impl Usage {
+    fn of(hub: &HubProcess) -> Self {
+        let id = hub.process.id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let value = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        let files = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count();
+        Self { files, kib: value("VmRSS:"), most_kib: value("VmHWM:") }
+    }
+}
+
 #[tokio::test]
 async fn slow_clients_are_sent_away_and_others_do_not_notice() {
     let count = std::env::var("HUB_SLOW_CLIENTS").map_or(COUNT, |count| count.parse().unwrap());
@@ -154,6 +179,7 @@ async fn slow_clients_are_sent_away_and_others_do_not_notice() {
     let port = hub.url.parse::<url::Url>().unwrap().port().unwrap();
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
 
+    let before = Usage::of(&hub);
     let tasks = Tasks::new();
     let healthy = tasks.spawn("healthy client", {
         let (tasks, caller) = (tasks.clone(), Caller::stranger(&hub.url));
@@ -175,7 +201,10 @@ async fn slow_clients_are_sent_away_and_others_do_not_notice() {
     assert!(answered > 50, "{answered} healthy requests in all that time");
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
 
-    // Nothing of them is left: somebody new is served as if nothing had been.
+    // Nothing of them is left.
+    let after = Usage::of(&hub);
+    assert!(after.files <= before.files + 20, "{before:?} {after:?}");
+    assert!(after.most_kib <= before.kib + MOST_KIB, "{before:?} {after:?}");
     let mut ada = Caller::stranger(&hub.url);
     let credentials = json!({ "username": "ada", "password": "correct horse battery staple" });
     ada.sign_in("/api/auth/register", credentials).await;
