@@ -2,9 +2,11 @@
 //! F8, S3, S6), and what of secrets stays behind (S8).
 
 mod addresses;
+mod dns;
 mod names;
 mod namespace;
 mod receivers;
 mod scene;
 mod secrets;
+mod slow_clients;
 mod tls;

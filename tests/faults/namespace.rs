@@ -1,5 +1,5 @@
-//! A network of its own for a test: Linux gives one to a process, and there any address can be this machine's.
-//! The test binary starts itself again inside.
+//! A network of its own for a test: Linux gives one to a process, and there any address can be this machine's,
+//! and names are what the test says. The test binary starts itself again inside.
 
 use std::{io::Write, net::IpAddr, process::Command};
 
@@ -8,8 +8,14 @@ const INSIDE: &str = "HUB_TEST_INSIDE_NETWORK";
 
 const SCRIPT: &str = r#"
     ip link set lo up || exit 77
-    addresses=$1
-    shift
+    # Names are asked for at the machine itself, once and not for long.
+    resolver=$1 addresses=$2
+    shift 2
+    printf 'nameserver 127.0.0.1\noptions timeout:1 attempts:1\n' >"$resolver/resolv.conf"
+    printf 'hosts: files dns\n' >"$resolver/nsswitch.conf"
+    for file in resolv.conf nsswitch.conf; do
+        [ ! -e "/etc/$file" ] || mount --bind "$resolver/$file" "/etc/$file" || exit 77
+    done
     for address in $addresses; do
         # Some cannot be given to anybody, multicast for one.
         case $address in
@@ -24,15 +30,17 @@ const SCRIPT: &str = r#"
 /// does not allow that, says so and skips, unless `HUB_REQUIRE_NETNS=1`.
 pub fn run(test: &str, addresses: &[IpAddr]) {
     let Some(flags) = possible() else {
-        let told = "no network of its own could be made (`unshare -n` as root or `unshare -rn` with user \
+        let told = "no network of its own could be made (`unshare -nm` as root or `unshare -rnm` with user \
                     namespaces, and `ip` of iproute2)";
         assert!(std::env::var("HUB_REQUIRE_NETNS").as_deref() != Ok("1"), "{told}");
         let _ = writeln!(std::io::stderr(), "{test} is SKIPPED: {told}");
         return;
     };
     let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let resolver = tempfile::tempdir().unwrap();
     let output = Command::new("unshare")
-        .args([flags, "sh", "-c", SCRIPT, "network", &addresses.join(" ")])
+        .args([flags, "sh", "-c", SCRIPT, "network"])
+        .args([resolver.path().as_os_str(), addresses.join(" ").as_ref()])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])
         .env(INSIDE, "1")
@@ -51,7 +59,7 @@ pub fn assert_inside() {
 
 /// The flags with which `unshare` works here.
 fn possible() -> Option<&'static str> {
-    ["-n", "-rn"].into_iter().find(|flags| {
+    ["-nm", "-rnm"].into_iter().find(|flags| {
         let tried = Command::new("unshare").args([flags, "ip", "link", "set", "lo", "up"]).output();
         tried.is_ok_and(|output| output.status.success())
     })

@@ -2,13 +2,18 @@
 //! flows that work and flows that fail, against the shipped server with its most talkative log; then the
 //! database, the log, the traces and every answer are searched for them.
 
-use std::{fmt::Write as _, fs, path::Path, time::Duration};
+mod caller;
+mod plants;
 
-use data_encoding::{BASE64, HEXLOWER};
+use std::fs;
+
+use data_encoding::HEXLOWER;
 use hub_core::{random::Random, secret::Secret, store::StoreConfig};
-use reqwest::{Method, header};
+use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use caller::Caller;
+use plants::{Plants, search_folder, search_postgres};
 
 use crate::support::{
     http::until,
@@ -20,128 +25,6 @@ use crate::support::{
 
 /// What somebody writes to the bot: no secret, so it is found where secrets are looked for.
 const WITNESS: &str = "where is order 42?";
-
-/// Secrets, and what each is.
-#[derive(Default)]
-struct Plants(Vec<Plant>);
-
-struct Plant {
-    what: String,
-    secret: String,
-    /// Part of a URL that the hub has to dial later: it is in the database, and nowhere else.
-    at_rest: bool,
-}
-
-impl Plants {
-    /// Makes a secret.
-    fn plant(&mut self, what: &str) -> String {
-        let secret = format!("plant-{}", HEXLOWER.encode(&Random::system().bytes::<16>()));
-        self.keep(what, &secret);
-        secret
-    }
-
-    /// Keeps a secret that somebody else made.
-    fn keep(&mut self, what: &str, secret: &str) {
-        assert!(secret.len() >= 16, "{what} is too short to be looked for: {secret:?}");
-        self.0.push(Plant { what: what.to_owned(), secret: secret.to_owned(), at_rest: false });
-    }
-
-    /// The secrets that are in `bytes`, as they are or in a common spelling.
-    fn found_in(&self, place: &str, bytes: &[u8]) -> Vec<String> {
-        let text = String::from_utf8_lossy(bytes);
-        let found = self.0.iter().filter(|Plant { secret, .. }| {
-            let raw = secret.as_bytes();
-            // The last characters depend on what follows.
-            let whole = &raw[..raw.len() / 3 * 3];
-            [secret.clone(), HEXLOWER.encode(raw), BASE64.encode(whole)]
-                .iter()
-                .any(|form| text.contains(form))
-        });
-        found.map(|Plant { what, secret, .. }| format!("{what} ({secret}) is in {place}")).collect()
-    }
-
-    /// The same in what the server keeps.
-    fn found_at_rest(&self, place: &str, bytes: &[u8]) -> Vec<String> {
-        let stored = |line: &String| self.0.iter().any(|one| one.at_rest && line.contains(&one.secret));
-        let mut found = self.found_in(place, bytes);
-        found.retain(|line| !stored(line));
-        found
-    }
-
-    /// The secrets whose names have this text.
-    fn named(&self, text: &str) -> Vec<String> {
-        self.0.iter().filter(|one| one.what.contains(text)).map(|one| one.secret.clone()).collect()
-    }
-}
-
-/// A caller who keeps what was answered.
-struct Caller {
-    client: reqwest::Client,
-    base: String,
-    cookie: Option<String>,
-    heard: String,
-}
-
-impl Caller {
-    #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
-    fn new(base: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy().build().unwrap();
-        Self { client, base: base.to_owned(), cookie: None, heard: String::new() }
-    }
-
-    /// Any request. `shown` says that the answer shows a secret this once, and is not kept.
-    async fn call(
-        &mut self,
-        method: Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: Option<String>,
-        shown: bool,
-    ) -> (u16, Value, Option<String>) {
-        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
-        request = request.header("sec-fetch-site", "same-origin");
-        if let Some(cookie) = &self.cookie {
-            request = request.header(header::COOKIE, cookie);
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        if let Some(body) = body {
-            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
-        }
-        let answer = request.send().await.unwrap();
-        let status = answer.status().as_u16();
-        let set = answer.headers().get(header::SET_COOKIE).map(|value| value.to_str().unwrap().to_owned());
-        let mut told = String::new();
-        for (name, value) in answer.headers() {
-            if name != header::SET_COOKIE {
-                let _ = writeln!(told, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
-            }
-        }
-        told.push_str(&answer.text().await.unwrap());
-        if !shown {
-            let _ = writeln!(self.heard, "{method} {status}\n{told}");
-        }
-        let body = told.split_once("\n{").map_or(Value::Null, |(_, rest)| {
-            serde_json::from_str(&format!("{{{rest}")).unwrap_or(Value::Null)
-        });
-        (status, body, set)
-    }
-
-    /// A request that works.
-    async fn done(&mut self, method: Method, path: &str, body: Option<Value>) -> Value {
-        let body = body.map(|body| body.to_string());
-        let (status, mut answer, _) = self.call(method, path, &[], body, false).await;
-        assert!(status < 300, "{path}: {status} {answer}");
-        answer["data"].take()
-    }
-
-    /// A request that is refused.
-    async fn refused(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<String>) {
-        let (status, answer, _) = self.call(method, path, headers, body, false).await;
-        assert!((400..500).contains(&status), "{path}: {status} {answer}");
-    }
-}
 
 #[tokio::test]
 async fn no_secret_is_left_anywhere_with_sqlite() {
@@ -166,6 +49,7 @@ async fn sweep(database: Option<&Secret>) {
     let key = HEXLOWER.encode(&Random::system().bytes::<32>());
     plants.keep("the secret key", &key);
     let admin = plants.plant("the admin's password in the environment");
+    let metrics = plants.plant("the metrics token");
     // The server trusts whoever comes through its socket; a password is taken and not asked for.
     let database_password = plants.plant("the database's password");
     let url = database.map(|url| url.expose().replacen("hub@", &format!("hub:{database_password}@"), 1));
@@ -176,6 +60,7 @@ async fn sweep(database: Option<&Secret>) {
         ("HUB_ADMIN_PASSWORD", admin.as_str()),
         ("HUB_EGRESS_ALLOW", allow.as_str()),
         ("HUB_LOG", "trace"),
+        ("HUB_METRICS_TOKEN", metrics.as_str()),
         ("HUB_RATE_AUTH_PER_IP", "1000"),
         ("HUB_RATE_AUTH_PER_ACCOUNT", "1000"),
     ];
@@ -192,7 +77,7 @@ async fn sweep(database: Option<&Secret>) {
     break_channels(&mut caller, &mut plants, &bot, &channels, &port).await;
     deliver(&mut caller, &mut plants, &network, (&bot, &wx_id), &channels, &mut port).await;
     send(&mut caller, &mut plants, &bot).await;
-    read_everything(&mut caller, &bot).await;
+    read_everything(&mut caller, &bot, &metrics).await;
     assert!(plants.0.len() >= 40, "{} secrets", plants.0.len());
 
     // Who finds nothing has to be able to find something.
@@ -211,6 +96,8 @@ async fn sweep(database: Option<&Secret>) {
     if let Some(url) = database {
         found.extend(search_postgres(&plants, url).await);
     }
+    let command = fs::read(format!("/proc/{}/cmdline", hub.process.id())).unwrap();
+    found.extend(plants.found_in("the command line", &command));
     let (ended, log) = hub.process.terminate().await;
     assert!(ended.success(), "{ended}:\n{log}");
     assert!(log.contains("TRACE"), "the log is not as talkative as it has to be");
@@ -475,7 +362,13 @@ async fn send(caller: &mut Caller, plants: &mut Plants, bot: &str) {
 }
 
 /// Everything that can be asked for.
-async fn read_everything(caller: &mut Caller, bot: &str) {
+async fn read_everything(caller: &mut Caller, bot: &str, metrics: &str) {
+    let bearer = format!("Bearer {metrics}");
+    let cookie = caller.cookie.take();
+    let headers = [("authorization", bearer.as_str())];
+    let (status, ..) = caller.call(Method::GET, "/metrics", &headers, None, false).await;
+    assert_eq!(status, 200, "the metrics can be read");
+    caller.cookie = cookie;
     for path in [
         "/",
         "/openapi.json",
@@ -501,40 +394,4 @@ async fn read_everything(caller: &mut Caller, bot: &str) {
     }
     caller.done(Method::POST, "/api/auth/logout", None).await;
     caller.refused(Method::GET, "/api/bots", &[], None).await;
-}
-
-/// Searches every file the server keeps.
-fn search_folder(plants: &Plants, folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(search_folder(plants, &path));
-        } else if let Ok(bytes) = fs::read(&path) {
-            found.extend(plants.found_at_rest(&path.file_name().unwrap().to_string_lossy(), &bytes));
-        }
-    }
-    found
-}
-
-/// Searches every row of every table.
-async fn search_postgres(plants: &Plants, url: &Secret) -> Vec<String> {
-    let mut connection = PgConnection::connect(url.expose()).await.unwrap();
-    let tables: Vec<String> =
-        sqlx::query_scalar("SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public'")
-            .fetch_all(&mut connection)
-            .await
-            .unwrap();
-    assert!(tables.len() >= 5, "{tables:?}");
-    let mut found = Vec::new();
-    for table in tables {
-        let rows: Vec<String> =
-            sqlx::query_scalar(AssertSqlSafe(format!("SELECT CAST(t.* AS TEXT) FROM \"{table}\" AS t")))
-                .fetch_all(&mut connection)
-                .await
-                .unwrap();
-        found.extend(plants.found_at_rest(&format!("table {table}"), rows.join("\n").as_bytes()));
-    }
-    connection.close().await.unwrap();
-    found
 }

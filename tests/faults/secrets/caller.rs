@@ -1,0 +1,81 @@
+//! Whoever asks the server, and everything it was told.
+
+use std::{fmt::Write as _, time::Duration};
+
+use reqwest::{Method, header};
+use serde_json::Value;
+
+/// A caller who keeps what was answered.
+pub(super) struct Caller {
+    client: reqwest::Client,
+    base: String,
+    pub(super) cookie: Option<String>,
+    pub(super) heard: String,
+}
+
+impl Caller {
+    #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
+    pub(super) fn new(base: &str) -> Self {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy().build().unwrap();
+        Self { client, base: base.to_owned(), cookie: None, heard: String::new() }
+    }
+
+    /// Any request. `shown` says that the answer shows a secret this once, and is not kept.
+    pub(super) async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+        shown: bool,
+    ) -> (u16, Value, Option<String>) {
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
+        request = request.header("sec-fetch-site", "same-origin");
+        if let Some(cookie) = &self.cookie {
+            request = request.header(header::COOKIE, cookie);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
+        }
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let set = answer.headers().get(header::SET_COOKIE).map(|value| value.to_str().unwrap().to_owned());
+        let mut told = String::new();
+        for (name, value) in answer.headers() {
+            if name != header::SET_COOKIE {
+                let _ = writeln!(told, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+            }
+        }
+        told.push_str(&answer.text().await.unwrap());
+        if !shown {
+            let _ = writeln!(self.heard, "{method} {status}\n{told}");
+        }
+        let body = told.split_once("\n{").map_or(Value::Null, |(_, rest)| {
+            serde_json::from_str(&format!("{{{rest}")).unwrap_or(Value::Null)
+        });
+        (status, body, set)
+    }
+
+    /// A request that works.
+    pub(super) async fn done(&mut self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let body = body.map(|body| body.to_string());
+        let (status, mut answer, _) = self.call(method, path, &[], body, false).await;
+        assert!(status < 300, "{path}: {status} {answer}");
+        answer["data"].take()
+    }
+
+    /// A request that is refused.
+    pub(super) async fn refused(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) {
+        let (status, answer, _) = self.call(method, path, headers, body, false).await;
+        assert!((400..500).contains(&status), "{path}: {status} {answer}");
+    }
+}
