@@ -168,8 +168,9 @@ impl Owner {
 
     /// Points a channel somewhere else.
     pub async fn redirect(&self, channel: &str, receiver: &str) -> Result<()> {
-        let body = json!({ "webhook": webhook(receiver) });
-        let (status, answer, _) = self.caller.call(reqwest::Method::PUT, channel, Some(body)).await;
+        let path = format!("{channel}/webhook");
+        let (status, answer, _) =
+            self.caller.call(reqwest::Method::PUT, &path, Some(webhook(receiver))).await;
         if status.is_success() { Ok(()) } else { Err(format!("{channel}: {answer}").into()) }
     }
 }

@@ -28,6 +28,8 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 
 fn main() -> Result<()> {
     let Command { role, options } = Command::parse();
+    // Clients want one, although nothing here is encrypted; nobody else was here to set it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut runtime = match role {
         // Sends with every processor, like the hub.
         Some(Role::Reference(_)) => tokio::runtime::Builder::new_multi_thread(),
