@@ -107,7 +107,12 @@ impl Backend {
             .acquire_timeout(ACQUIRE)
             .test_before_acquire(false)
             .connect_lazy_with(options.clone().pragma("query_only", "ON"));
-        Ok(Self::Sqlite { reads, write: options })
+        let write = options
+            // What the indexes touch again and again stays in memory (KiB), and is copied into the database
+            // once per 16 MiB of the log.
+            .pragma("cache_size", "-16384")
+            .pragma("wal_autocheckpoint", "4096");
+        Ok(Self::Sqlite { reads, write })
     }
 
     async fn open_postgres(url: &Secret, migrate: bool) -> Result<Self> {

@@ -44,7 +44,7 @@ const PROBE: Duration = Duration::from_secs(1);
 /// quiet moment a commit begins at once.
 const PACE: Duration = Duration::from_millis(10);
 /// Rows that are worth a commit of their own, whenever the last one was.
-const WORTHWHILE: usize = 48;
+const WORTHWHILE: usize = 128;
 
 type Job = Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
 type Reply<T> = oneshot::Sender<Result<T>>;
