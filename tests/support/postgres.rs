@@ -44,22 +44,11 @@ pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
         .get_or_init(|| {
-<<<<<<< HEAD
             let server = Server::alone();
             if server.is_none() {
                 let _ = writeln!(std::io::stderr(), "{MISSING} are SKIPPED");
             }
             server
-=======
-            let Some(binaries) = find_binaries() else {
-                let told = "PostgreSQL is not installed (no `initdb` and `postgres` in PATH or \
-                            /usr/lib/postgresql/*/bin): tests that need it";
-                assert!(!required(), "{told} cannot run, and CI or HUB_REQUIRE_POSTGRES wants them to");
-                let _ = writeln!(std::io::stderr(), "{told} are SKIPPED");
-                return None;
-            };
-            Some(Server::start(&binaries, &TEST_SETTINGS))
->>>>>>> 287fac6 (Measure delivery from the network's answer to the webhook)
         })
         .as_ref()
 }
@@ -73,7 +62,7 @@ fn required() -> bool {
 }
 
 /// The folder with `initdb` and `postgres`.
-pub fn find_binaries() -> Option<PathBuf> {
+fn find_binaries() -> Option<PathBuf> {
     let complete = |folder: &Path| folder.join("initdb").is_file() && folder.join("postgres").is_file();
     // A link in PATH may stand alone: the server looks for its neighbours where the link points to.
     let in_path =
@@ -90,19 +79,24 @@ pub fn find_binaries() -> Option<PathBuf> {
 }
 
 impl Server {
-<<<<<<< HEAD
     /// A server for one test that does to it what others must not see. It ends with this value. `None` when
     /// the machine has no PostgreSQL.
     ///
     /// # Panics
     /// As [`server`].
     pub fn alone() -> Option<Self> {
+        Self::with(&TEST_SETTINGS)
+    }
+
+    /// A server with these settings beside those that every caller wants. `None` and panics as in
+    /// [`alone`](Self::alone).
+    pub fn with(settings: &[&str]) -> Option<Self> {
         let binaries = find_binaries();
         assert!(
             binaries.is_some() || !required(),
             "{MISSING} cannot run, and CI or HUB_REQUIRE_POSTGRES wants them to"
         );
-        Some(Self::run_from(&binaries?))
+        Some(Self::run_from(&binaries?, settings))
     }
 
     /// Ends the server's processes and connections without asking; the data stays.
@@ -122,11 +116,7 @@ impl Server {
         writeln!(watchdog.stdin.as_mut().unwrap(), "{word}").unwrap();
     }
 
-    fn run_from(binaries: &Path) -> Self {
-=======
-    /// Starts a server with these settings beside those that every caller wants.
-    pub fn start(binaries: &Path, settings: &[&str]) -> Self {
->>>>>>> 287fac6 (Measure delivery from the network's answer to the webhook)
+    fn run_from(binaries: &Path, settings: &[&str]) -> Self {
         let who = Unprivileged::find().unwrap();
         let folder = tempfile::Builder::new().prefix("hub-pg-").tempdir().unwrap().keep();
         if let Some(who) = &who {

@@ -2,12 +2,7 @@
 
 use hub_core::store::StoreConfig;
 
-use crate::{
-    Result,
-    options::Database,
-    process::postgres_cpu,
-    support::postgres::{self, Server},
-};
+use crate::{Result, options::Database, process::postgres_cpu, support::postgres::Server};
 
 /// Settings of PostgreSQL that are not its defaults: a buffer of the size of a small machine's.
 const SETTINGS: [&str; 1] = ["shared_buffers=128MB"];
@@ -15,7 +10,7 @@ const SETTINGS: [&str; 1] = ["shared_buffers=128MB"];
 /// An empty database.
 pub enum Place {
     File,
-    Server { url: String },
+    Server { url: String, _server: Server },
 }
 
 impl Place {
@@ -24,11 +19,9 @@ impl Place {
         if database == Database::Sqlite {
             return Ok(Self::File);
         }
-        let server = postgres::find_binaries().map(|binaries| Server::start(&binaries, &SETTINGS));
-        // It lives as long as this process, like the tests' one.
-        let server: &Server = Box::leak(Box::new(server.ok_or("PostgreSQL is not installed")?));
+        let server = Server::with(&SETTINGS).ok_or("PostgreSQL is not installed")?;
         match server.create_database().await {
-            StoreConfig::Postgres(url) => Ok(Self::Server { url: url.expose().to_owned() }),
+            StoreConfig::Postgres(url) => Ok(Self::Server { url: url.expose().to_owned(), _server: server }),
             StoreConfig::Sqlite(_) => Err("a PostgreSQL server makes no files".into()),
         }
     }
@@ -37,7 +30,7 @@ impl Place {
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::File => None,
-            Self::Server { url } => Some(url),
+            Self::Server { url, .. } => Some(url),
         }
     }
 

@@ -6,7 +6,7 @@ use hub_core::time::Clock;
 
 use crate::{
     Result,
-    hub::{Hub, commits},
+    hub::Hub,
     moments::now_us,
     peer::{Counts, Peer},
     stage::Stage,
@@ -59,7 +59,7 @@ impl Meter {
         Self {
             hub: hub.process.cpu(),
             database: stage.place.cpu(),
-            commits: commits(&hub.url).await,
+            commits: hub.commits().await,
             began: now_us(),
         }
     }
@@ -69,7 +69,7 @@ impl Meter {
         // What follows the last arrival, its commit for one, belongs to the messages too.
         Clock::system().sleep(Duration::from_millis(500)).await;
         let (hub_cpu, database_cpu) = (hub.process.cpu() - self.hub, stage.place.cpu() - self.database);
-        let commits = match (self.commits, commits(&hub.url).await) {
+        let commits = match (self.commits, hub.commits().await) {
             (Some(before), Some(after)) => Some((after - before) / float(messages)),
             _ => None,
         };

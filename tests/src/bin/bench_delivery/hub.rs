@@ -58,6 +58,7 @@ pub struct Setup {
 pub struct Hub {
     pub process: Process,
     pub url: String,
+    metrics: String,
     /// From the start of the process to the first `/readyz` that says yes.
     pub ready_after: Duration,
 }
@@ -65,9 +66,10 @@ pub struct Hub {
 impl Setup {
     /// Starts the hub and waits until it is ready.
     pub async fn start(&self) -> Result<Hub> {
-        let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+        let (port, metrics) = (free_address().await?, free_address().await?);
         let mut variables = vec![
-            ("HUB_LISTEN", port.to_string()),
+            ("HUB_LISTEN", port.clone()),
+            ("HUB_METRICS_LISTEN", metrics.clone()),
             ("HUB_DATA_DIR", self.folder.display().to_string()),
             ("HUB_SIM_URL", format!("http://{}", self.simulator)),
             ("HUB_EGRESS_ALLOW", format!("{},{}", self.receiver, self.dead)),
@@ -79,43 +81,43 @@ impl Setup {
         variables.extend(self.database_url.clone().map(|url| ("HUB_DATABASE_URL", url)));
         let started = now_us();
         let process = Process::program(&self.program, &variables)?;
-        let address = port.to_string();
-        while !is_ready(&address).await {
+        while !is_ready(&port).await {
             if Duration::from_micros(now_us() - started) > PATIENCE {
                 return Err("the hub did not become ready".into());
             }
             Clock::system().sleep(Duration::from_millis(2)).await;
         }
         let ready_after = Duration::from_micros(now_us() - started);
-        Ok(Hub { process, url: format!("http://{address}"), ready_after })
+        Ok(Hub { process, url: format!("http://{port}"), metrics, ready_after })
     }
 }
 
 async fn is_ready(address: &str) -> bool {
-    let ask = async {
-        let mut stream = TcpStream::connect(address).await?;
-        let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await?;
-        std::io::Result::Ok(answer)
-    };
-    ask.await.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200"))
+    ask(address, "/readyz").await.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
-/// Numbers that a hub counts, read from `/metrics`.
-pub async fn commits(url: &str) -> Option<f64> {
-    let answer = async {
-        let mut stream = TcpStream::connect(url.strip_prefix("http://")?).await.ok()?;
-        let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        stream.write_all(request).await.ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        Some(answer)
-    };
-    let answer = answer.await?;
-    let line = answer.lines().find(|line| line.starts_with("hub_store_commits_total"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+impl Hub {
+    /// Transactions committed so far; `None` when the hub does not tell.
+    pub async fn commits(&self) -> Option<f64> {
+        let answer = ask(&self.metrics, "/metrics").await.ok()?;
+        let line = answer.lines().find(|line| line.starts_with("hub_store_commits_total"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+/// The whole answer to a GET.
+async fn ask(address: &str, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// An address where nobody listens.
+pub async fn free_address() -> Result<String> {
+    Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?.to_string())
 }
 
 /// Somebody who owns bots.

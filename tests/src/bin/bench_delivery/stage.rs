@@ -8,7 +8,7 @@ use crate::{
     Result,
     database::Place,
     flow::{Flow, Meter, per_second, share},
-    hub::{Bot, Hub, Owner, Setup},
+    hub::{Bot, Hub, Owner, Setup, free_address},
     load::Load,
     moments::now_us,
     options::{Database, Options},
@@ -56,7 +56,7 @@ impl<'a> Stage<'a> {
             database_url: place.url().map(str::to_owned),
             simulator: processes.0.address.clone(),
             receiver: processes.1.address.clone(),
-            dead: dead_address().await?,
+            dead: free_address().await?,
             log: options.log.clone(),
         };
         let hub = setup.start().await?;
@@ -210,10 +210,4 @@ impl<'a> Stage<'a> {
         }
         Ok(())
     }
-}
-
-/// An address where nobody listens.
-async fn dead_address() -> Result<String> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    Ok(listener.local_addr()?.to_string())
 }
