@@ -142,7 +142,10 @@ impl Backend {
                     .clone()
                     .options([("default_transaction_read_only", "on"), ("statement_timeout", "5s")]),
             );
-        Ok(Self::Postgres { reads, write: options })
+        // The writer's statements join a few rows with large tables by key. Plans are made once, while tables may
+        // be small or unknown; one that reads a whole table then would be kept while it grows.
+        let by_key = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"];
+        Ok(Self::Postgres { reads, write: options.options(by_key.map(|setting| (setting, "off"))) })
     }
 
     pub(super) async fn connect_writer(&self) -> Result<Owned> {
