@@ -22,6 +22,9 @@ use super::postgres_user::{Unprivileged, command, find_program};
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Small, and without work in the background that tests have no use for.
+const TEST_SETTINGS: [&str; 2] = ["shared_buffers=32MB", "autovacuum=off"];
+
 /// The running server.
 #[derive(Debug)]
 pub struct Server {
@@ -82,12 +85,18 @@ impl Server {
     /// # Panics
     /// As [`server`].
     pub fn alone() -> Option<Self> {
+        Self::with(&TEST_SETTINGS)
+    }
+
+    /// A server with these settings beside those that every caller wants. `None` and panics as in
+    /// [`alone`](Self::alone).
+    pub fn with(settings: &[&str]) -> Option<Self> {
         let binaries = find_binaries();
         assert!(
             binaries.is_some() || !required(),
             "{MISSING} cannot run, and CI or HUB_REQUIRE_POSTGRES wants them to"
         );
-        Some(Self::run_from(&binaries?))
+        Some(Self::run_from(&binaries?, settings))
     }
 
     /// Ends the server's processes and connections without asking; the data stays.
@@ -107,7 +116,7 @@ impl Server {
         writeln!(watchdog.stdin.as_mut().unwrap(), "{word}").unwrap();
     }
 
-    fn run_from(binaries: &Path) -> Self {
+    fn run_from(binaries: &Path, settings: &[&str]) -> Self {
         let who = Unprivileged::find().unwrap();
         let folder = tempfile::Builder::new().prefix("hub-pg-").tempdir().unwrap().keep();
         if let Some(who) = &who {
@@ -121,7 +130,7 @@ impl Server {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
-        let watchdog = start_watchdog(binaries, who.as_ref(), &folder, &data);
+        let watchdog = start_watchdog(binaries, who.as_ref(), &folder, settings);
         let server =
             Self { socket_folder: folder, databases: AtomicU32::new(0), watchdog: Mutex::new(watchdog) };
         server.wait_until_ready();
@@ -186,7 +195,7 @@ impl Server {
 }
 
 /// Starts a process that runs the server until its standard input ends, then ends it and removes the folder.
-fn start_watchdog(binaries: &Path, who: Option<&Unprivileged>, folder: &Path, data: &Path) -> Child {
+fn start_watchdog(binaries: &Path, who: Option<&Unprivileged>, folder: &Path, settings: &[&str]) -> Child {
     const SCRIPT: &str = r#"
         trap '' INT TERM HUP
         folder=$1
@@ -211,11 +220,11 @@ fn start_watchdog(binaries: &Path, who: Option<&Unprivileged>, folder: &Path, da
     watchdog
         .arg(binaries.join("postgres"))
         .arg("-D")
-        .arg(data)
+        .arg(folder.join("data"))
         .arg("-k")
         .arg(folder)
         .args(["-c", "listen_addresses=", "-c", "fsync=on", "-c", "max_connections=300"])
-        .args(["-c", "shared_buffers=32MB", "-c", "autovacuum=off"])
+        .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -3,10 +3,12 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use tokio::sync::MutexGuard;
+
 use super::{
     inbox::lane_of,
     job::{Job, open_job},
-    node::{BotWork, Engine},
+    node::{Behind, BotWork, Engine},
 };
 use crate::{
     error::Result,
@@ -28,13 +30,29 @@ struct Loaded {
 impl Engine {
     /// Loads what a bot has in the store and nobody holds, until memory or the store is exhausted.
     pub(super) async fn scan(&self, bot: &BotWork) {
-        if let Err(error) = self.try_scan(bot).await {
+        self.scan_under(bot, bot.behind.lock().await).await;
+    }
+
+    /// Loads more when a channel has little left in memory and more in the store. Does nothing while somebody
+    /// else looks: the next job that ends asks again.
+    pub(super) async fn refill(&self, bot: &BotWork, channel: ChannelId) {
+        if !self.lanes().is_low(channel) {
+            return;
+        }
+        if let Ok(behind) = bot.behind.try_lock()
+            && behind.is_behind(channel)
+        {
+            self.scan_under(bot, behind).await;
+        }
+    }
+
+    async fn scan_under(&self, bot: &BotWork, behind: MutexGuard<'_, Behind>) {
+        if let Err(error) = self.try_scan(bot, behind).await {
             Self::report("the backlog could not be read", bot, &error);
         }
     }
 
-    async fn try_scan(&self, bot: &BotWork) -> Result<()> {
-        let mut behind = bot.behind.lock().await;
+    async fn try_scan(&self, bot: &BotWork, mut behind: MutexGuard<'_, Behind>) -> Result<()> {
         let channels = bot.channels();
         loop {
             let full: Vec<ChannelId> = {

@@ -33,8 +33,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection waits for its next request: less than common servers wait, so that they seldom
 /// close it under a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections kept per host.
-const MAX_IDLE_PER_HOST: usize = 8;
+/// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
+/// connection that is closed between two messages costs more than the message.
+const MAX_IDLE_PER_HOST: usize = 128;
 /// Most headers of an answer, and their bytes together (E13).
 const MAX_ANSWER_HEADERS: usize = 100;
 const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;

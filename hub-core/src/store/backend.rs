@@ -107,7 +107,12 @@ impl Backend {
             .acquire_timeout(ACQUIRE)
             .test_before_acquire(false)
             .connect_lazy_with(options.clone().pragma("query_only", "ON"));
-        Ok(Self::Sqlite { reads, write: options })
+        let write = options
+            // What the indexes touch again and again stays in memory (KiB), and is copied into the database
+            // once per 16 MiB of the log.
+            .pragma("cache_size", "-16384")
+            .pragma("wal_autocheckpoint", "4096");
+        Ok(Self::Sqlite { reads, write })
     }
 
     async fn open_postgres(url: &Secret, migrate: bool) -> Result<Self> {
@@ -137,7 +142,10 @@ impl Backend {
                     .clone()
                     .options([("default_transaction_read_only", "on"), ("statement_timeout", "5s")]),
             );
-        Ok(Self::Postgres { reads, write: options })
+        // The writer's statements join a few rows with large tables by key. Plans are made once, while tables may
+        // be small or unknown; one that reads a whole table then would be kept while it grows.
+        let by_key = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"];
+        Ok(Self::Postgres { reads, write: options.options(by_key.map(|setting| (setting, "off"))) })
     }
 
     pub(super) async fn connect_writer(&self) -> Result<Owned> {

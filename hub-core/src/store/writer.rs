@@ -40,6 +40,11 @@ const QUEUE: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(100);
 /// As long as writes fail, one is tried this often, so that it shows when they work again (reliability P8).
 const PROBE: Duration = Duration::from_secs(1);
+/// Under load, commits on the way of messages begin this far apart: what comes meanwhile shares one. After a
+/// quiet moment a commit begins at once.
+const PACE: Duration = Duration::from_millis(10);
+/// Rows that are worth a commit of their own, whenever the last one was.
+const WORTHWHILE: usize = 128;
 
 type Job = Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
 type Reply<T> = oneshot::Sender<Result<T>>;
@@ -48,6 +53,18 @@ enum Command {
     Accept(Accept, Reply<Accepted>),
     Finish(Arc<Finished>, Reply<()>),
     Run(Job, Reply<Box<dyn Any + Send>>),
+}
+
+impl Command {
+    /// How many rows it brings, as far as that decides when to commit. What somebody may be waiting for at the
+    /// API is worth a commit alone.
+    fn worth(&self) -> usize {
+        match self {
+            Self::Accept(accept, _) => accept.messages.len().max(1),
+            Self::Finish(..) => 1,
+            Self::Run(..) => WORTHWHILE,
+        }
+    }
 }
 
 /// The sending end; cheap to clone.
@@ -161,13 +178,14 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
     // The database's time, not the hub's: a clock that stands still must not keep a probe from being made.
-    let probes = Clock::system();
-    let mut probe_at = probes.now();
+    let machine = Clock::system();
+    let mut probe_at = machine.now();
+    let mut last = machine.now() - PACE;
     loop {
         let mut probing = false;
         let probe_due = async {
-            if probes.now() < probe_at {
-                probes.sleep_until(probe_at).await;
+            if machine.now() < probe_at {
+                machine.sleep_until(probe_at).await;
             }
         };
         let received = tokio::select! {
@@ -187,6 +205,10 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
         if received == 0 {
             break;
         }
+        if !probing {
+            gather(&mut inbox, &mut batch, PACE.saturating_sub(machine.now().since(last))).await;
+        }
+        last = machine.now();
         let (commands, begun) = (batch.len() as u64, Stopwatch::start());
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
@@ -220,7 +242,7 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             }
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
-                probe_at = probes.now() + PROBE;
+                probe_at = machine.now() + PROBE;
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
                     tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");
@@ -235,12 +257,29 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
     }
 }
 
+/// Waits for more commands, at most this long, unless the batch is worth its commit or somebody waits for it.
+async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, at_most: Duration) {
+    let worth = |commands: &[Command]| commands.iter().map(Command::worth).sum::<usize>();
+    let mut gathered = worth(batch);
+    let more = async {
+        while gathered < WORTHWHILE && batch.len() < BATCH {
+            let known = batch.len();
+            if inbox.0.recv_many(batch, BATCH - known).await == 0 {
+                return; // Told to stop, and nothing waits any more.
+            }
+            gathered += worth(&batch[known..]);
+        }
+    };
+    // The machine's time here, too.
+    Clock::system().timeout(at_most, more).await;
+}
+
 /// An answer that waits for the commit.
 type Pending = Box<dyn FnOnce(Option<&Error>) + Send>;
 
 /// Writes one batch. `Err` means the connection must not be used again; every caller was told.
 async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
-    if let Err(error) = execute(tx, "BEGIN", "BEGIN IMMEDIATE").await {
+    if let Err(error) = begin(tx).await {
         refuse(batch, &error);
         return Err(error);
     }
@@ -260,6 +299,15 @@ async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
     outcome
 }
 
+async fn begin(tx: &mut Tx) -> Result<()> {
+    execute(tx, "BEGIN", "BEGIN IMMEDIATE").await
+}
+
+async fn begin_again(tx: &mut Tx) -> Result<()> {
+    execute(tx, "ROLLBACK", "ROLLBACK").await?;
+    begin(tx).await
+}
+
 async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pending>) -> Result<()> {
     let (mut accepts, mut accept_replies) = (Vec::new(), Vec::new());
     let (mut finished, mut finish_replies) = (Vec::new(), Vec::new());
@@ -277,8 +325,25 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
             Command::Run(job, reply) => jobs.push((job, reply)),
         }
     }
-    write_accepts(tx, accepts, accept_replies, pending).await?;
-    write_finished(tx, finished, finish_replies, pending).await?;
+    // Failures are rare, so what is merged is written without savepoints at first. Nothing else stands in the
+    // transaction yet when it has to be begun anew.
+    match guarded(write_merged(tx, &accepts, &finished)).await {
+        Ok(answers) => {
+            let accepted = accept_replies.into_iter().zip(answers);
+            pending.extend(accepted.map(|(reply, answer)| answer_with(reply, answer)));
+            pending.extend(finish_replies.into_iter().map(|reply| answer_with(reply, ())));
+        }
+        Err(error) => {
+            if is_fatal(&error) || is_outage(&error) || begin_again(tx).await.is_err() {
+                accept_replies.into_iter().for_each(|reply| fail(reply, &error));
+                finish_replies.into_iter().for_each(|reply| fail(reply, &error));
+                jobs.into_iter().for_each(|(_, reply)| fail(reply, &error));
+                return Err(error);
+            }
+            write_accepts(tx, accepts, accept_replies, pending).await?;
+            write_finished(tx, finished, finish_replies, pending).await?;
+        }
+    }
     for (job, reply) in jobs {
         match in_savepoint(tx, job).await? {
             Ok(value) => pending.push(answer_with(reply, value)),
@@ -290,61 +355,55 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
     Ok(())
 }
 
-/// Writes inbound batches together; when that fails, one by one, so that a bad one fails alone.
+/// Writes inbound batches, then outcomes, in as few statements as there are.
+async fn write_merged(
+    tx: &mut Tx,
+    accepts: &[Arc<Accept>],
+    finished: &[Arc<Finished>],
+) -> Result<Vec<Accepted>> {
+    let accepted = if accepts.is_empty() { Vec::new() } else { inbox::write(tx, accepts).await? };
+    if !finished.is_empty() {
+        deliveries::finish(tx, finished).await?;
+    }
+    Ok(accepted)
+}
+
+/// Writes inbound batches one by one, so that a bad one fails alone.
 async fn write_accepts(
     tx: &mut Tx,
     accepts: Vec<Arc<Accept>>,
     replies: Vec<Reply<Accepted>>,
     pending: &mut Vec<Pending>,
 ) -> Result<()> {
-    if accepts.is_empty() {
-        return Ok(());
-    }
-    let some = accepts.clone();
-    match in_savepoint(tx, |tx| async move { inbox::write(tx, &some).await }.boxed()).await? {
-        Ok(answers) => {
-            pending
-                .extend(replies.into_iter().zip(answers).map(|(reply, answer)| answer_with(reply, answer)));
-        }
-        Err(error) if accepts.len() == 1 => fail_all(replies, &error),
-        Err(_) => {
-            for (one, reply) in accepts.into_iter().zip(replies) {
-                match in_savepoint(tx, |tx| async move { inbox::write(tx, &[one]).await }.boxed()).await? {
-                    Ok(mut answers) => pending.push(answer_with(reply, answers.remove(0))),
-                    Err(error) => fail_all(vec![reply], &error),
-                }
-            }
+    for (one, reply) in accepts.into_iter().zip(replies) {
+        match in_savepoint(tx, |tx| async move { inbox::write(tx, &[one]).await }.boxed()).await? {
+            Ok(mut answers) => pending.push(answer_with(reply, answers.remove(0))),
+            Err(error) => fail(reply, &error),
         }
     }
     Ok(())
 }
 
-/// Writes outcomes together; when that fails, one by one.
+/// Writes outcomes one by one.
 async fn write_finished(
     tx: &mut Tx,
     finished: Vec<Arc<Finished>>,
     replies: Vec<Reply<()>>,
     pending: &mut Vec<Pending>,
 ) -> Result<()> {
-    if finished.is_empty() {
-        return Ok(());
-    }
-    let some = finished.clone();
-    match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &some).await }.boxed()).await? {
-        Ok(()) => pending.extend(replies.into_iter().map(|reply| answer_with(reply, ()))),
-        Err(error) if finished.len() == 1 => fail_all(replies, &error),
-        Err(_) => {
-            for (one, reply) in finished.into_iter().zip(replies) {
-                match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &[one]).await }.boxed())
-                    .await?
-                {
-                    Ok(()) => pending.push(answer_with(reply, ())),
-                    Err(error) => fail_all(vec![reply], &error),
-                }
-            }
+    for (one, reply) in finished.into_iter().zip(replies) {
+        match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &[one]).await }.boxed()).await? {
+            Ok(()) => pending.push(answer_with(reply, ())),
+            Err(error) => fail(reply, &error),
         }
     }
     Ok(())
+}
+
+/// A panic becomes a failure of what panicked.
+async fn guarded<T>(write: impl Future<Output = Result<T>>) -> Result<T> {
+    let outcome = AssertUnwindSafe(write).catch_unwind().await;
+    outcome.unwrap_or_else(|_| Err(Error::internal("a write panicked")))
 }
 
 /// Runs a command between `SAVEPOINT` and `RELEASE`. The outer error means the transaction is lost, the inner
@@ -354,9 +413,7 @@ async fn in_savepoint<T>(
     command: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>>,
 ) -> Result<Result<T>> {
     execute(tx, "SAVEPOINT command", "SAVEPOINT command").await?;
-    let outcome = AssertUnwindSafe(command(tx)).catch_unwind().await;
-    let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
-    match outcome {
+    match guarded(command(tx)).await {
         Ok(value) => execute(tx, "RELEASE SAVEPOINT command", "RELEASE command").await.map(|()| Ok(value)),
         Err(error) if is_fatal(&error) || is_outage(&error) => Err(error),
         // A full disk may have undone the whole transaction: then what failed is the cause, not the undoing.
@@ -377,10 +434,8 @@ fn answer_with<T: Send + 'static>(reply: Reply<T>, value: T) -> Pending {
     })
 }
 
-fn fail_all<T>(replies: Vec<Reply<T>>, error: &Error) {
-    for reply in replies {
-        let _ = reply.send(Err(retell(error)));
-    }
+fn fail<T>(reply: Reply<T>, error: &Error) {
+    let _ = reply.send(Err(retell(error)));
 }
 
 /// Answers every command still in the batch with the failure of the whole batch.

@@ -15,6 +15,8 @@ use crate::{id::ChannelId, time::Timestamp};
 
 /// Jobs of one channel in memory.
 const MAX_PER_CHANNEL: usize = 2_000;
+/// A channel with fewer jobs in memory runs out soon.
+const LOW: usize = MAX_PER_CHANNEL / 4;
 /// Lanes looked at when the first ones may not run because all slots for retries are taken.
 const LOOK_AHEAD: usize = 32;
 
@@ -115,6 +117,11 @@ impl<J: Queued> Lanes<J> {
     pub fn room(&self, channel: ChannelId) -> bool {
         self.jobs < self.max_jobs
             && self.channels.get(&channel).is_none_or(|channel| channel.jobs < MAX_PER_CHANNEL)
+    }
+
+    /// Whether a channel's jobs in memory run out soon.
+    pub fn is_low(&self, channel: ChannelId) -> bool {
+        self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW)
     }
 
     /// Jobs in memory, those in flight included.

@@ -189,3 +189,18 @@ fn a_lane_never_gets_a_second_head_and_says_so() {
     lanes.finish(slot);
     assert_eq!(lanes.pop(at(0)).unwrap().1.n, 2, "nothing is lost");
 }
+
+#[test]
+fn a_channel_is_low_until_a_quarter_of_its_room_is_used() {
+    let mut lanes = Lanes::new(10_000, 10);
+    assert!(lanes.is_low(channel(1)));
+    for n in 0..500 {
+        assert!(lanes.is_low(channel(1)), "with {n} jobs");
+        push(&mut lanes, 1, "a", n);
+    }
+    assert!(!lanes.is_low(channel(1)));
+    assert!(lanes.is_low(channel(2)), "every channel for itself");
+    let (slot, _) = lanes.pop(at(0)).unwrap();
+    lanes.finish(slot);
+    assert!(lanes.is_low(channel(1)));
+}

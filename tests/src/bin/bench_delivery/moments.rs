@@ -1,0 +1,69 @@
+//! When which message passed: kept by number in one process, read by another over HTTP.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Numbers beyond this are not kept.
+const MOST: u64 = 4_000_000;
+
+/// Microseconds of the machine's clock, which all processes here share.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time, finer than milliseconds")]
+pub fn now_us() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The first moment of each number, and how many there were.
+#[derive(Debug, Default)]
+pub struct Moments(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    first: Vec<u64>,
+    seen: u64,
+    /// Of those, how many were not the first of their number.
+    repeated: u64,
+}
+
+impl Moments {
+    /// Notes that a number passed now; `false` when it did before.
+    pub fn note(&self, number: u64) -> bool {
+        let now = now_us();
+        let mut table = self.table();
+        table.seen += 1;
+        let place = usize::try_from(number.min(MOST)).unwrap_or_default();
+        if table.first.len() <= place {
+            table.first.resize(place + 1, 0);
+        }
+        let first = table.first[place] == 0;
+        if first {
+            table.first[place] = now;
+        } else {
+            table.repeated += 1;
+        }
+        first
+    }
+
+    /// How many passed, and how many of them again.
+    pub fn counts(&self) -> (u64, u64) {
+        let table = self.table();
+        (table.seen, table.repeated)
+    }
+
+    pub fn reset(&self) {
+        *self.table() = Table::default();
+    }
+
+    /// The moments by number, 0 where there is none, as little-endian bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.table().first.iter().flat_map(|moment| moment.to_le_bytes()).collect()
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Vec<u64> {
+        bytes.chunks_exact(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap_or_default())).collect()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

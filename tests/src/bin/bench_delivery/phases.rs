@@ -1,0 +1,55 @@
+//! What is measured on one database, in order.
+
+use std::{io::Write, path::Path, time::Duration};
+
+use hub_core::time::Clock;
+
+use crate::{
+    Result,
+    hub::Hub,
+    options::{Database, Options},
+    report::Table,
+    stage::Stage,
+};
+
+/// Starts of which the middle one counts.
+const STARTS: usize = 5;
+
+/// Measures one database.
+pub async fn measure(options: &Options, program: &Path, database: Database) -> Result<Table> {
+    let folder = tempfile::tempdir()?;
+    let (mut stage, mut hub) = Stage::open(options, program, database, folder.path()).await?;
+    let first_start = hub.ready_after;
+    let mut starts = Vec::new();
+    for _ in 0..STARTS {
+        hub = stage.restart(hub).await?;
+        starts.push(hub.ready_after);
+    }
+    starts.sort();
+    Clock::system().sleep(Duration::from_secs(3)).await;
+    let idle_rss = hub.process.rss();
+    if options.attach {
+        writeln!(std::io::stdout(), "the hub is process {}; press Enter", hub.process.id)?;
+        std::io::stdin().read_line(&mut String::new())?;
+    }
+    let rate = options.rate_on(database);
+    let held = if rate > 0 { Some(stage.hold(&hub, rate, options.seconds).await?) } else { None };
+    let (saturated, reference) = if options.backlog > 0 {
+        (Some(stage.saturate(&hub).await?), Some(stage.refer().await?))
+    } else {
+        (None, None)
+    };
+    let replies = match options.reply_rate {
+        0 => None,
+        rate => Some(stage.reply(&hub, rate).await?),
+    };
+    let queue = if options.queued > 0 {
+        // Memory is looked at in a process that did nothing else.
+        let fresh: Hub = stage.restart(hub).await?;
+        Some(stage.queue(fresh).await?)
+    } else {
+        None
+    };
+    let start = starts[STARTS / 2];
+    Ok(Table { database, rate, idle_rss, first_start, start, held, saturated, reference, replies, queue })
+}

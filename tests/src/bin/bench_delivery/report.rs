@@ -1,0 +1,164 @@
+//! The table.
+
+use std::{fmt::Write as _, io::Write as _, time::Duration};
+
+use crate::{
+    Result,
+    flow::{Flow, float},
+    options::{Database, Options},
+};
+
+/// What the bare client reached.
+pub struct Reference {
+    pub rate: f64,
+    /// Microseconds per message.
+    pub cpu: f64,
+}
+
+/// Messages for a receiver that is dead.
+pub struct Queue {
+    pub messages: u64,
+    pub empty: u64,
+    pub highest: u64,
+    pub full: u64,
+    pub restarted: u64,
+    pub ready_after: Duration,
+    /// Messages taken in per second meanwhile.
+    pub rate: f64,
+}
+
+/// One database.
+pub struct Table {
+    pub database: Database,
+    pub rate: u64,
+    pub idle_rss: u64,
+    pub first_start: Duration,
+    pub start: Duration,
+    pub held: Option<Flow>,
+    pub saturated: Option<Flow>,
+    pub reference: Option<Reference>,
+    pub replies: Option<Flow>,
+    pub queue: Option<Queue>,
+}
+
+/// A line: what, how much, the bare client's figure, the aim.
+type Row = [String; 4];
+
+/// Prints everything.
+pub fn print(options: &Options, tables: &[Table]) -> Result<()> {
+    let mut text = String::new();
+    let Options { bots, channels, conversations, seconds, .. } = options;
+    writeln!(
+        text,
+        "{bots} bot(s) × {channels} channel(s), {conversations} conversations per bot, texts of 500 bytes, \
+         signed webhooks, {seconds} s; {}",
+        machine()
+    )?;
+    for table in tables {
+        write!(text, "\n### {}\n\n", table.database.name())?;
+        let header = ["", "hub", "bare client", "aim"].map(str::to_owned);
+        let rows: Vec<Row> = std::iter::once(header).chain(rows(table)).collect();
+        let widths: Vec<usize> =
+            (0..4).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+        for (number, row) in rows.iter().enumerate() {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "))?;
+            if number == 0 {
+                let lines = widths.iter().map(|width| "-".repeat(*width));
+                writeln!(text, "| {} |", lines.collect::<Vec<_>>().join(" | "))?;
+            }
+        }
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn rows(table: &Table) -> Vec<Row> {
+    let mut rows = vec![
+        row("start to ready, empty database", millis(table.start), "", "< 300 ms"),
+        row("start to ready, the very first", millis(table.first_start), "", ""),
+        row("RSS, idle", mib(table.idle_rss), "", "< 40 MiB"),
+    ];
+    let budget = match table.database {
+        Database::Sqlite => "<= 200 µs",
+        Database::Postgres => "<= 300 µs",
+    };
+    let bare = |figure: fn(&Reference) -> String| table.reference.as_ref().map_or(String::new(), figure);
+    if let Some(flow) = &table.held {
+        let name = format!("{}/s held", table.rate);
+        rows.extend(flow_rows(&name, flow, budget, bare(|bare| format!("{:.0} µs", bare.cpu)), "< 100 ms"));
+    }
+    if let Some(flow) = &table.saturated {
+        rows.extend(flow_rows("saturated", flow, budget, bare(|bare| format!("{:.0} µs", bare.cpu)), ""));
+        if let Some(bare) = &table.reference {
+            let (hub, bare, share) =
+                (format!("{:.0}/s", flow.rate), format!("{:.0}/s", bare.rate), flow.rate / bare.rate);
+            rows.push(row("saturated: messages end to end", hub, &bare, ""));
+            rows.push(row(
+                "saturated: share of the bare client",
+                format!("{:.0} %", share * 100.0),
+                "",
+                ">= 40 %",
+            ));
+        }
+    }
+    if let Some(flow) = &table.replies {
+        rows.extend(flow_rows("each with a reply", flow, "", String::new(), ""));
+    }
+    if let Some(queue) = &table.queue {
+        let name = |what: &str| format!("{} queued: {what}", queue.messages);
+        rows.push(row(&name("RSS before"), mib(queue.empty), "", ""));
+        rows.push(row(&name("RSS, highest"), mib(queue.highest), "", "< 256 MiB"));
+        rows.push(row(&name("RSS after"), mib(queue.full), "", "< 256 MiB"));
+        rows.push(row(&name("taken in"), format!("{:.0}/s", queue.rate), "", ""));
+        rows.push(row(&name("start to ready"), millis(queue.ready_after), "", ""));
+        rows.push(row(&name("RSS after that start"), mib(queue.restarted), "", "< 256 MiB"));
+    }
+    rows
+}
+
+fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: String, patience: &str) -> Vec<Row> {
+    let name = |what: &str| format!("{name}: {what}");
+    let cpu = flow.hub_cpu + flow.database_cpu;
+    let parts = if flow.database_cpu > 0.0 {
+        format!("{cpu:.0} µs ({:.0} + {:.0})", flow.hub_cpu, flow.database_cpu)
+    } else {
+        format!("{cpu:.0} µs")
+    };
+    let latency = format!("{} / {} / {}", millis(flow.p50), millis(flow.p99), millis(flow.max));
+    let commits = flow.commits.map_or_else(|| "not told".to_owned(), |commits| format!("{commits:.3}"));
+    let mut rows = vec![
+        row(&name("messages"), format!("{} at {:.0}/s", flow.messages, flow.rate), "", ""),
+        row(&name("CPU per message"), parts, &bare, budget),
+        row(&name("answer to webhook, p50 / p99 / max"), latency, "", patience),
+        row(&name("commits per message"), commits, "", if budget.is_empty() { "" } else { "< 0.05" }),
+        row(&name("RSS"), mib(flow.rss), "", ""),
+    ];
+    if flow.order_breaks + flow.repeated > 0 {
+        let wrong = format!("{} out of order, {} twice", flow.order_breaks, flow.repeated);
+        rows.push(row(&name("wrong"), wrong, "", "0"));
+    }
+    rows
+}
+
+fn row(what: &str, hub: String, bare: &str, aim: &str) -> Row {
+    [what.to_owned(), hub, bare.to_owned(), aim.to_owned()]
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", float(bytes) / f64::from(1 << 20))
+}
+
+/// The processors and the load of this machine.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpus = read("/proc/cpuinfo");
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let load = read("/proc/loadavg").split_whitespace().next().unwrap_or_default().to_owned();
+    format!("{count} × {}, load {load}", model.map_or("unknown", |(_, model)| model))
+}
