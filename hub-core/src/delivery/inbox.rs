@@ -137,6 +137,8 @@ impl Engine {
                     bot.reload_channels(&self.ctx).await?;
                 }
                 Err(error) if error.code() == ErrorCode::Unavailable => {
+                    let jobs = routed.iter().flat_map(|work| &work.jobs).flatten();
+                    behind.doubt(jobs.filter(|job| job.held).map(|job| job.id));
                     drop(behind);
                     tracing::warn!(bot_id = %bot.lease.bot_id, "the store cannot take messages; trying again");
                     self.ctx.clock.sleep(std::time::Duration::from_secs(1)).await;
@@ -161,7 +163,7 @@ impl Engine {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        self.ctx.store.read().await?.messages().texts_by_network_id(bot.lease.bot_id, &ids).await
+        self.ctx.store.quoted_texts(bot.lease.bot_id, &ids).await
     }
 
     /// Decides where a message goes, without I/O.
