@@ -335,9 +335,15 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
         }
         Err(error) => {
             if is_fatal(&error) || is_outage(&error) || begin_again(tx).await.is_err() {
-                accept_replies.into_iter().for_each(|reply| fail(reply, &error));
-                finish_replies.into_iter().for_each(|reply| fail(reply, &error));
-                jobs.into_iter().for_each(|(_, reply)| fail(reply, &error));
+                for reply in accept_replies {
+                    fail(reply, &error);
+                }
+                for reply in finish_replies {
+                    fail(reply, &error);
+                }
+                for (_, reply) in jobs {
+                    fail(reply, &error);
+                }
                 return Err(error);
             }
             write_accepts(tx, accepts, accept_replies, pending).await?;
