@@ -95,6 +95,8 @@ struct Stage {
     bot: TestBot,
     sinks: Arc<Sinks>,
     rounds: usize,
+    /// Whether what the armed point did was taken note of.
+    noted: bool,
 }
 
 /// The receivers, and both directions' books.
@@ -179,7 +181,7 @@ impl Stage {
             };
             hub.webhook_channel(&ada, bot.id, name, webhook).await;
         }
-        Self { hub, clock, ada, bot, sinks, rounds: 0 }
+        Self { hub, clock, ada, bot, sinks, rounds: 0, noted: false }
     }
 
     /// A conversation during which one point acts once.
@@ -187,6 +189,7 @@ impl Stage {
         self.rounds += 1;
         let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{act:?} at {point}\n").as_bytes());
         let person = format!("person {}", self.rounds);
+        self.noted = false;
         failpoints::arm(point, act, 0);
         self.say(&person, point, &["first", "second", "third"]);
         self.go_on(act, async |stage: &mut Self| stage.settle(&person, point).await).await;
@@ -213,9 +216,9 @@ impl Stage {
 
     /// Work during which the point may act. A panic is noted; after a death another hub takes over.
     async fn go_on(&mut self, act: Act, work: impl AsyncFnOnce(&mut Self)) {
-        let (sinks, acted_before) = (Arc::clone(&self.sinks), failpoints::has_fired());
+        let (sinks, noted) = (Arc::clone(&self.sinks), self.noted);
         let acted = async {
-            while acted_before || !failpoints::has_fired() {
+            while noted || !failpoints::has_fired() {
                 Clock::system().sleep(Duration::from_millis(2)).await;
             }
             if matches!(act, Act::Panic | Act::Freeze) {
@@ -230,7 +233,8 @@ impl Stage {
             () = acted => {}
             () = work(&mut *self) => {}
         }
-        if act == Act::Freeze && !acted_before && failpoints::has_fired() {
+        self.noted = failpoints::has_fired();
+        if act == Act::Freeze && self.noted && !noted {
             self.hub.kill().await;
             self.start_again().await;
         }
