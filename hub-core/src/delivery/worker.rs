@@ -356,6 +356,7 @@ impl Engine {
             DeliveryState::Pending | DeliveryState::Parked => TraceStatus::Pending,
         };
         let finished = Arc::new(finished);
+        let mut refused = false;
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => {
@@ -370,6 +371,8 @@ impl Engine {
                     tracing::warn!(%bot_id, %error, "an outcome could not be stored; trying again");
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
+                // Once may be a bug's doing; what is refused twice is refused for what it is.
+                Err(_) if !refused => refused = true,
                 Err(error) => {
                     Self::report("an outcome could not be stored", bot, &error);
                     self.abandon(bot, &finished, &error).await;
