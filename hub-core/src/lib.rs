@@ -142,6 +142,19 @@
 //! | passwords waiting to be hashed | 64 | `RATE_LIMITED` |
 #![warn(missing_docs)]
 
+/// A named point at which tests make the hub fail, in a function that can fail; `(…, passed)` where it cannot.
+/// Nothing without the feature `failpoints`.
+macro_rules! failpoint {
+    ($point:literal) => {
+        #[cfg(feature = "failpoints")]
+        crate::failpoints::reach($point).await?;
+    };
+    ($point:literal, passed) => {
+        #[cfg(feature = "failpoints")]
+        let _ = crate::failpoints::reach($point).await;
+    };
+}
+
 pub mod access;
 pub mod accounts;
 pub mod bots;
@@ -156,6 +169,8 @@ pub mod demo;
 pub mod egress;
 pub mod error;
 pub mod events;
+#[cfg(feature = "failpoints")]
+pub mod failpoints;
 pub mod hub;
 pub mod id;
 pub mod idempotency;

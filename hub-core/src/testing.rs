@@ -324,6 +324,16 @@ impl TestHub {
         self.runs += 1;
     }
 
+    /// As [`restart`](Self::restart) of a hub that does not run, for one that may be refused.
+    ///
+    /// # Errors
+    /// What opening or starting the hub says; it does not run then.
+    pub async fn try_restart(&mut self) -> Result<()> {
+        self.runs += 1;
+        self.running = Some(run(&self.settings, self.runs).await?);
+        Ok(())
+    }
+
     async fn end(&mut self) {
         let Some((runtime, hub)) = self.running.take() else { return };
         drop(hub);
@@ -476,13 +486,19 @@ pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
 /// Runs a hub on a thread of its own.
 async fn run(settings: &TestHubBuilder, runs: u64) -> Result<(Runtime, Hub)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let mut runtime = Starting(Some(runtime));
     let settings = settings.clone();
-    let hub = runtime.spawn(settings.run(runs)).await.unwrap();
-    match hub {
-        Ok(hub) => Ok((runtime, hub)),
-        Err(error) => {
+    let hub = runtime.0.as_ref().unwrap().spawn(settings.run(runs)).await.unwrap()?;
+    Ok((runtime.0.take().unwrap(), hub))
+}
+
+/// A thread whose hub is not up yet. When it never comes up, or nobody waits for it any more, it ends by itself.
+struct Starting(Option<Runtime>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
-            Err(error)
         }
     }
 }

@@ -145,6 +145,7 @@ impl Stage {
                 "webhook": {
                     "enabled": true,
                     "url": format!("http://{}/{sink}", self.sinks.address),
+                    "auth": { "method": "hmac", "secret": "a-webhook-secret-of-some-length" },
                     "auto_reply": true,
                     "retry": { "schedule_s": vec![1; 20] },
                 },

@@ -127,7 +127,7 @@ impl LocalService for Sinks {
             return Err(Cut);
         }
         let sink = request.uri().path().trim_start_matches('/').to_owned();
-        let id = request.headers().get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let id = request.headers()["webhook-id"].to_str().unwrap_or_default();
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
         let (status, text) = self.judge(&sink, id, &body);
         let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");

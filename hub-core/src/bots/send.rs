@@ -89,6 +89,7 @@ impl Bots<'_> {
         if parts.iter().all(|part| part.trim().is_empty()) {
             return Err(Error::invalid("content", "has nothing to show"));
         }
+        failpoint!("send.accept");
         let trace_id = self.ctx.ids.next();
         let now = self.ctx.store.now();
         let parts: Vec<NewPart> = parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
@@ -116,6 +117,7 @@ impl Bots<'_> {
             })
         })
         .await?;
+        failpoint!("send.accepted");
         self.ctx.wake.hint(Hint::Outbox(bot_id));
         Ok(sent)
     }

@@ -1,8 +1,9 @@
 //! From the store into memory: deliveries that nobody holds, in their order and within the caps. Recovery
 //! after a crash, the overflow of a full memory, replays and what other processes wrote are one case.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
 
+use futures_util::FutureExt;
 use tokio::sync::MutexGuard;
 
 use super::{
@@ -47,8 +48,10 @@ impl Engine {
     }
 
     async fn scan_under(&self, bot: &BotWork, behind: MutexGuard<'_, Behind>) {
-        if let Err(error) = self.try_scan(bot, behind).await {
-            Self::report("the backlog could not be read", bot, &error);
+        match AssertUnwindSafe(self.try_scan(bot, behind)).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => Self::report("the backlog could not be read", bot, &error),
+            Err(_) => self.start_over(bot, "the backlog scan panicked").await,
         }
     }
 
@@ -73,6 +76,7 @@ impl Engine {
                 let claimed = claimed.inspect_err(|_| behind.doubt(ids))?;
                 // What a lost lease did not claim is another node's, and what was deleted is nobody's.
                 loaded.retain(|loaded| claimed.contains(&loaded.job.id));
+                failpoint!("backlog.claimed", passed);
                 self.push(bot, loaded);
             }
             if whole {

@@ -90,6 +90,7 @@ impl Engine {
 
     /// Waits and tries again as long as the store cannot write: the network's cursor stands still meanwhile.
     async fn try_take_in(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
+        failpoint!("intake.before");
         let quoted = self.quoted_texts(bot, batch).await?;
         loop {
             // Held over the commit: the backlog scan of this bot must not run between the decision who
@@ -121,6 +122,7 @@ impl Engine {
             };
             match self.ctx.store.accept(accept).await {
                 Ok(Accepted::Stored(stored)) => {
+                    failpoint!("intake.committed", passed);
                     if !self.numbers_grow(bot, &routed, &stored) {
                         // Nothing is lost: the rows are held by nobody after the next start.
                         self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;

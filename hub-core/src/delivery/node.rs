@@ -400,6 +400,23 @@ impl Engine {
         Ok(())
     }
 
+    /// Gives a bot's lease up and everything that is in memory for it: nobody knows
+    /// what of it is in the store. The next holder, most likely this node a moment later, begins from the store.
+    pub(super) async fn start_over(&self, bot: &BotWork, why: &str) {
+        tracing::error!(bot_id = %bot.lease.bot_id, why, "the work for a bot starts over");
+        bot.tasks.stop();
+        // What panics again and again does so once a second.
+        self.ctx.clock.sleep(LOOK).await;
+        while !self.tasks.stopping() {
+            match self.ctx.store.give_up_lease(&bot.lease).await {
+                Ok(()) => break,
+                Err(error) => Self::report("a lease could not be given up", bot, &error),
+            }
+            self.ctx.clock.sleep(LOOK).await;
+        }
+        self.ctx.wake.hint(Hint::Bot(bot.lease.bot_id));
+    }
+
     async fn without_network(&self, lease: &Lease, work: &WorkRow) -> Result<()> {
         let reason = format!("this hub has no network called {}", work.network);
         self.set_status(lease, BotStatus::Error, Some(reason)).await

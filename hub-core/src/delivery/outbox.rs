@@ -7,10 +7,12 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use serde_json::json;
 use tracing::Instrument;
 
@@ -94,7 +96,12 @@ impl Engine {
             rules: bot.network.window_rules(),
             state: Mutex::default(),
         });
-        bot.tasks.spawn("outbox", async move { outbox.run().await });
+        let (engine, work) = (Arc::clone(self), Arc::clone(bot));
+        bot.tasks.spawn("outbox", async move {
+            if AssertUnwindSafe(outbox.run()).catch_unwind().await.is_err() {
+                engine.start_over(&work, "its outbox panicked").await;
+            }
+        });
         bot.outbox_ready.notify_one();
     }
 }
@@ -196,6 +203,7 @@ impl Outbox {
                 .await?;
             return Ok(Go::On);
         }
+        failpoint!("outbox.token");
         let Some(token) = self.token(item)? else { return Ok(Go::Wait) };
         if !self.wait_for_gap(&item.peer).await {
             return Ok(Go::Wait);
@@ -204,6 +212,7 @@ impl Outbox {
         if !store.begin(&self.bot.lease, id, &item.peer, store.now()).await? {
             return Ok(Go::Wait);
         }
+        failpoint!("outbox.begun", passed);
         let outgoing = Outgoing {
             to_user_id: item.peer.clone(),
             context_token: token,
@@ -214,6 +223,7 @@ impl Outbox {
         let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
         let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
         span.record("hub.outcome", self.engine.ctx.counters.count_send(&outcome));
+        failpoint!("outbox.answered", passed);
         // The gap counts from the answer: the network orders by arrival (ilink §10.4).
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
             *last = self.engine.ctx.clock.now();
@@ -408,6 +418,7 @@ impl Outbox {
                 Err(error) => return Err(error),
             }
         }
+        failpoint!("outbox.settled", passed);
         let (bot_id, status) = (self.bot.lease.bot_id, state.as_str());
         self.engine.ctx.events.tell(Event::Sent { bot_id, message_id, status });
         Ok(())

@@ -2,10 +2,12 @@
 //! wrong (`protocols/ilink.md` §6, §7.2, §13.1).
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use tracing::Instrument;
 
 use super::{
@@ -107,7 +109,12 @@ impl Engine {
         };
         let expired =
             (status == BotStatus::Expired.as_str()).then(|| "the network wants a new login".to_owned());
-        bot.tasks.spawn("poller", poller.run(expired));
+        let (engine, bot) = (Arc::clone(self), Arc::clone(bot));
+        bot.tasks.clone().spawn("poller", async move {
+            if AssertUnwindSafe(poller.run(expired)).catch_unwind().await.is_err() {
+                engine.start_over(&bot, "its poller panicked").await;
+            }
+        });
     }
 }
 
@@ -155,12 +162,14 @@ impl Poller {
     }
 
     async fn poll_once(&mut self) -> Next {
+        failpoint!("poll.before", passed);
         let asked = self.engine.ctx.clock.now();
         let answer = match self.poll().await {
             Polled::Answer(answer) => answer,
             Polled::Poked => return Next::Poll,
             Polled::Stopped => return Next::End,
         };
+        failpoint!("poll.answered", passed);
         self.slow_down(asked, &answer).await;
         match answer {
             Ok(batch) => match self.take_in(batch).await {

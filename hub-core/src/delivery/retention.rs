@@ -28,6 +28,7 @@ async fn retain(ctx: Context, tasks: Tasks) {
 }
 
 async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
+    failpoint!("retention.round");
     let now = ctx.store.now();
     let (traces, messages) = (now - ctx.config.trace_retention, now - ctx.config.message_retention);
     let piece = u64::from(PIECE);
@@ -36,7 +37,9 @@ async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
             .store
             .write(move |tx| {
                 Box::pin(async move {
+                    failpoint!("retention.traces");
                     let traces = tx.traces().delete_before(traces, PIECE).await?;
+                    failpoint!("retention.messages");
                     let messages = tx.sending().delete_messages_before(messages, PIECE).await?;
                     Ok(traces.max(messages))
                 })

@@ -1,10 +1,12 @@
 //! Runs deliveries: takes a job from the lanes, sends it through the stages, stores what came of it.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, PoisonError},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use serde_json::json;
 use tracing::{Instrument, Span};
 
@@ -49,6 +51,9 @@ pub(super) fn pace(channel: &ChannelRuntime) -> Pace {
     Pace { max_in_flight: channel.webhook.max_concurrency as usize, spacing }
 }
 
+/// Before a delivery is tried again whose outcome could not be worked out.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
 /// What happens to a delivery after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
@@ -58,6 +63,16 @@ enum After {
     Hold(Timestamp),
     /// It leaves its lane and waits in the store.
     Park(Timestamp),
+}
+
+/// What an attempt leaves behind.
+enum Attempted {
+    /// The delivery waits at the head of its lane.
+    Held(Timestamp),
+    /// The sink has it, and more of the channel may be loaded.
+    Delivered(Arc<BotWork>),
+    /// It is out of its lane, or somebody else's.
+    Left,
 }
 
 impl Engine {
@@ -107,12 +122,32 @@ impl Engine {
     /// One attempt, from the lane to the commit and back.
     async fn run(&self, slot: Slot, mut job: Job) {
         let guard = SlotGuard { engine: self, slot: Some(slot) };
+        match AssertUnwindSafe(self.attempt(&mut job)).catch_unwind().await {
+            Ok(Attempted::Held(until)) => guard.hold(job, until),
+            Ok(Attempted::Left) => drop(guard),
+            Ok(Attempted::Delivered(bot)) => {
+                drop(guard);
+                // A receiver that takes nothing is not fed faster than the regular look does.
+                self.refill(&bot, job.channel_id).await;
+            }
+            // A bug of ours outside the sink: the delivery stays at the head of its lane.
+            Err(_) => {
+                tracing::error!(delivery_id = %job.id, "a delivery panicked and is tried again");
+                guard.hold(job, self.ctx.clock.now() + AFTER_PANIC);
+            }
+        }
+        self.work_ready.notify_one();
+    }
+
+    /// One attempt and its commit.
+    async fn attempt(&self, job: &mut Job) -> Attempted {
+        // When the bot has changed hands, whoever has it now finds the row.
         let Some(bot) = self.bot(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
-            return; // The bot changed hands: whoever has it now finds the row.
+            return Attempted::Left;
         };
         // After a sleep, or without an answer of the store, nothing goes out until the lease is renewed.
         if !bot.wait_for_lease(&self.ctx.clock).await {
-            return; // Whoever has the lease then finds the row.
+            return Attempted::Left; // Whoever has the lease then finds the row.
         }
         let attempts = job.attempts as usize;
         if !invariant!(
@@ -122,32 +157,34 @@ impl Engine {
             delivery_id = %job.id,
             attempts
         ) {
-            let far = self.ctx.clock.now() + STANDSTILL;
-            guard.hold(job, far);
-            return;
+            return Attempted::Held(self.ctx.clock.now() + STANDSTILL);
         }
-        let Some(channel) = self.channel_of(&bot, &job).await else { return }; // Deleted, its rows with it.
+        let Some(channel) = self.channel_of(&bot, job).await else {
+            return Attempted::Left; // Deleted, and its rows with it.
+        };
+        failpoint!("attempt.before", passed);
         let started = self.ctx.store.now();
         let concluded = if channel.webhook.enabled || job.target_url.is_some() {
-            let prepared = Filtered { job: &job, channel: Arc::clone(&channel) }.draft().on_request();
-            Webhook.attempt(&self.ctx, prepared).await.on_response()
+            let asked = async {
+                let prepared = Filtered { job, channel: Arc::clone(&channel) }.draft().on_request();
+                Webhook.attempt(&self.ctx, prepared).await.on_response()
+            };
+            AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| panicked(started))
         } else {
             off(started)
         };
+        failpoint!("attempt.answered", passed);
         job.attempts += 1;
         job.first_attempt_at.get_or_insert(started);
-        let (finished, after) = self.conclude(&bot, &channel, &job, concluded);
+        let (finished, after) = self.conclude(&bot, &channel, job, concluded);
         if !self.store_outcome(&bot, finished).await {
-            return;
+            return Attempted::Left;
         }
+        failpoint!("attempt.stored", passed);
         match after {
-            After::Hold(until) => guard.hold(job, until),
-            After::Over(_) | After::Park(_) => drop(guard),
-        }
-        self.work_ready.notify_one();
-        // A receiver that takes nothing is not fed faster than the regular look does.
-        if after == After::Over(DeliveryState::Done) {
-            self.refill(&bot, channel.id).await;
+            After::Hold(until) => Attempted::Held(until),
+            After::Over(DeliveryState::Done) => Attempted::Delivered(bot),
+            After::Over(_) | After::Park(_) => Attempted::Left,
         }
     }
 
@@ -319,6 +356,7 @@ impl Engine {
             DeliveryState::Pending | DeliveryState::Parked => TraceStatus::Pending,
         };
         let finished = Arc::new(finished);
+        let mut refused = false;
         loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => {
@@ -333,6 +371,8 @@ impl Engine {
                     tracing::warn!(%bot_id, %error, "an outcome could not be stored; trying again");
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
+                // Once may be a bug's doing; what is refused twice is refused for what it is.
+                Err(_) if !refused => refused = true,
                 Err(error) => {
                     Self::report("an outcome could not be stored", bot, &error);
                     self.abandon(bot, &finished, &error).await;
@@ -386,6 +426,16 @@ fn off(now: Timestamp) -> Concluded {
         outcome: Outcome::Failure { summary: "the channel's webhook is off".to_owned(), permanent: true },
         replies: Vec::new(),
         steps: vec![Step::new(StepName::Request, "webhook", TraceStatus::Error, now, now, detail)],
+    }
+}
+
+/// An attempt in which the hub itself failed: it counts, so that what always fails ends.
+fn panicked(started: Timestamp) -> Concluded {
+    let detail = json!({ "error": "the hub failed while it made this attempt" });
+    Concluded {
+        outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
+        replies: Vec::new(),
+        steps: vec![Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail)],
     }
 }
 

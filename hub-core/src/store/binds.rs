@@ -72,6 +72,7 @@ impl Binds<'_> {
         old: Timestamp,
         keep: u32,
     ) -> Result<()> {
+        failpoint!("bind.begin");
         on!(self.0, |conn| sqlx::query(
             "INSERT INTO binds (id, owner_id, for_bot_id, network, name, status, private, codes_shown, rev,
                 bot_id, created_at, expires_at)

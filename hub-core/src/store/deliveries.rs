@@ -183,6 +183,7 @@ impl Deliveries<'_> {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<JobRow>> {
+        failpoint!("backlog.read");
         on_each!(
             self.0,
             "SELECT d.id, d.trace_id, d.channel_id, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
@@ -217,6 +218,7 @@ impl Deliveries<'_> {
     /// Notes that the node with this fence holds the deliveries in memory, and says which it does: none when
     /// the bot has changed hands.
     pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<HashSet<DeliveryId>> {
+        failpoint!("backlog.claim");
         let claimed: Vec<String> = on_each!(
             self.0,
             "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT value FROM json_each($1))
@@ -323,6 +325,7 @@ struct FinishRow<'a> {
 /// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
 /// the row already.
 pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()> {
+    failpoint!("finish.state");
     let mut conn = tx.conn();
     let rows: Vec<FinishRow<'_>> = finished
         .iter()
@@ -371,10 +374,13 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
         replies.extend(one.replies.iter().cloned());
         health.extend(&one.health);
     }
+    failpoint!("finish.traces");
     super::traces::update(&mut conn, &traces).await?;
     if !replies.is_empty() {
+        failpoint!("finish.replies");
         tx.outbox().enqueue(&replies).await?;
     }
+    failpoint!("finish.health");
     note_health(&mut tx.conn(), &health).await
 }
 

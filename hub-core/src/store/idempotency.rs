@@ -39,6 +39,7 @@ impl Idempotency<'_> {
 
     /// Writes the answer of a claimed key.
     pub async fn answer(&mut self, principal: &str, key: &str, answer: &str) -> Result<()> {
+        failpoint!("idempotency.store");
         on!(self.0, |conn| sqlx::query(
             "UPDATE idempotency SET answer = $3 WHERE principal = $1 AND key = $2"
         )

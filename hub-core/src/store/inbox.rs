@@ -185,6 +185,7 @@ struct CursorRow<'a> {
 /// Writes the batches of all bots that wait; answers in their order.
 pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Accepted>> {
     let mut conn = tx.conn();
+    failpoint!("accept.leases");
     let current = current_leases(&mut conn, batches).await?;
     let verdicts: Vec<Option<Accepted>> = batches
         .iter()
@@ -200,8 +201,11 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
         .filter(|(_, refused)| refused.is_none())
         .map(|(batch, _)| &**batch)
         .collect();
+    failpoint!("accept.messages");
     let inserted = insert_messages(&mut conn, &valid).await?;
+    failpoint!("accept.numbers");
     let seqs = number_channels(&mut conn, &valid, &inserted).await?;
+    failpoint!("accept.work");
     insert_work(&mut conn, &valid, &inserted, &seqs).await?;
     let stored = |batch: &Accept| {
         Accepted::Stored(
@@ -364,6 +368,7 @@ async fn insert_work(
             }
         }
     }
+    failpoint!("accept.rows");
     let (contacts, cursors) = (contact_rows(batches, inserted), cursor_rows(batches, inserted));
     on_each!(*conn, WORK_SQLITE, WORK_POSTGRES, |conn, sql| sqlx::query(sql)
         .bind(json(&log))

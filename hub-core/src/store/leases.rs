@@ -36,6 +36,7 @@ impl Leases<'_> {
         until: Timestamp,
         limit: u32,
     ) -> Result<Vec<Lease>> {
+        failpoint!("lease.acquire");
         let rows: Vec<(String, i64)> = on_each!(
             self.0,
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
@@ -61,6 +62,7 @@ impl Leases<'_> {
 
     /// Extends every lease of a node and says which it still has.
     pub async fn renew(&mut self, node: NodeId, until: Timestamp) -> Result<Vec<Lease>> {
+        failpoint!("lease.renew");
         let rows: Vec<(String, i64)> = on!(self.0, |conn| sqlx::query_as(
             "UPDATE bots SET lease_until = $2 WHERE lease_owner = $1 RETURNING id, lease_fence"
         )
@@ -83,6 +85,7 @@ impl Leases<'_> {
 
     /// Gives every lease of a node back.
     pub async fn release(&mut self, node: NodeId) -> Result<()> {
+        failpoint!("lease.release");
         on!(self.0, |conn| sqlx::query(
             "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE lease_owner = $1"
         )
@@ -92,8 +95,21 @@ impl Leases<'_> {
         .map(|_| ()))
     }
 
+    /// Gives one lease back, as if its holder had died: the next one begins from the store.
+    pub async fn give_up(&mut self, lease: &Lease) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE id = $1 AND lease_fence = $2"
+        )
+        .bind(lease.bot_id.to_string())
+        .bind(lease.fence)
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
     /// Voids every lease: for SQLite at the start, where no other process may work on the file.
     pub async fn void_all(&mut self) -> Result<()> {
+        failpoint!("lease.void");
         on!(self.0, |conn| sqlx::query("UPDATE bots SET lease_owner = NULL, lease_until = 0")
             .execute(conn)
             .await
@@ -143,6 +159,7 @@ pub struct WorkRow {
 impl Leases<'_> {
     /// What the holder of a lease needs; `None` when the lease is gone.
     pub async fn work(&mut self, lease: &Lease) -> Result<Option<WorkRow>> {
+        failpoint!("lease.work");
         on!(self.0, |conn| sqlx::query_as(
             "SELECT network, credentials, cursor, status, wx_id FROM bots WHERE id = $1 AND lease_fence = $2"
         )
@@ -154,6 +171,7 @@ impl Leases<'_> {
 
     /// Bots of a node with work that nobody holds: deliveries, then items to send.
     pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
+        failpoint!("lease.look");
         let deliveries: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
                 SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence

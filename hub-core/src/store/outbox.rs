@@ -71,6 +71,7 @@ impl Outbox<'_> {
     /// person alone. The others, and those of a bot that is gone, leave no trace. Parts are
     /// numbered from 0.
     pub async fn enqueue(&mut self, rows: &[NewOutbound]) -> Result<Vec<MessageId>> {
+        failpoint!("enqueue.items");
         if rows.is_empty() {
             return Ok(Vec::new());
         }

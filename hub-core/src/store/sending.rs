@@ -138,6 +138,7 @@ impl Sending<'_> {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>> {
+        failpoint!("outbox.open");
         let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
         on!(self.0, |conn| {
             sqlx::query_as(
@@ -165,6 +166,7 @@ impl Sending<'_> {
     /// Notes, before it is written to the network, that an item is on its way, and counts the send; `false`
     /// when the bot has changed hands. What a dead process left `sending` counts as one unknown try.
     pub async fn begin(&mut self, lease: &Lease, id: OutboxId, peer: &str, now: Timestamp) -> Result<bool> {
+        failpoint!("outbox.begin");
         let marked = on!(self.0, |conn| sqlx::query(
             "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = $3,
                 unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
@@ -180,6 +182,7 @@ impl Sending<'_> {
         if marked == 0 {
             return Ok(false);
         }
+        failpoint!("outbox.window");
         on!(self.0, |conn| sqlx::query(
             "UPDATE contacts SET window_sends = window_sends + 1 WHERE bot_id = $1 AND user_id = $2"
         )
@@ -194,6 +197,7 @@ impl Sending<'_> {
     /// Stores what came of a try: item, message, window and trace. `false`, and nothing stored, when another
     /// try has begun meanwhile.
     pub async fn settle(&mut self, settled: &Settled) -> Result<bool> {
+        failpoint!("outbox.settle");
         let rows = on!(self.0, |conn| {
             sqlx::query(
                 "UPDATE outbox SET state = $2, due_at = $3, last_error = $4,
@@ -252,6 +256,7 @@ impl Sending<'_> {
 
     /// A message is as far as its slowest item, and as well as its worst one: its status word.
     async fn settle_message(&mut self, settled: &Settled) -> Result<String> {
+        failpoint!("outbox.message");
         on!(self.0, |conn| {
             sqlx::query_scalar(
             "UPDATE messages SET network_id = COALESCE(network_id, $2), status_reason = COALESCE($3, status_reason),

@@ -175,6 +175,7 @@ impl Traces<'_> {
 }
 
 pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<()> {
+    failpoint!("trace.insert");
     if traces.is_empty() {
         return Ok(());
     }
@@ -196,6 +197,7 @@ pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<
 }
 
 pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Result<()> {
+    failpoint!("trace.update");
     if updates.is_empty() {
         return Ok(());
     }

@@ -47,6 +47,8 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
 
     async fn void_leases(&self) -> Result<()>;
     async fn release_leases(&self, node: NodeId) -> Result<()>;
+    /// Gives one lease back, as if its holder had died.
+    async fn give_up_lease(&self, lease: &Lease) -> Result<()>;
     /// Extends the leases of a node, then takes up to `take` that nobody holds; says which it has.
     async fn extend_leases(
         &self,
@@ -131,6 +133,11 @@ impl WorkStore for Store {
 
     async fn release_leases(&self, node: NodeId) -> Result<()> {
         self.write(move |tx| async move { tx.leases().release(node).await }.boxed()).await
+    }
+
+    async fn give_up_lease(&self, lease: &Lease) -> Result<()> {
+        let lease = lease.clone();
+        self.write(move |tx| async move { tx.leases().give_up(&lease).await }.boxed()).await
     }
 
     async fn extend_leases(

@@ -142,8 +142,9 @@ impl Writer {
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
         let stopped = || Error::new(ErrorCode::Unavailable, "the store is shutting down");
-        // Nothing was committed: a command whose commit is tried is always answered.
-        let dropped = || Error::new(ErrorCode::Unavailable, "the write was not made").with_retry_after(PROBE);
+        // The transaction failed, or the committer panicked: whoever repeats it has to be ready for both.
+        let dropped =
+            || Error::new(ErrorCode::Unavailable, "the write was interrupted").with_retry_after(PROBE);
         let (reply, answer) = oneshot::channel();
         self.0.send(command(reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| dropped())?
@@ -212,10 +213,15 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
         let (commands, begun) = (batch.len() as u64, Stopwatch::start());
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
-            None => backend.connect_writer().await.map(Tx),
+            None => connect(&backend).await,
         };
         let outcome = match tx {
-            Ok(mut tx) => commit(&mut tx, &mut batch).await.map(|()| tx),
+            Ok(mut tx) => {
+                let committed = AssertUnwindSafe(commit(&mut tx, &mut batch)).catch_unwind().await;
+                // Who waited for an answer finds it gone; the committer goes on.
+                let committed = committed.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
+                committed.map(|()| tx)
+            }
             Err(error) => {
                 refuse(&mut batch, &error);
                 Err(error)
@@ -274,6 +280,11 @@ async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, at_most: Duration) 
     Clock::system().timeout(at_most, more).await;
 }
 
+async fn connect(backend: &Backend) -> Result<Tx> {
+    failpoint!("commit.connect");
+    backend.connect_writer().await.map(Tx)
+}
+
 /// An answer that waits for the commit.
 type Pending = Box<dyn FnOnce(Option<&Error>) + Send>;
 
@@ -286,7 +297,7 @@ async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
     let mut pending: Vec<Pending> = Vec::with_capacity(batch.len());
     let outcome = write_all(tx, batch, &mut pending).await;
     let outcome = match outcome {
-        Ok(()) => execute(tx, "COMMIT", "COMMIT").await,
+        Ok(()) => end(tx).await,
         Err(error) => Err(error),
     };
     if let Err(error) = &outcome {
@@ -300,12 +311,21 @@ async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
 }
 
 async fn begin(tx: &mut Tx) -> Result<()> {
+    failpoint!("commit.begin");
     execute(tx, "BEGIN", "BEGIN IMMEDIATE").await
 }
 
 async fn begin_again(tx: &mut Tx) -> Result<()> {
     execute(tx, "ROLLBACK", "ROLLBACK").await?;
     begin(tx).await
+}
+
+async fn end(tx: &mut Tx) -> Result<()> {
+    failpoint!("commit.before");
+    execute(tx, "COMMIT", "COMMIT").await?;
+    // As when the answer of the database is lost.
+    failpoint!("commit.after");
+    Ok(())
 }
 
 async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pending>) -> Result<()> {
@@ -351,6 +371,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
         }
     }
     for (job, reply) in jobs {
+        failpoint!("commit.command");
         match in_savepoint(tx, job).await? {
             Ok(value) => pending.push(answer_with(reply, value)),
             Err(error) => {
@@ -367,8 +388,13 @@ async fn write_merged(
     accepts: &[Arc<Accept>],
     finished: &[Arc<Finished>],
 ) -> Result<Vec<Accepted>> {
-    let accepted = if accepts.is_empty() { Vec::new() } else { inbox::write(tx, accepts).await? };
+    let mut accepted = Vec::new();
+    if !accepts.is_empty() {
+        failpoint!("commit.accepts");
+        accepted = inbox::write(tx, accepts).await?;
+    }
     if !finished.is_empty() {
+        failpoint!("commit.finished");
         deliveries::finish(tx, finished).await?;
     }
     Ok(accepted)

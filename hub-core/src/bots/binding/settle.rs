@@ -40,6 +40,7 @@ impl Bots<'_> {
     /// Gives the login to the account's bot, or to a new one. Nothing is overwritten that belongs to another
     /// hub user (reliability Q8).
     pub(super) async fn settle(&self, bind: &StoredBind, credentials: Credentials) -> Result<()> {
+        failpoint!("bind.settle");
         let settlement = Settlement {
             bind: bind.clone(),
             credentials,

@@ -148,6 +148,11 @@ impl WorkStore for ModelStore {
         self.write("release leases", move |tables| tables.release_leases(node)).await
     }
 
+    async fn give_up_lease(&self, lease: &Lease) -> Result<()> {
+        let lease = lease.clone();
+        self.write("give up lease", move |tables| tables.give_up_lease(&lease)).await
+    }
+
     async fn extend_leases(
         &self,
         node: NodeId,

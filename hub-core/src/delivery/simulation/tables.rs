@@ -104,6 +104,12 @@ impl Tables {
         }
     }
 
+    pub fn give_up_lease(&mut self, lease: &Lease) {
+        if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
+            (bot.owner, bot.until) = (None, 0);
+        }
+    }
+
     pub fn work(&self, lease: &Lease) -> Option<WorkRow> {
         let bot = self.bots.get(&lease.bot_id).filter(|bot| bot.fence == lease.fence)?;
         Some(WorkRow {
