@@ -16,16 +16,16 @@ use crate::{
     network::Network,
     random::Random,
     secret::Sealer,
-    store::Store,
+    store::{Store, work::WorkStore},
     tasks::Computations,
     time::Clock,
 };
 
-/// The shared parts of one hub. Nouns get it by reference, workers clone it.
+/// The shared parts of one hub. Nouns get it by reference.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct Context<S = Store> {
     /// The database.
-    pub store: Store,
+    pub store: S,
     /// Time.
     pub clock: Clock,
     /// Randomness.
@@ -54,7 +54,30 @@ pub struct Context {
     pub counters: Arc<Counters>,
 }
 
+/// The parts as the workers use them.
+pub type WorkContext = Context<Arc<dyn WorkStore>>;
+
 impl Context {
+    /// The same parts for the workers.
+    pub fn for_work(&self) -> WorkContext {
+        Context {
+            store: Arc::new(self.store.clone()),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            ids: self.ids.clone(),
+            sealer: self.sealer.clone(),
+            passwords: self.passwords.clone(),
+            computations: self.computations.clone(),
+            egress: self.egress.clone(),
+            networks: Arc::clone(&self.networks),
+            config: Arc::clone(&self.config),
+            wake: self.wake.clone(),
+            violations: self.violations.clone(),
+            events: self.events.clone(),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
     /// A chat network by name.
     ///
     /// # Errors

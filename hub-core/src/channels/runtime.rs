@@ -12,8 +12,8 @@ use super::{
     sinks::{AiSettings, WebSocketSettings, WebhookSettings},
 };
 use crate::{
-    context::Context,
-    error::{Error, Result},
+    context::WorkContext,
+    error::Result,
     id::{BotId, ChannelId},
     network::MessageKind,
     secret::{Sealer, Secret},
@@ -119,13 +119,8 @@ pub enum Route<'a> {
 /// # Errors
 /// `NOT_FOUND` when the bot is gone. `INTERNAL_ERROR` when settings or secrets of a channel cannot be read:
 /// then nothing is accepted for the bot, rather than sent unsigned or not at all.
-pub async fn load(ctx: &Context, bot_id: BotId) -> Result<BotChannels> {
-    let mut read = ctx.store.read().await?;
-    // The revision first: a change between the two reads makes what is loaded newer than it claims, and the
-    // next batch is refused once too often, never once too seldom.
-    let config_rev = read.channels().config_rev(bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
-    let records = read.channels().of_bot(bot_id).await?;
-    drop(read);
+pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
+    let (config_rev, records) = ctx.store.channels(bot_id).await?;
     let sealer = ctx.sealer.clone();
     let compile = move || {
         let channels = records.into_iter().map(|record| ChannelRuntime::new(record, &sealer).map(Arc::new));

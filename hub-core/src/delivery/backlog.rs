@@ -59,24 +59,13 @@ impl Engine {
                 let lanes = self.lanes();
                 channels.channels.iter().map(|channel| channel.id).filter(|id| !lanes.room(*id)).collect()
             };
-            let (bot_id, fence) = (bot.lease.bot_id, bot.lease.fence);
-            let rows = self
-                .ctx
-                .store
-                .read()
-                .await?
-                .deliveries()
-                .backlog(bot_id, fence, &full, self.ctx.store.now(), CHUNK)
-                .await?;
+            let store = &self.ctx.store;
+            let rows = store.backlog(&bot.lease, &full, store.now(), CHUNK).await?;
             let whole = rows.len() < CHUNK as usize;
             let mut loaded = self.load(bot, rows);
             if !loaded.is_empty() {
                 let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.job.id).collect();
-                let claimed = self
-                    .ctx
-                    .store
-                    .write(move |tx| Box::pin(async move { tx.deliveries().claim(&ids, fence).await }))
-                    .await?;
+                let claimed = store.claim(ids, bot.lease.fence).await?;
                 // What a lost lease did not claim is another node's, and what was deleted is nobody's.
                 loaded.retain(|loaded| claimed.contains(&loaded.job.id));
                 self.push(bot, loaded);

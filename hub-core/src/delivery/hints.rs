@@ -6,8 +6,12 @@ use std::{collections::HashSet, time::Duration};
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use super::node::Engine;
-use crate::context::Hint;
+use crate::{
+    context::{Context, Hint},
+    error::Result,
+    id::NodeId,
+    tasks::Tasks,
+};
 
 /// How long hints are collected: at most fifty notifications a second per node.
 const COLLECT: Duration = Duration::from_millis(20);
@@ -16,8 +20,23 @@ const MOST: usize = 150;
 /// Pause before the listening connection is made again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-impl Engine {
-    pub(super) async fn tell_other_nodes(&self) {
+/// Starts telling other nodes and hearing them.
+pub(super) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
+    let hints = Hints { ctx: ctx.clone(), node, tasks: tasks.clone() };
+    let (telling, hearing) = (hints.clone(), hints);
+    tasks.supervise("hints to other nodes", ctx.clock.clone(), move || telling.clone().tell_other_nodes());
+    tasks.supervise("hints of other nodes", ctx.clock.clone(), move || hearing.clone().hear_other_nodes());
+}
+
+#[derive(Clone)]
+struct Hints {
+    ctx: Context,
+    node: NodeId,
+    tasks: Tasks,
+}
+
+impl Hints {
+    async fn tell_other_nodes(self) {
         let mut hints = self.ctx.wake.listen();
         loop {
             let first = tokio::select! {
@@ -49,7 +68,7 @@ impl Engine {
         }
     }
 
-    pub(super) async fn hear_other_nodes(&self) {
+    async fn hear_other_nodes(self) {
         while !self.tasks.stopping() {
             if let Err(error) = self.hear_until_it_breaks().await {
                 tracing::debug!(%error, "other nodes cannot be heard");
@@ -61,7 +80,7 @@ impl Engine {
         }
     }
 
-    async fn hear_until_it_breaks(&self) -> crate::error::Result<()> {
+    async fn hear_until_it_breaks(&self) -> Result<()> {
         let own = self.node.to_string();
         let mut notices = self.ctx.store.notices().await?;
         loop {

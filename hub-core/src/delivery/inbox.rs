@@ -161,7 +161,7 @@ impl Engine {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        self.ctx.store.read().await?.messages().texts_by_network_id(bot.lease.bot_id, &ids).await
+        self.ctx.store.quoted_texts(bot.lease.bot_id, &ids).await
     }
 
     /// Decides where a message goes, without I/O.

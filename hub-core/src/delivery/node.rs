@@ -4,7 +4,7 @@
 //! outbox and the backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     fs::File,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
@@ -12,11 +12,11 @@ use std::{
 
 use tokio::sync::{Notify, broadcast::error::RecvError, watch};
 
-use super::{job::Job, lanes::Lanes};
+use super::{hints, job::Job, lanes::Lanes, retention};
 use crate::{
     bots::{BotStatus, credentials},
     channels::runtime::{self, BotChannels},
-    context::{Context, Hint},
+    context::{Context, Hint, WorkContext},
     counters::Load,
     error::{Error, Result},
     events::Event,
@@ -37,14 +37,15 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Everything one node runs.
 #[derive(Debug)]
 pub struct Engine {
-    pub(super) ctx: Context,
+    pub(super) ctx: WorkContext,
     pub(super) node: NodeId,
     pub(super) tasks: Tasks,
     lanes: Mutex<Lanes<Job>>,
     pub(super) work_ready: Notify,
     /// Channels whose webhook took its last message: their next success is no news for the store.
     pub(super) healthy: Mutex<HashSet<ChannelId>>,
-    bots: RwLock<HashMap<BotId, Arc<BotWork>>>,
+    /// In order, so that a run can be repeated.
+    bots: RwLock<BTreeMap<BotId, Arc<BotWork>>>,
     /// Bots that broke a rule: nothing runs for them on this node until its next start.
     stopped: Mutex<HashSet<BotId>>,
     /// Keeps other processes off a SQLite file.
@@ -145,7 +146,7 @@ impl BotWork {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
-    pub(super) async fn reload_channels(&self, ctx: &Context) -> Result<()> {
+    pub(super) async fn reload_channels(&self, ctx: &WorkContext) -> Result<()> {
         let loaded = Arc::new(runtime::load(ctx, self.lease.bot_id).await?);
         *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
@@ -159,11 +160,22 @@ impl Engine {
     /// `UNAVAILABLE` when another process works on the same file, or what the store says when the leases of a
     /// dead predecessor cannot be voided.
     pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
-        let claim = ctx.store.claim()?;
+        let engine = Self::start_work(ctx.for_work(), tasks).await?;
+        retention::start(&ctx, &engine.tasks);
+        if ctx.store.is_shared() {
+            hints::start(&ctx, engine.node, &engine.tasks);
+        }
+        Ok(engine)
+    }
+
+    /// The part of [`Engine::start`] that works on messages: everything it reads, writes, asks and waits for
+    /// is given to it, so that a test can give it a world of its own.
+    pub(super) async fn start_work(ctx: WorkContext, tasks: Tasks) -> Result<Arc<Self>> {
+        let claim = ctx.store.claim_file()?;
         ctx.store.sync_clock().await?;
         if !ctx.store.is_shared() {
             // No other process works on this file: whatever leases it holds are of the dead.
-            ctx.store.write(|tx| Box::pin(async move { tx.leases().void_all().await })).await?;
+            ctx.store.void_leases().await?;
         }
         let engine = Arc::new(Self {
             node: ctx.ids.next(),
@@ -182,11 +194,6 @@ impl Engine {
         };
         run("lease supervisor", |engine| Box::pin(async move { engine.supervise().await }));
         run("delivery worker", |engine| Box::pin(async move { engine.work().await }));
-        run("retention", |engine| Box::pin(async move { engine.retain().await }));
-        if engine.ctx.store.is_shared() {
-            run("hints to other nodes", |engine| Box::pin(async move { engine.tell_other_nodes().await }));
-            run("hints of other nodes", |engine| Box::pin(async move { engine.hear_other_nodes().await }));
-        }
         Ok(engine)
     }
 
@@ -215,7 +222,7 @@ impl Engine {
     pub async fn stop(&self) {
         let bots: Vec<_> = {
             let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
-            bots.drain().map(|(_, bot)| bot).collect()
+            std::mem::take(&mut *bots).into_values().collect()
         };
         for bot in &bots {
             bot.tasks.stop();
@@ -225,10 +232,7 @@ impl Engine {
                 tracing::warn!(bot_id = %bot.lease.bot_id, "a bot's work did not end in time");
             }
         }
-        let node = self.node;
-        let released =
-            self.ctx.store.write(move |tx| Box::pin(async move { tx.leases().release(node).await }));
-        if let Err(error) = released.await {
+        if let Err(error) = self.ctx.store.release_leases(self.node).await {
             tracing::warn!(%error, "leases could not be given back; they run out by themselves");
         }
         self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -252,6 +256,7 @@ impl Engine {
                 look_at = now + LOOK;
             }
             tokio::select! {
+                biased;
                 () = self.tasks.stop_token().cancelled() => return,
                 () = self.ctx.clock.sleep_until(look_at) => {}
                 heard = hints.recv() => match heard.map(|heard| heard.hint) {
@@ -271,18 +276,7 @@ impl Engine {
         let (node, now, valid_until) =
             (self.node, self.ctx.store.now(), self.ctx.clock.now() + self.ctx.config.lease);
         let (until, name) = (now + self.ctx.config.lease, self.ctx.config.node_name.clone());
-        // Our own first: one that ran out while this process slept, and that nobody took, goes on as it was.
-        let held = self
-            .ctx
-            .store
-            .write(move |tx| {
-                Box::pin(async move {
-                    let mut held = tx.leases().renew(node, until).await?;
-                    held.extend(tx.leases().acquire(node, &name, now, until, TAKE).await?);
-                    Ok(held)
-                })
-            })
-            .await?;
+        let held = self.ctx.store.extend_leases(node, &name, now, until, TAKE).await?;
         self.hold(held, valid_until).await;
         Ok(())
     }
@@ -300,7 +294,7 @@ impl Engine {
     }
 
     async fn reload(&self, bot: &BotWork) -> Result<()> {
-        let work = self.ctx.store.read().await?.leases().work(&bot.lease).await?;
+        let work = self.ctx.store.work(&bot.lease).await?;
         let Some(work) = work else { return Ok(()) };
         if work.status == BotStatus::Connecting.as_str() && !bot.status_is(BotStatus::Connecting, None) {
             bot.remember_status(None);
@@ -358,7 +352,7 @@ impl Engine {
 
     /// Starts the work for a bot.
     async fn take_over(self: &Arc<Self>, lease: &Lease, valid_until: Timestamp) -> Result<()> {
-        let work = self.ctx.store.read().await?.leases().work(lease).await?;
+        let work = self.ctx.store.work(lease).await?;
         let Some(work) = work else { return Ok(()) };
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
             return self.without_network(lease, &work).await;
@@ -405,16 +399,8 @@ impl Engine {
 
     /// Moves a bot to another status and tells who listens.
     async fn set_status(&self, lease: &Lease, status: BotStatus, reason: Option<String>) -> Result<()> {
-        let (bot_id, fence, now) = (lease.bot_id, lease.fence, self.ctx.store.now());
-        let changed = self
-            .ctx
-            .store
-            .write(move |tx| {
-                Box::pin(
-                    async move { tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await },
-                )
-            })
-            .await?;
+        let bot_id = lease.bot_id;
+        let changed = self.ctx.store.set_status(lease, status, reason, self.ctx.store.now()).await?;
         if changed {
             tracing::info!(%bot_id, status = status.as_str(), "bot status");
             self.ctx.events.tell(Event::Bot { bot_id, status });
@@ -424,8 +410,7 @@ impl Engine {
 
     /// Finds work that no hint told of: written by another node or process, parked, or left by a crash.
     async fn look_for_work(&self) -> Result<()> {
-        let (deliveries, outbox) =
-            self.ctx.store.read().await?.leases().with_work(self.node, self.ctx.store.now()).await?;
+        let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;
         for bot in deliveries.into_iter().filter_map(|id| self.bot(id)) {
             self.scan(&bot).await;
         }

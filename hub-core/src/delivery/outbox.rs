@@ -103,8 +103,9 @@ impl Outbox {
     async fn run(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = self.bot.outbox_ready.notified() => {}
+                biased;
                 () = self.bot.tasks.stop_token().cancelled() => return,
+                () = self.bot.outbox_ready.notified() => {}
             }
             if let Err(error) = self.start_open_items().await {
                 Engine::report("the outbox could not be read", &self.bot, &error);
@@ -119,12 +120,8 @@ impl Outbox {
         if self.bot.is_expired() {
             return Ok(()); // Kept until there is a new login (`protocols/ilink.md` §13.1).
         }
-        let mut read = self.engine.ctx.store.read().await?;
-        let items = read
-            .sending()
-            .open(self.bot.lease.bot_id, &self.rules, self.engine.ctx.store.now(), ROUND)
-            .await?;
-        drop(read);
+        let store = &self.engine.ctx.store;
+        let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), ROUND).await?;
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         for item in items {
@@ -203,14 +200,8 @@ impl Outbox {
         if !self.wait_for_gap(&item.peer).await {
             return Ok(Go::Wait);
         }
-        let (lease, id, peer) = (self.bot.lease.clone(), item.id.parse::<OutboxId>()?, item.peer.clone());
-        let at = self.engine.ctx.store.now();
-        let begun = self
-            .engine
-            .ctx
-            .store
-            .write(move |tx| Box::pin(async move { tx.sending().begin(&lease, id, &peer, at).await }));
-        if !begun.await? {
+        let (store, id) = (&self.engine.ctx.store, item.id.parse::<OutboxId>()?);
+        if !store.begin(&self.bot.lease, id, &item.peer, store.now()).await? {
             return Ok(Go::Wait);
         }
         let outgoing = Outgoing {
@@ -278,6 +269,7 @@ impl Outbox {
                 until
             };
             tokio::select! {
+                biased;
                 () = clock.sleep_until(wait) => {}
                 () = self.bot.tasks.stop_token().cancelled() => return false,
             }
@@ -367,6 +359,7 @@ impl Outbox {
         let (bot, clock) = (Arc::clone(&self.bot), self.engine.ctx.clock.clone());
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
+                biased;
                 () = clock.sleep(pause) => bot.outbox_ready.notify_one(),
                 () = bot.tasks.stop_token().cancelled() => {}
             }
@@ -406,13 +399,7 @@ impl Outbox {
         more(&mut settled);
         settled.trace = trace_of(item, started, &settled);
         loop {
-            let row = settled.clone();
-            let stored = self
-                .engine
-                .ctx
-                .store
-                .write(move |tx| Box::pin(async move { tx.sending().settle(&row).await }));
-            match stored.await {
+            match self.engine.ctx.store.settle(settled.clone()).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(()), // Another node tries it by now.
                 Err(error) if error.code() == ErrorCode::Unavailable && !self.bot.tasks.stopping() => {

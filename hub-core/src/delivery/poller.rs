@@ -183,6 +183,7 @@ impl Poller {
         let poll = self.bot.connection.receive(&self.cursor);
         tokio::pin!(poll);
         tokio::select! {
+            biased;
             answer = &mut poll => Polled::Answer(answer),
             () = self.bot.poke.notified() => Polled::Poked,
             () = self.bot.tasks.stop_token().cancelled() => {
@@ -207,10 +208,9 @@ impl Poller {
         if self.engine.tasks.stopping() {
             return false;
         }
-        let Ok(mut read) = self.engine.ctx.store.read().await else { return false };
-        let found = read.bots().find(None, self.bot.lease.bot_id).await;
-        let held = found.is_ok_and(|bot| bot.is_some_and(|bot| bot.lease_owner.is_some()));
-        held && read.leases().work(&self.bot.lease).await.is_ok_and(|work| work.is_none())
+        let (store, lease) = (&self.engine.ctx.store, &self.bot.lease);
+        let held = store.is_held(lease.bot_id).await.unwrap_or(false);
+        held && store.work(lease).await.is_ok_and(|work| work.is_none())
     }
 
     async fn take_in(&mut self, batch: Batch) -> Result<Intake> {
@@ -377,6 +377,7 @@ impl Poller {
     /// Sleeps, unless somebody wants it to look at once; `false` when asked to stop meanwhile.
     async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {
+            biased;
             () = self.engine.ctx.clock.sleep(pause) => true,
             () = self.bot.poke.notified() => true,
             () = self.bot.tasks.stop_token().cancelled() => false,
@@ -397,12 +398,8 @@ impl Poller {
     }
 
     async fn note_error(&mut self, error: &str) {
-        let (bot_id, fence, error) = (self.bot.lease.bot_id, self.bot.lease.fence, error.to_owned());
         self.failed = true;
-        let noted = self.engine.ctx.store.write(move |tx| {
-            Box::pin(async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await })
-        });
-        if let Err(error) = noted.await {
+        if let Err(error) = self.engine.ctx.store.note_poll(&self.bot.lease, error.to_owned()).await {
             Engine::report("a poll's failure could not be noted", &self.bot, &error);
         }
     }

@@ -78,6 +78,7 @@ impl Engine {
                 }
             };
             tokio::select! {
+                biased;
                 () = ready => {}
                 () = timer => {}
                 () = stop.cancelled() => return,
@@ -363,10 +364,7 @@ impl Engine {
             ended_at: now.as_millis(),
             steps: steps_text(&[step]),
         };
-        let given_up = self.ctx.store.write(move |tx| {
-            Box::pin(async move { tx.deliveries().abandon(id, fence, reason, now, &trace).await })
-        });
-        match given_up.await {
+        match self.ctx.store.abandon(id, fence, reason, now, trace).await {
             Ok(true) => {
                 let (bot_id, status) = (bot.lease.bot_id, TraceStatus::Error);
                 self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });

@@ -43,6 +43,7 @@ mod notices;
 pub mod outbox;
 pub mod sending;
 pub mod traces;
+pub mod work;
 mod writer;
 
 pub use backend::StoreConfig;

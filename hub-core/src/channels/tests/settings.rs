@@ -25,7 +25,7 @@ fn set(secret: &str) -> Change<Secret> {
 
 impl World {
     async fn runtime(&self) -> std::sync::Arc<ChannelRuntime> {
-        load(self.hub.context(), BOT).await.unwrap().channels.remove(0)
+        load(&self.hub.context().for_work(), BOT).await.unwrap().channels.remove(0)
     }
 
     async fn set_webhook(&self, id: ChannelId, secret: Change<Secret>) -> Result<Channel> {
@@ -239,7 +239,7 @@ async fn a_filter_that_no_longer_works_stops_its_channel_alone() {
         ))
         .await;
     world.execute(format!("UPDATE channels SET filter = 'not json' WHERE id = '{second}'")).await;
-    let loaded = load(world.hub.context(), BOT).await.unwrap();
+    let loaded = load(&world.hub.context().for_work(), BOT).await.unwrap();
     assert_eq!(loaded.config_rev, world.config_rev(BOT).await);
     assert_eq!(loaded.channels.iter().map(|channel| channel.id).collect::<Vec<_>>(), [first, second, third]);
     for broken in &loaded.channels[..2] {
@@ -247,7 +247,7 @@ async fn a_filter_that_no_longer_works_stops_its_channel_alone() {
         assert!(reason.starts_with("the filter does not work: "), "{reason}");
     }
     assert_eq!(loaded.channels[2].route(&message("x")), Route::Passed { content: "x" });
-    assert_eq!(code(load(world.hub.context(), BotId::from_u128(99)).await), ErrorCode::NotFound);
+    assert_eq!(code(load(&world.hub.context().for_work(), BotId::from_u128(99)).await), ErrorCode::NotFound);
 }
 
 #[tokio::test]

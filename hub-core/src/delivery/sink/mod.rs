@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::stage::{Answered, Prepared};
-use crate::context::Context;
+use crate::context::WorkContext;
 
 pub mod webhook;
 
@@ -11,5 +11,5 @@ pub mod webhook;
 #[async_trait]
 pub trait Sink: Send + Sync {
     /// Makes one attempt. It ends by itself within the sink's deadline.
-    async fn attempt<'j>(&self, ctx: &Context, prepared: Prepared<'j>) -> Answered<'j>;
+    async fn attempt<'j>(&self, ctx: &WorkContext, prepared: Prepared<'j>) -> Answered<'j>;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Sink;
 use crate::{
     channels::runtime::ChannelRuntime,
-    context::Context,
+    context::WorkContext,
     delivery::{
         job::Job,
         redact::Redactor,
@@ -32,7 +32,7 @@ pub struct Webhook;
 
 #[async_trait]
 impl Sink for Webhook {
-    async fn attempt<'j>(&self, ctx: &Context, prepared: Prepared<'j>) -> Answered<'j> {
+    async fn attempt<'j>(&self, ctx: &WorkContext, prepared: Prepared<'j>) -> Answered<'j> {
         let Prepared { job, channel, request, replies, mut steps } = prepared;
         let outcome = match request {
             None => Outcome::Skipped,
@@ -44,7 +44,7 @@ impl Sink for Webhook {
 
 /// Signs and sends; adds the steps `request` and, when something came back, `response`.
 async fn post(
-    ctx: &Context,
+    ctx: &WorkContext,
     job: &Job,
     channel: &ChannelRuntime,
     request: &Request,

@@ -1,0 +1,258 @@
+//! What the workers ask of the store: every read and write between a network's answer and a finished delivery,
+//! each one call and, where it writes, one commit.
+//!
+//! [`Store`] is what they ask in earnest. A trait is between them so that the same workers also run, unchanged,
+//! on a store in memory that loses commits, answers and nodes on purpose, from a seed (`delivery::simulation`).
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    fs::File,
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+
+use super::{
+    Store,
+    deliveries::{Finished, JobRow},
+    inbox::{Accept, Accepted},
+    leases::{Lease, WorkRow},
+    sending::{OpenItem, Settled},
+    traces::TraceUpdate,
+};
+use crate::{
+    bots::BotStatus,
+    channels::ChannelRecord,
+    error::{Error, Result},
+    id::{BotId, ChannelId, DeliveryId, NodeId, OutboxId},
+    network::WindowRules,
+    time::Timestamp,
+};
+
+/// The store as the workers see it. Every write says `UNAVAILABLE` when its commit failed, or when nobody knows
+/// whether it did; what the store refuses for what it is has another code.
+#[async_trait]
+#[expect(missing_docs, reason = "each call is documented where its statement is")]
+pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
+    /// See [`Store::now`].
+    fn now(&self) -> Timestamp;
+    /// See [`Store::is_shared`].
+    fn is_shared(&self) -> bool;
+    /// See [`Store::claim`].
+    fn claim_file(&self) -> Result<Option<File>>;
+    /// See [`Store::sync_clock`].
+    async fn sync_clock(&self) -> Result<()>;
+
+    async fn void_leases(&self) -> Result<()>;
+    async fn release_leases(&self, node: NodeId) -> Result<()>;
+    /// Extends the leases of a node, then takes up to `take` that nobody holds; says which it has.
+    async fn extend_leases(
+        &self,
+        node: NodeId,
+        name: &str,
+        now: Timestamp,
+        until: Timestamp,
+        take: u32,
+    ) -> Result<Vec<Lease>>;
+    async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>>;
+    async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)>;
+    /// Whether any node holds a lease on the bot.
+    async fn is_held(&self, bot_id: BotId) -> Result<bool>;
+
+    /// The revision of a bot's settings and its channels, oldest first.
+    async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)>;
+    /// `false` when nothing changed, or the lease is gone.
+    async fn set_status(
+        &self,
+        lease: &Lease,
+        status: BotStatus,
+        reason: Option<String>,
+        now: Timestamp,
+    ) -> Result<bool>;
+    /// Notes the failure of a poll.
+    async fn note_poll(&self, lease: &Lease, error: String) -> Result<()>;
+
+    async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
+    async fn accept(&self, batch: Accept) -> Result<Accepted>;
+
+    async fn backlog(
+        &self,
+        lease: &Lease,
+        full: &[ChannelId],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<JobRow>>;
+    async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
+    async fn finish(&self, finished: Arc<Finished>) -> Result<()>;
+    async fn abandon(
+        &self,
+        id: DeliveryId,
+        fence: i64,
+        reason: &'static str,
+        now: Timestamp,
+        trace: TraceUpdate,
+    ) -> Result<bool>;
+
+    async fn open_items(
+        &self,
+        bot_id: BotId,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenItem>>;
+    async fn begin(&self, lease: &Lease, id: OutboxId, peer: &str, now: Timestamp) -> Result<bool>;
+    async fn settle(&self, settled: Settled) -> Result<bool>;
+}
+
+#[async_trait]
+impl WorkStore for Store {
+    fn now(&self) -> Timestamp {
+        Self::now(self)
+    }
+
+    fn is_shared(&self) -> bool {
+        Self::is_shared(self)
+    }
+
+    fn claim_file(&self) -> Result<Option<File>> {
+        self.claim()
+    }
+
+    async fn sync_clock(&self) -> Result<()> {
+        Self::sync_clock(self).await
+    }
+
+    async fn void_leases(&self) -> Result<()> {
+        self.write(|tx| async move { tx.leases().void_all().await }.boxed()).await
+    }
+
+    async fn release_leases(&self, node: NodeId) -> Result<()> {
+        self.write(move |tx| async move { tx.leases().release(node).await }.boxed()).await
+    }
+
+    async fn extend_leases(
+        &self,
+        node: NodeId,
+        name: &str,
+        now: Timestamp,
+        until: Timestamp,
+        take: u32,
+    ) -> Result<Vec<Lease>> {
+        let name = name.to_owned();
+        self.write(move |tx| {
+            async move {
+                // Our own first: one that ran out while this process slept, and that nobody took, goes on as
+                // it was.
+                let mut held = tx.leases().renew(node, until).await?;
+                held.extend(tx.leases().acquire(node, &name, now, until, take).await?);
+                Ok(held)
+            }
+            .boxed()
+        })
+        .await
+    }
+
+    async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {
+        self.read().await?.leases().work(lease).await
+    }
+
+    async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
+        self.read().await?.leases().with_work(node, now).await
+    }
+
+    async fn is_held(&self, bot_id: BotId) -> Result<bool> {
+        let found = self.read().await?.bots().find(None, bot_id).await?;
+        Ok(found.is_some_and(|bot| bot.lease_owner.is_some()))
+    }
+
+    async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)> {
+        let mut read = self.read().await?;
+        // The revision first: a change between the two reads makes what is loaded newer than it claims, and
+        // the next batch is refused once too often, never once too seldom.
+        let config_rev = read.channels().config_rev(bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+        Ok((config_rev, read.channels().of_bot(bot_id).await?))
+    }
+
+    async fn set_status(
+        &self,
+        lease: &Lease,
+        status: BotStatus,
+        reason: Option<String>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let Lease { bot_id, fence } = *lease;
+        self.write(move |tx| {
+            async move { tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await }.boxed()
+        })
+        .await
+    }
+
+    async fn note_poll(&self, lease: &Lease, error: String) -> Result<()> {
+        let Lease { bot_id, fence } = *lease;
+        self.write(move |tx| {
+            async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await.map(drop) }.boxed()
+        })
+        .await
+    }
+
+    async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>> {
+        self.read().await?.messages().texts_by_network_id(bot_id, network_ids).await
+    }
+
+    async fn accept(&self, batch: Accept) -> Result<Accepted> {
+        Self::accept(self, batch).await
+    }
+
+    async fn backlog(
+        &self,
+        lease: &Lease,
+        full: &[ChannelId],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<JobRow>> {
+        self.read().await?.deliveries().backlog(lease.bot_id, lease.fence, full, now, limit).await
+    }
+
+    async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>> {
+        self.write(move |tx| async move { tx.deliveries().claim(&ids, fence).await }.boxed()).await
+    }
+
+    async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
+        Self::finish(self, finished).await
+    }
+
+    async fn abandon(
+        &self,
+        id: DeliveryId,
+        fence: i64,
+        reason: &'static str,
+        now: Timestamp,
+        trace: TraceUpdate,
+    ) -> Result<bool> {
+        self.write(move |tx| {
+            async move { tx.deliveries().abandon(id, fence, reason, now, &trace).await }.boxed()
+        })
+        .await
+    }
+
+    async fn open_items(
+        &self,
+        bot_id: BotId,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenItem>> {
+        self.read().await?.sending().open(bot_id, rules, now, limit).await
+    }
+
+    async fn begin(&self, lease: &Lease, id: OutboxId, peer: &str, now: Timestamp) -> Result<bool> {
+        let (lease, peer) = (lease.clone(), peer.to_owned());
+        self.write(move |tx| async move { tx.sending().begin(&lease, id, &peer, now).await }.boxed()).await
+    }
+
+    async fn settle(&self, settled: Settled) -> Result<bool> {
+        self.write(move |tx| async move { tx.sending().settle(&settled).await }.boxed()).await
+    }
+}
