@@ -8,6 +8,7 @@ mod endpoints;
 mod examples;
 mod fault_proxy;
 mod faults;
+mod fuzzing;
 mod ilink;
 mod pipeline;
 mod store_contract;

@@ -145,21 +145,23 @@ impl Answered<'_> {
     pub fn on_response(self) -> Concluded {
         let Self { channel, outcome, mut replies, steps, .. } = self;
         if channel.webhook.auto_reply && replies.is_empty() {
-            replies.extend(automatic_reply(&outcome));
+            replies.extend(outcome.reply());
         }
         Concluded { outcome, replies, steps }
     }
 }
 
-/// The `reply` of a 2xx JSON answer.
-fn automatic_reply(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Answer { verdict: Verdict::Success, json: true, body, .. } => {
-            let answer: Value = serde_json::from_slice(body).ok()?;
-            let reply = answer.get("reply")?.as_str()?;
-            (!reply.trim().is_empty()).then(|| reply.to_owned())
+impl Outcome {
+    /// The text `reply` of a 2xx JSON answer, which a channel may send to the sender (spec §5).
+    pub fn reply(&self) -> Option<String> {
+        match self {
+            Self::Answer { verdict: Verdict::Success, json: true, body, .. } => {
+                let answer: Value = serde_json::from_slice(body).ok()?;
+                let reply = answer.get("reply")?.as_str()?;
+                (!reply.trim().is_empty()).then(|| reply.to_owned())
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
@@ -170,12 +172,8 @@ mod tests {
     #[test]
     fn only_a_json_success_with_a_text_replies() {
         let answer = |verdict, json, body: &'static str| {
-            automatic_reply(&Outcome::Answer {
-                verdict,
-                summary: String::new(),
-                json,
-                body: Bytes::from_static(body.as_bytes()),
-            })
+            let body = Bytes::from_static(body.as_bytes());
+            Outcome::Answer { verdict, summary: String::new(), json, body }.reply()
         };
         assert_eq!(answer(Verdict::Success, true, r#"{"reply":"hi","x":1}"#).as_deref(), Some("hi"));
         assert_eq!(answer(Verdict::Success, false, r#"{"reply":"hi"}"#), None);

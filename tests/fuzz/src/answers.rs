@@ -1,0 +1,39 @@
+//! What a webhook answers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
+use hub_core::{
+    delivery::{
+        retry::{Next, Verdict, next_attempt},
+        stage::Outcome,
+    },
+    random::Random,
+    time::Timestamp,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Two bytes of a status, a `Retry-After` up to a NUL, and the body: a wait is at least a second and at most a
+/// day, and only a success with a text replies to anybody.
+pub fn answer(data: &[u8]) {
+    let (status, rest) = data.split_first_chunk().unwrap_or((&[0, 200], data));
+    let status = StatusCode::from_u16(u16::from_be_bytes(*status)).unwrap_or(StatusCode::OK);
+    let (wait, body) = super::halves(rest, 0);
+    let now = Timestamp::from_millis(1_790_000_000_000);
+    let headers: HeaderMap =
+        HeaderValue::from_bytes(wait).into_iter().map(|value| (RETRY_AFTER, value)).collect();
+    let verdict = Verdict::of(status, &headers, now);
+    assert_eq!(verdict == Verdict::Success, status.is_success());
+    if let Verdict::Retry { after } = verdict {
+        assert!(after.is_none_or(|wait| (Duration::from_secs(1)..=DAY).contains(&wait)));
+        let next = next_attempt(1, &[5], after, now, &Random::seeded(1));
+        assert!(matches!(next, Next::At(at) if at > now && at <= now + DAY), "{next:?}");
+    }
+    let body = Bytes::copy_from_slice(body);
+    let outcome = Outcome::Answer { verdict, summary: String::new(), json: true, body };
+    if let Some(reply) = outcome.reply() {
+        assert!(verdict == Verdict::Success && !reply.trim().is_empty());
+    }
+}
