@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::error::{Error, Result};
 
@@ -201,13 +201,48 @@ impl From<ManualClock> for Clock {
     }
 }
 
+/// An instant that changes, and wakes who waits for it: in the order in which they began to wait, which
+/// `tokio::sync::watch` does not, so that a run under a [`ManualClock`] can be repeated.
+#[derive(Debug)]
+pub(crate) struct Instant {
+    at: Mutex<Timestamp>,
+    changed: Notify,
+}
+
+impl Instant {
+    pub(crate) fn new(at: Timestamp) -> Self {
+        Self { at: Mutex::new(at), changed: Notify::new() }
+    }
+
+    pub(crate) fn get(&self) -> Timestamp {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, at: Timestamp) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the instant fits.
+    pub(crate) async fn wait_for(&self, fits: impl Fn(Timestamp) -> bool) {
+        loop {
+            // Registered before looking, so that no change is missed.
+            let changed = self.changed.notified();
+            if fits(self.get()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
 /// A clock that stands still until it is told to move. Clones share the hands.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Hands>);
 
 #[derive(Debug)]
 struct Hands {
-    now: watch::Sender<Timestamp>,
+    now: Instant,
     /// Until when somebody waits; one entry per wait.
     waits: Mutex<Vec<Timestamp>>,
 }
@@ -215,17 +250,17 @@ struct Hands {
 impl ManualClock {
     /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
-        Self(Arc::new(Hands { now: watch::Sender::new(start), waits: Mutex::default() }))
+        Self(Arc::new(Hands { now: Instant::new(start), waits: Mutex::default() }))
     }
 
     /// What the clock shows.
     pub fn now(&self) -> Timestamp {
-        *self.0.now.borrow()
+        self.0.now.get()
     }
 
     /// Moves the hands forward and wakes whoever waited for that.
     pub fn advance(&self, duration: Duration) {
-        self.0.now.send_modify(|now| *now = *now + duration);
+        self.0.now.set(self.now() + duration);
     }
 
     /// Until when somebody waits, soonest first: tells that a program has come to rest, and what it waits for.
@@ -237,9 +272,7 @@ impl ManualClock {
 
     async fn sleep_until(&self, at: Timestamp) {
         let _wait = Wait::begin(&self.0, at);
-        let mut hands = self.0.now.subscribe();
-        // The sender lives in `self`, so the channel cannot close while this waits.
-        let _ = hands.wait_for(|now| *now >= at).await;
+        self.0.now.wait_for(|now| now >= at).await;
     }
 }
 

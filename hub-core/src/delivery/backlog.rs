@@ -54,18 +54,23 @@ impl Engine {
 
     async fn try_scan(&self, bot: &BotWork, mut behind: MutexGuard<'_, Behind>) -> Result<()> {
         let channels = bot.channels();
+        let store = &self.ctx.store;
+        if !behind.doubtful().is_empty() {
+            store.disclaim(behind.doubtful().to_vec(), bot.lease.fence).await?;
+            behind.resolve_doubts();
+        }
         loop {
             let full: Vec<ChannelId> = {
                 let lanes = self.lanes();
                 channels.channels.iter().map(|channel| channel.id).filter(|id| !lanes.room(*id)).collect()
             };
-            let store = &self.ctx.store;
             let rows = store.backlog(&bot.lease, &full, store.now(), CHUNK).await?;
             let whole = rows.len() < CHUNK as usize;
             let mut loaded = self.load(bot, rows);
             if !loaded.is_empty() {
                 let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.job.id).collect();
-                let claimed = store.claim(ids, bot.lease.fence).await?;
+                let claimed = store.claim(ids.clone(), bot.lease.fence).await;
+                let claimed = claimed.inspect_err(|_| behind.doubt(ids))?;
                 // What a lost lease did not claim is another node's, and what was deleted is nobody's.
                 loaded.retain(|loaded| claimed.contains(&loaded.job.id));
                 self.push(bot, loaded);

@@ -137,6 +137,8 @@ impl Engine {
                     bot.reload_channels(&self.ctx).await?;
                 }
                 Err(error) if error.code() == ErrorCode::Unavailable => {
+                    let jobs = routed.iter().flat_map(|work| &work.jobs).flatten();
+                    behind.doubt(jobs.filter(|job| job.held).map(|job| job.id));
                     drop(behind);
                     tracing::warn!(bot_id = %bot.lease.bot_id, "the store cannot take messages; trying again");
                     self.ctx.clock.sleep(std::time::Duration::from_secs(1)).await;

@@ -27,4 +27,6 @@ pub mod stage;
 mod worker;
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

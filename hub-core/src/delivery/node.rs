@@ -4,13 +4,13 @@
 //! outbox and the backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fs::File,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
 };
 
-use tokio::sync::{Notify, broadcast::error::RecvError, watch};
+use tokio::sync::{Notify, broadcast::error::RecvError};
 
 use super::{hints, job::Job, lanes::Lanes, retention};
 use crate::{
@@ -20,13 +20,13 @@ use crate::{
     counters::Load,
     error::{Error, Result},
     events::Event,
-    id::{BotId, ChannelId, NodeId},
+    id::{BotId, ChannelId, DeliveryId, NodeId},
     invariants::invariant,
     network::{Connection, Network},
     secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
-    time::{Clock, Timestamp},
+    time::{Clock, Instant, Timestamp},
 };
 
 /// Bots taken over in one round.
@@ -73,24 +73,27 @@ pub struct BotWork {
     /// The last number each channel's log gave out.
     pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
     /// Until when the lease is ours, by this node's clock.
-    pub(super) valid_until: watch::Sender<Timestamp>,
+    pub(super) valid_until: Instant,
 }
 
-/// Channels whose newest deliveries are not in memory: new ones must not overtake them.
+/// What is in the store and not in memory: new deliveries must not overtake it.
 #[derive(Debug)]
 pub struct Behind {
     everything: bool,
     channels: HashSet<ChannelId>,
+    /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims
+    /// them failed, or happened and nobody heard of it.
+    doubtful: Vec<DeliveryId>,
 }
 
 impl Behind {
     /// Nothing was loaded yet.
     fn everything() -> Self {
-        Self { everything: true, channels: HashSet::new() }
+        Self { everything: true, channels: HashSet::new(), doubtful: Vec::new() }
     }
 
     pub(super) fn is_behind(&self, channel: ChannelId) -> bool {
-        self.everything || self.channels.contains(&channel)
+        self.everything || !self.doubtful.is_empty() || self.channels.contains(&channel)
     }
 
     pub(super) fn add(&mut self, channel: ChannelId) {
@@ -101,6 +104,21 @@ impl Behind {
     pub(super) fn only(&mut self, channels: HashSet<ChannelId>) {
         self.everything = false;
         self.channels = channels;
+    }
+
+    /// Nobody knows whether these were claimed.
+    pub(super) fn doubt(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
+        self.doubtful.extend(ids);
+    }
+
+    /// What was doubted.
+    pub(super) fn doubtful(&self) -> &[DeliveryId] {
+        &self.doubtful
+    }
+
+    /// Nothing that was doubted is claimed any more: the next look finds it.
+    pub(super) fn resolve_doubts(&mut self) {
+        self.doubtful.clear();
     }
 }
 
@@ -122,11 +140,10 @@ impl BotWork {
 
     /// Waits while the lease has run out and nobody could renew it; `false` when the work for the bot ends.
     pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
-        let mut valid_until = self.valid_until.subscribe();
         tokio::select! {
             biased;
             () = self.tasks.stop_token().cancelled() => false,
-            valid = valid_until.wait_for(|until| clock.now() < *until) => valid.is_ok(),
+            () = self.valid_until.wait_for(|until| clock.now() < until) => true,
         }
     }
 
@@ -324,7 +341,7 @@ impl Engine {
         for lease in held {
             match self.bot(lease.bot_id) {
                 Some(bot) => {
-                    bot.valid_until.send_replace(valid_until);
+                    bot.valid_until.set(valid_until);
                 }
                 None if self.stopped().contains(&lease.bot_id) => {}
                 None => {
@@ -372,7 +389,7 @@ impl Engine {
             status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
             suspect: AtomicBool::new(false),
             seqs: Mutex::default(),
-            valid_until: watch::Sender::new(valid_until),
+            valid_until: Instant::new(valid_until),
         });
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
         self.scan(&bot).await;
@@ -411,8 +428,15 @@ impl Engine {
     /// Finds work that no hint told of: written by another node or process, parked, or left by a crash.
     async fn look_for_work(&self) -> Result<()> {
         let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;
-        for bot in deliveries.into_iter().filter_map(|id| self.bot(id)) {
-            self.scan(&bot).await;
+        let bots: Vec<_> = {
+            let bots = self.bots.read().unwrap_or_else(PoisonError::into_inner);
+            bots.values().cloned().collect()
+        };
+        for bot in bots {
+            let doubtful = || bot.behind.try_lock().is_ok_and(|behind| !behind.doubtful().is_empty());
+            if deliveries.contains(&bot.lease.bot_id) || doubtful() {
+                self.scan(&bot).await;
+            }
         }
         for bot in outbox.into_iter().filter_map(|id| self.bot(id)) {
             bot.outbox_ready.notify_one();

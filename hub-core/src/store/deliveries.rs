@@ -230,6 +230,17 @@ impl Deliveries<'_> {
         Ok(claimed.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
+    /// Notes that the node with this fence does not hold the deliveries in memory, if they are noted as its own.
+    pub async fn disclaim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<()> {
+        on_each!(
+            self.0,
+            "UPDATE deliveries SET claim = 0 WHERE id IN (SELECT value FROM json_each($1)) AND claim = $2",
+            "UPDATE deliveries SET claim = 0
+             WHERE id IN (SELECT json_array_elements_text($1::json)) AND claim = $2",
+            |conn, sql| sqlx::query(sql).bind(json(ids)).bind(fence).execute(conn).await.map(|_| ())
+        )
+    }
+
     /// Stores a replay: a delivery in a lane of its own, and its trace.
     pub async fn insert_replay(&mut self, replay: &Replay) -> Result<()> {
         on!(self.0, |conn| {
@@ -308,7 +319,9 @@ struct FinishRow<'a> {
     finished_at: Option<i64>,
 }
 
-/// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again.
+/// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
+/// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
+/// the row already.
 pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()> {
     let mut conn = tx.conn();
     let rows: Vec<FinishRow<'_>> = finished
@@ -338,7 +351,7 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
             value->>'attempts' AS attempts, value->>'due_at' AS due_at,
             value->>'first_attempt_at' AS first_attempt_at, value->>'claim' AS claim,
             value->>'last_error' AS last_error, value->>'finished_at' AS finished_at FROM json_each($1)) AS x
-         WHERE deliveries.id = x.delivery
+         WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
            AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
          RETURNING id",
         "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
@@ -346,7 +359,7 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
             finished_at = x.finished_at
          FROM json_to_recordset($1::json) AS x (delivery text, fence bigint, state text, attempts bigint,
             due_at bigint, first_attempt_at bigint, claim bigint, last_error text, finished_at bigint)
-         WHERE deliveries.id = x.delivery
+         WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
            AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
          RETURNING id",
         |conn, sql| sqlx::query_scalar(sql).bind(&rows).fetch_all(conn).await

@@ -85,6 +85,7 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<JobRow>>;
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
+    async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()>;
     async fn finish(&self, finished: Arc<Finished>) -> Result<()>;
     async fn abandon(
         &self,
@@ -217,6 +218,10 @@ impl WorkStore for Store {
 
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>> {
         self.write(move |tx| async move { tx.deliveries().claim(&ids, fence).await }.boxed()).await
+    }
+
+    async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()> {
+        self.write(move |tx| async move { tx.deliveries().disclaim(&ids, fence).await }.boxed()).await
     }
 
     async fn finish(&self, finished: Arc<Finished>) -> Result<()> {

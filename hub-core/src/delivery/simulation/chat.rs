@@ -1,0 +1,146 @@
+//! The chat network of the simulation: it keeps what people said until a poll shows a cursor behind it, repeats
+//! itself, fails, and takes sends without always saying so.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::world::Shared;
+use crate::{
+    id::BotId,
+    network::{
+        Batch, Connection, Credentials, InboundMessage, LoginProgress, LoginPrompt, LoginState, Network,
+        NetworkError, Outgoing, SendOutcome,
+    },
+    secret::Secret,
+    time::Clock,
+};
+
+/// How long a poll without news is held.
+const HOLD: Duration = Duration::from_secs(20);
+/// Messages of one answer.
+const BATCH: usize = 5;
+
+/// The network as one node sees it.
+#[derive(Debug, Clone)]
+pub struct Chat {
+    pub world: Shared,
+    pub clock: Clock,
+}
+
+#[derive(Clone)]
+struct Account {
+    chat: Chat,
+    bot: BotId,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({})", self.bot)
+    }
+}
+
+#[async_trait]
+impl Network for Chat {
+    fn name(&self) -> &'static str {
+        "chat"
+    }
+
+    async fn begin_login(&self, _known: &[Secret]) -> Result<LoginPrompt, NetworkError> {
+        Err(NetworkError::Unreachable("nobody logs in".to_owned()))
+    }
+
+    async fn login_step(
+        &self,
+        _state: &LoginState,
+        _code: Option<&str>,
+        _wait: Duration,
+    ) -> Result<LoginProgress, NetworkError> {
+        Err(NetworkError::Unreachable("nobody logs in".to_owned()))
+    }
+
+    fn connect(&self, credentials: &Credentials) -> Arc<dyn Connection> {
+        let bot = credentials.account_id.parse().expect("an account is named after its bot");
+        Arc::new(Account { chat: self.clone(), bot })
+    }
+}
+
+#[async_trait]
+impl Connection for Account {
+    async fn receive(&self, cursor: &str) -> Result<Batch, NetworkError> {
+        let Chat { world, clock } = &self.chat;
+        let cursor: usize = cursor.parse().unwrap_or(0);
+        let (news, until) = {
+            let mut world = world.lock();
+            world.poll(self.bot, cursor);
+            if world.faults.network && world.chance(6) {
+                return Err(NetworkError::Unreachable("no answer".to_owned()));
+            }
+            (Arc::clone(&world.news), clock.now() + HOLD)
+        };
+        loop {
+            // Registered before looking.
+            let said = news.notified();
+            if let Some(batch) = self.answer(cursor) {
+                return Ok(batch);
+            }
+            tokio::select! {
+                biased;
+                () = said => {}
+                () = clock.sleep_until(until) => {
+                    return Ok(Batch { answered: true, ..Batch::default() });
+                }
+            }
+        }
+    }
+
+    async fn send(&self, outgoing: &Outgoing) -> SendOutcome {
+        let Chat { world, clock } = &self.chat;
+        let (taken, delay) = {
+            let mut world = world.lock();
+            let taken = !(world.faults.network && world.chance(6));
+            if taken {
+                world.send(self.bot, outgoing);
+            }
+            (taken, Duration::from_millis(world.below(400)))
+        };
+        clock.sleep(delay).await;
+        let world = world.lock();
+        if !taken {
+            return SendOutcome::NotSent("no connection".to_owned());
+        }
+        if world.faults.network && world.chance(8) {
+            return SendOutcome::Unknown("no answer".to_owned());
+        }
+        SendOutcome::Sent { network_id: outgoing.client_id.clone() }
+    }
+}
+
+impl Account {
+    /// What was said behind the cursor, sometimes from further back, sometimes twice.
+    fn answer(&self, cursor: usize) -> Option<Batch> {
+        let world = self.chat.world.lock();
+        let said = world.said[&self.bot].len();
+        if cursor >= said {
+            return None;
+        }
+        let mut from = cursor;
+        if world.faults.repeats && world.chance(4) {
+            from = cursor.saturating_sub(usize::try_from(world.below(4)).unwrap_or(0));
+        }
+        let to = (cursor + 1 + usize::try_from(world.below(BATCH as u64)).unwrap_or(0)).min(said);
+        let mut messages: Vec<InboundMessage> =
+            (from..to).map(|at| self.message(&world.said[&self.bot][at])).collect();
+        if world.faults.repeats && world.chance(6) {
+            messages.push(messages[0].clone());
+        }
+        Some(Batch { messages, cursor: Some(to.to_string()), answered: true })
+    }
+
+    fn message(&self, said: &super::world::Said) -> InboundMessage {
+        let mut message =
+            InboundMessage::text(&said.text, &said.peer, &self.bot.to_string(), &said.text, said.at);
+        message.context_token = Some(Secret::new("token"));
+        message
+    }
+}

@@ -1,0 +1,95 @@
+//! The other end of the webhooks.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
+use serde_json::Value;
+
+use super::world::Shared;
+use crate::{
+    id::{ChannelId, DeliveryId},
+    local_http::{Cut, LocalService},
+    time::Clock,
+};
+
+/// Where one node's requests arrive. It outlives the runs, since a client takes long to make; what stands behind
+/// it changes with each.
+#[derive(Debug, Default)]
+pub struct Door(Mutex<Option<Behind>>);
+
+#[derive(Debug, Clone)]
+pub struct Behind {
+    pub world: Shared,
+    pub clock: Clock,
+    pub node: usize,
+}
+
+impl Door {
+    pub fn set(&self, behind: Option<Behind>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = behind;
+    }
+}
+
+/// What the receiver does with a request.
+struct Reaction {
+    delay: Duration,
+    /// `None` cuts the connection.
+    status: Option<u16>,
+    retry_after: Option<u64>,
+    reply: bool,
+}
+
+impl Reaction {
+    fn of(behind: &Behind) -> Self {
+        let world = behind.world.lock();
+        let faults = world.faults;
+        let kind = if faults.receiver { world.below(20) } else { 0 };
+        let status = match kind {
+            13 if faults.gone => Some(410),
+            14 => Some(500),
+            15 => Some(429),
+            16 => Some(503),
+            17 => None,
+            _ => Some(200),
+        };
+        let delay = match kind {
+            0..10 => world.below(30),
+            10..17 => world.below(1_500),
+            _ => world.below(9_000),
+        };
+        let retry_after = matches!(kind, 15 | 16).then(|| world.below(20));
+        Self { delay: Duration::from_millis(delay), status, retry_after, reply: world.chance(4) }
+    }
+}
+
+#[async_trait]
+impl LocalService for Door {
+    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        let behind = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Cut)?;
+        let Reaction { delay, status, retry_after, reply } = Reaction::of(&behind);
+        // Half of the time before it counts, half of it before the answer is back.
+        behind.clock.sleep(delay / 2).await;
+        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let id = header("webhook-id").and_then(|id| id.parse::<DeliveryId>().ok());
+        let channel = request.uri().path().trim_start_matches('/').parse::<ChannelId>().ok();
+        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let (Some(id), Some(channel), Some(text)) = (id, channel, body["content"].as_str()) else {
+            panic!("a request without id, channel or text: {request:?}")
+        };
+        let attempt = header("x-hub-attempt").unwrap_or_default().to_owned();
+        behind.world.lock().receive(behind.node, channel, id, text, status == Some(200));
+        behind.clock.sleep(delay / 2).await;
+        let mut response = Response::builder().status(status.ok_or(Cut)?);
+        if let Some(after) = retry_after {
+            response = response.header("retry-after", after);
+        }
+        let body = if reply { format!(r#"{{"reply":"re {id} {attempt}"}}"#) } else { String::new() };
+        let response = response.header("content-type", "application/json").body(body.into());
+        Ok(response.expect("a response of constants"))
+    }
+}

@@ -1,0 +1,262 @@
+//! [`WorkStore`] over [`Tables`], with a committer that the simulation plays: a write waits until it is committed,
+//! lost, or committed without anybody hearing of it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    fs::File,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use super::{
+    tables::Tables,
+    world::{Shared, World},
+};
+use crate::{
+    bots::BotStatus,
+    channels::ChannelRecord,
+    error::{Error, ErrorCode, Result},
+    id::{BotId, ChannelId, DeliveryId, NodeId, OutboxId},
+    network::WindowRules,
+    store::{
+        deliveries::{Finished, JobRow},
+        inbox::{Accept, Accepted},
+        leases::{Lease, WorkRow},
+        sending::{OpenItem, Settled},
+        traces::TraceUpdate,
+        work::WorkStore,
+    },
+    time::{Clock, Timestamp},
+};
+
+/// What becomes of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Committed and answered.
+    Committed,
+    /// Not committed, and the caller hears so.
+    Failed,
+    /// Committed, and the caller hears that it failed: the connection broke before the answer.
+    Unheard,
+}
+
+/// A write that waits for the committer.
+pub struct Waiting {
+    pub node: usize,
+    what: &'static str,
+    run: Box<dyn FnOnce(&mut Tables, Fate) + Send>,
+}
+
+impl Waiting {
+    pub fn end(self, tables: &mut Tables, fate: Fate) -> &'static str {
+        (self.run)(tables, fate);
+        self.what
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)
+    }
+}
+
+/// One node's connection to the tables.
+#[derive(Debug, Clone)]
+pub struct ModelStore {
+    pub world: Shared,
+    pub node: usize,
+    /// The node's own clock.
+    pub clock: Clock,
+    /// Whether several nodes share the tables, as on PostgreSQL.
+    pub shared: bool,
+}
+
+fn unavailable() -> Error {
+    Error::new(ErrorCode::Unavailable, "the store is busy")
+}
+
+impl ModelStore {
+    async fn write<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        command: impl FnOnce(&mut Tables) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let run = Box::new(move |tables: &mut Tables, fate| {
+            let told = match fate {
+                Fate::Committed => Ok(command(tables)),
+                Fate::Failed => Err(unavailable()),
+                Fate::Unheard => {
+                    command(tables);
+                    Err(unavailable())
+                }
+            };
+            // Whoever asked may be gone.
+            let _ = reply.send(told);
+        });
+        self.world.lock().submit(Waiting { node: self.node, what, run });
+        answer.await.unwrap_or_else(|_| Err(unavailable()))
+    }
+
+    /// Reads at once; sometimes what was read is a little old when the caller gets it, and sometimes there is
+    /// no connection.
+    async fn read<T>(&self, query: impl FnOnce(&World) -> T) -> Result<T> {
+        let (delay, found) = {
+            let world = self.world.lock();
+            if world.faults.reads && world.chance(40) {
+                return Err(unavailable());
+            }
+            let delay = world.faults.slow_reads && world.chance(8);
+            (delay.then(|| Duration::from_millis(world.below(300))), query(&world))
+        };
+        if let Some(delay) = delay {
+            self.clock.sleep(delay).await;
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl WorkStore for ModelStore {
+    fn now(&self) -> Timestamp {
+        self.world.lock().now()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    fn claim_file(&self) -> Result<Option<File>> {
+        Ok(None)
+    }
+
+    async fn sync_clock(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn void_leases(&self) -> Result<()> {
+        self.write("void leases", Tables::void_leases).await
+    }
+
+    async fn release_leases(&self, node: NodeId) -> Result<()> {
+        self.write("release leases", move |tables| tables.release_leases(node)).await
+    }
+
+    async fn extend_leases(
+        &self,
+        node: NodeId,
+        _name: &str,
+        now: Timestamp,
+        until: Timestamp,
+        _take: u32,
+    ) -> Result<Vec<Lease>> {
+        self.world.lock().nodes.insert(self.node, node);
+        self.write("extend leases", move |tables| tables.extend_leases(node, now, until)).await
+    }
+
+    async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {
+        self.read(|world| world.tables.work(lease)).await
+    }
+
+    async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
+        self.read(|world| world.tables.with_work(node, now)).await
+    }
+
+    async fn is_held(&self, bot_id: BotId) -> Result<bool> {
+        self.read(|world| world.tables.bots[&bot_id].owner.is_some()).await
+    }
+
+    async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)> {
+        self.read(|world| {
+            let channels = world.tables.channels.values().filter(|channel| channel.bot_id == bot_id);
+            (world.tables.bots[&bot_id].config_rev, channels.cloned().collect())
+        })
+        .await
+    }
+
+    async fn set_status(
+        &self,
+        lease: &Lease,
+        status: BotStatus,
+        _reason: Option<String>,
+        _now: Timestamp,
+    ) -> Result<bool> {
+        let Lease { bot_id, fence } = *lease;
+        self.write("set status", move |tables| {
+            let fits = !tables.is_fenced(bot_id, fence);
+            if let Some(bot) = tables.bots.get_mut(&bot_id).filter(|_| fits) {
+                status.as_str().clone_into(&mut bot.status);
+            }
+            fits
+        })
+        .await
+    }
+
+    async fn note_poll(&self, _lease: &Lease, _error: String) -> Result<()> {
+        self.write("note poll", |_| ()).await
+    }
+
+    async fn quoted_texts(&self, _bot_id: BotId, _ids: &[&str]) -> Result<HashMap<String, String>> {
+        Ok(HashMap::new())
+    }
+
+    async fn accept(&self, batch: Accept) -> Result<Accepted> {
+        self.write("accept", move |tables| tables.accept(&batch)).await
+    }
+
+    async fn backlog(
+        &self,
+        lease: &Lease,
+        full: &[ChannelId],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<JobRow>> {
+        self.read(|world| world.tables.backlog(lease, full, now, limit)).await
+    }
+
+    async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>> {
+        self.write("claim", move |tables| tables.claim(&ids, fence)).await
+    }
+
+    async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()> {
+        self.write("disclaim", move |tables| tables.disclaim(&ids, fence)).await
+    }
+
+    async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
+        self.write("finish", move |tables| tables.finish(&finished)).await
+    }
+
+    async fn abandon(
+        &self,
+        id: DeliveryId,
+        fence: i64,
+        _reason: &'static str,
+        _now: Timestamp,
+        _trace: TraceUpdate,
+    ) -> Result<bool> {
+        self.write("abandon", move |tables| tables.abandon(id, fence)).await
+    }
+
+    async fn open_items(
+        &self,
+        bot_id: BotId,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenItem>> {
+        self.read(|world| world.tables.open_items(bot_id, rules, now, limit)).await
+    }
+
+    async fn begin(&self, lease: &Lease, id: OutboxId, peer: &str, _now: Timestamp) -> Result<bool> {
+        let (lease, peer) = (lease.clone(), peer.to_owned());
+        self.write("begin", move |tables| tables.begin(&lease, id, &peer)).await
+    }
+
+    async fn settle(&self, settled: Settled) -> Result<bool> {
+        self.write("settle", move |tables| tables.settle(&settled)).await
+    }
+}

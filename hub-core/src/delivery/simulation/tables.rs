@@ -1,0 +1,393 @@
+//! The store as tables in memory: what the statements of `store::{inbox, deliveries, leases, sending, outbox}`
+//! do, without SQL. A call is one transaction: it changes nothing or everything.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::{
+    channels::{ChannelRecord, sinks::WebhookSettings},
+    id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId},
+    network::WindowRules,
+    store::{
+        deliveries::{DeliveryState, Finished, HealthReport, JobMessage, JobRow},
+        inbox::{Accept, Accepted, ContactUpdate, MessageRow},
+        leases::{Lease, WorkRow},
+        outbox::NewOutbound,
+        sending::{ItemState, OpenItem, Settled},
+    },
+    time::Timestamp,
+};
+
+/// A bot.
+#[derive(Debug, Default)]
+pub struct Bot {
+    pub credentials: String,
+    pub fence: i64,
+    pub owner: Option<NodeId>,
+    pub until: i64,
+    pub cursor: String,
+    pub config_rev: i64,
+    pub status: String,
+}
+
+/// A delivery.
+#[derive(Debug)]
+pub struct Delivery {
+    pub row: JobRow,
+    pub bot: BotId,
+    pub state: DeliveryState,
+    pub claim: i64,
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+pub struct Item {
+    pub open: OpenItem,
+    pub bot: BotId,
+    /// Its place among all items in the order of their commits.
+    pub place: usize,
+    pub state: Option<ItemState>,
+}
+
+#[derive(Debug, Default)]
+struct Contact {
+    token: Option<String>,
+    opened_at: Option<i64>,
+    sends: i64,
+    closed: Option<String>,
+}
+
+/// Everything that is on disk.
+#[derive(Debug, Default)]
+pub struct Tables {
+    pub bots: BTreeMap<BotId, Bot>,
+    pub channels: BTreeMap<ChannelId, ChannelRecord>,
+    /// Inbound and outbound messages of a bot by dedupe key.
+    pub keys: BTreeMap<(BotId, String), MessageId>,
+    pub deliveries: BTreeMap<DeliveryId, Delivery>,
+    pub outbox: BTreeMap<OutboxId, Item>,
+    contacts: BTreeMap<(BotId, String), Contact>,
+    /// Grants of each bot's lease, by node: how often each may rightly deliver one message.
+    pub grants: BTreeMap<(BotId, NodeId), usize>,
+}
+
+impl Tables {
+    pub fn is_fenced(&self, bot: BotId, fence: i64) -> bool {
+        self.bots.get(&bot).is_none_or(|bot| bot.fence != fence)
+    }
+
+    pub fn void_leases(&mut self) {
+        for bot in self.bots.values_mut() {
+            (bot.owner, bot.until) = (None, 0);
+        }
+    }
+
+    pub fn extend_leases(&mut self, node: NodeId, now: Timestamp, until: Timestamp) -> Vec<Lease> {
+        let mut held = Vec::new();
+        for (id, bot) in &mut self.bots {
+            if bot.owner != Some(node) {
+                if bot.until > now.as_millis() {
+                    continue;
+                }
+                bot.owner = Some(node);
+                bot.fence += 1;
+                *self.grants.entry((*id, node)).or_default() += 1;
+            }
+            bot.until = until.as_millis();
+            held.push(Lease { bot_id: *id, fence: bot.fence });
+        }
+        held
+    }
+
+    pub fn release_leases(&mut self, node: NodeId) {
+        for bot in self.bots.values_mut().filter(|bot| bot.owner == Some(node)) {
+            (bot.owner, bot.until) = (None, 0);
+        }
+    }
+
+    pub fn work(&self, lease: &Lease) -> Option<WorkRow> {
+        let bot = self.bots.get(&lease.bot_id).filter(|bot| bot.fence == lease.fence)?;
+        Some(WorkRow {
+            network: "chat".to_owned(),
+            credentials: bot.credentials.clone(),
+            cursor: bot.cursor.clone(),
+            status: bot.status.clone(),
+            wx_id: String::new(),
+        })
+    }
+
+    pub fn with_work(&self, node: NodeId, now: Timestamp) -> (Vec<BotId>, Vec<BotId>) {
+        let mine = || self.bots.iter().filter(|(_, bot)| bot.owner == Some(node));
+        let deliveries = mine().filter(|(id, bot)| {
+            self.deliveries.values().any(|d| d.bot == **id && d.claim != bot.fence && d.is_open(now))
+        });
+        let outbox =
+            mine().filter(|(id, _)| self.outbox.values().any(|item| item.bot == **id && item.is_open()));
+        (deliveries.map(|(id, _)| *id).collect(), outbox.map(|(id, _)| *id).collect())
+    }
+
+    pub fn accept(&mut self, batch: &Accept) -> Accepted {
+        match self.bots.get(&batch.bot_id) {
+            Some(bot) if bot.fence == batch.fence && bot.config_rev == batch.config_rev => {}
+            Some(bot) if bot.fence == batch.fence => return Accepted::Stale,
+            _ => return Accepted::Fenced,
+        }
+        let mut stored = Vec::new();
+        for message in &batch.messages {
+            let key = (batch.bot_id, message.row.dedupe_key.clone());
+            if self.keys.contains_key(&key) {
+                stored.push(None);
+                continue;
+            }
+            self.keys.insert(key, message.row.id);
+            if let Some(contact) = &message.contact {
+                self.hear(batch.bot_id, &message.row.from_user_id, contact);
+            }
+            let mut seqs = Vec::new();
+            for route in &message.routes {
+                let channel = self.channels.get_mut(&route.channel_id);
+                let (Some(taken), Some(channel)) = (&route.taken, channel) else {
+                    seqs.push(0);
+                    continue;
+                };
+                channel.last_seq += 1;
+                seqs.push(channel.last_seq);
+                let Some(new) = &taken.delivery else { continue };
+                let row = JobRow {
+                    id: new.id.to_string(),
+                    trace_id: route.trace.id.to_string(),
+                    channel_id: route.channel_id.to_string(),
+                    lane: new.lane.clone(),
+                    seq: channel.last_seq,
+                    state: "pending".to_owned(),
+                    attempts: 0,
+                    due_at: batch.now.as_millis(),
+                    first_attempt_at: None,
+                    target_url: None,
+                    channel_content: taken.content.clone(),
+                    message: job_message(&message.row),
+                };
+                let (bot, state) = (batch.bot_id, DeliveryState::Pending);
+                self.deliveries.insert(new.id, Delivery { row, bot, state, claim: new.claim });
+            }
+            stored.push(Some(seqs));
+        }
+        if let (Some(bot), Some(cursor)) = (self.bots.get_mut(&batch.bot_id), &batch.cursor) {
+            bot.cursor.clone_from(cursor);
+        }
+        Accepted::Stored(stored)
+    }
+
+    fn hear(&mut self, bot: BotId, user: &str, heard: &ContactUpdate) {
+        let contact = self.contacts.entry((bot, user.to_owned())).or_default();
+        if heard.opened_at.as_millis() >= contact.opened_at.unwrap_or(0) {
+            contact.opened_at = Some(heard.opened_at.as_millis());
+            (contact.sends, contact.closed) = (0, None);
+            contact.token = heard.context_token.as_ref().map(|token| token.as_str().to_owned());
+        }
+    }
+
+    pub fn backlog(&self, lease: &Lease, full: &[ChannelId], now: Timestamp, limit: u32) -> Vec<JobRow> {
+        let full: HashSet<String> = full.iter().map(ToString::to_string).collect();
+        let open = self.deliveries.values().filter(|delivery| {
+            delivery.bot == lease.bot_id
+                && delivery.claim != lease.fence
+                && delivery.is_open(now)
+                && !full.contains(&delivery.row.channel_id)
+        });
+        open.take(limit as usize).map(|delivery| delivery.row.clone()).collect()
+    }
+
+    pub fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> HashSet<DeliveryId> {
+        let mut claimed = HashSet::new();
+        for id in ids {
+            if let Some(delivery) = self.deliveries.get_mut(id)
+                && self.bots.get(&delivery.bot).is_some_and(|bot| bot.fence == fence)
+            {
+                delivery.claim = fence;
+                claimed.insert(*id);
+            }
+        }
+        claimed
+    }
+
+    pub fn disclaim(&mut self, ids: &[DeliveryId], fence: i64) {
+        for id in ids {
+            if let Some(delivery) = self.deliveries.get_mut(id).filter(|delivery| delivery.claim == fence) {
+                delivery.claim = 0;
+            }
+        }
+    }
+
+    pub fn finish(&mut self, finished: &Finished) {
+        let Some(bot) = self.deliveries.get(&finished.id).map(|delivery| delivery.bot) else { return };
+        if self.is_fenced(bot, finished.fence) {
+            return;
+        }
+        let Some(delivery) = self.deliveries.get_mut(&finished.id) else { return };
+        if delivery.row.attempts != finished.attempts - 1 {
+            return;
+        }
+        delivery.state = finished.state;
+        delivery.claim = if finished.keep { finished.fence } else { 0 };
+        let row = &mut delivery.row;
+        row.state = if finished.state == DeliveryState::Parked { "parked" } else { "pending" }.to_owned();
+        row.attempts = finished.attempts;
+        row.due_at = finished.due_at.as_millis();
+        row.first_attempt_at = Some(finished.first_attempt_at.as_millis());
+        for reply in &finished.replies {
+            self.enqueue(reply);
+        }
+        if let Some(health) = &finished.health
+            && health.report == HealthReport::Gone
+            && let Some(channel) = self.channels.get_mut(&health.channel)
+            && channel.webhook_disabled.is_none()
+        {
+            channel.webhook_disabled = Some("gone".to_owned());
+            if let Some(bot) = self.bots.get_mut(&bot) {
+                bot.config_rev += 1;
+            }
+        }
+    }
+
+    pub fn abandon(&mut self, id: DeliveryId, fence: i64) -> bool {
+        let Some(delivery) = self.deliveries.get_mut(&id).filter(|delivery| delivery.claim == fence) else {
+            return false;
+        };
+        if self.bots.get(&delivery.bot).is_none_or(|bot| bot.fence != fence) {
+            return false;
+        }
+        (delivery.state, delivery.claim) = (DeliveryState::Dead, 0);
+        true
+    }
+
+    fn enqueue(&mut self, new: &NewOutbound) {
+        let key = (new.bot_id, new.dedupe_key.clone());
+        if self.keys.contains_key(&key) {
+            return;
+        }
+        self.keys.insert(key, new.message_id);
+        for (place, part) in (0..).zip(&new.parts) {
+            let open = OpenItem {
+                id: part.id.to_string(),
+                message_id: new.message_id.to_string(),
+                trace_id: new.trace_id.map(|id| id.to_string()),
+                dedupe_key: new.dedupe_key.clone(),
+                peer: new.peer.clone(),
+                part: place,
+                parts: i64::try_from(new.parts.len()).unwrap_or(1),
+                client_id: part.client_id.clone(),
+                text: part.text.clone(),
+                state: "queued".to_owned(),
+                attempts: 0,
+                unknowns: 0,
+                due_at: new.now.as_millis(),
+                expires_at: new.expires_at.as_millis(),
+                context_token: None,
+                window_opened_at: None,
+                window_sends: None,
+                window_closed: None,
+            };
+            self.outbox
+                .insert(part.id, Item { open, bot: new.bot_id, place: self.outbox.len(), state: None });
+        }
+    }
+
+    pub fn open_items(&self, bot: BotId, rules: &WindowRules, now: Timestamp, limit: u32) -> Vec<OpenItem> {
+        let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
+        let mut held_back = HashSet::new();
+        let mut open = Vec::new();
+        for item in self.outbox.values().filter(|item| item.bot == bot && item.is_open()) {
+            if item.open.due_at > now.as_millis() {
+                held_back.insert(item.open.peer.as_str());
+            }
+            let Some(contact) = self.contacts.get(&(bot, item.open.peer.clone())) else { continue };
+            let ready = contact.closed.is_none()
+                && contact.opened_at.is_some_and(|at| at > oldest.as_millis())
+                && contact.sends < rules.sends.map_or(i64::MAX, i64::from)
+                && !held_back.contains(item.open.peer.as_str());
+            if ready || item.open.expires_at <= now.as_millis() {
+                open.push(OpenItem {
+                    context_token: contact.token.clone(),
+                    window_opened_at: contact.opened_at,
+                    window_sends: Some(contact.sends),
+                    window_closed: contact.closed.clone(),
+                    ..item.open.clone()
+                });
+            }
+        }
+        open.truncate(limit as usize);
+        open
+    }
+
+    pub fn begin(&mut self, lease: &Lease, id: OutboxId, peer: &str) -> bool {
+        if self.is_fenced(lease.bot_id, lease.fence) {
+            return false;
+        }
+        let Some(item) = self.outbox.get_mut(&id).filter(|item| item.is_open()) else { return false };
+        item.open.attempts += 1;
+        item.open.unknowns += i64::from(item.open.state == "sending");
+        item.open.state = "sending".to_owned();
+        if let Some(contact) = self.contacts.get_mut(&(lease.bot_id, peer.to_owned())) {
+            contact.sends += 1;
+        }
+        true
+    }
+
+    pub fn settle(&mut self, settled: &Settled) -> bool {
+        let found = self.outbox.get_mut(&settled.id);
+        let Some(item) = found.filter(|item| item.is_open() && item.open.attempts == settled.attempts) else {
+            return false;
+        };
+        item.open.due_at = settled.due_at.as_millis();
+        item.open.unknowns += i64::from(settled.unknown);
+        item.open.state = settled.state.as_str().to_owned();
+        item.state = (settled.state != ItemState::Queued).then_some(settled.state);
+        let contact = self.contacts.get_mut(&(settled.bot_id, settled.peer.clone()));
+        if let Some(contact) = contact.filter(|contact| contact.opened_at == settled.window_opened_at) {
+            contact.sends = (contact.sends - i64::from(settled.uncount)).max(0);
+            contact.closed = settled.close_window.clone().or(contact.closed.take());
+        }
+        true
+    }
+
+    pub fn webhook(&self, channel: ChannelId) -> WebhookSettings {
+        self.channels[&channel].webhook().expect("the settings were written by the simulation")
+    }
+}
+
+impl Delivery {
+    fn is_open(&self, now: Timestamp) -> bool {
+        match self.state {
+            DeliveryState::Pending => true,
+            DeliveryState::Parked => self.row.due_at <= now.as_millis(),
+            _ => false,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        !matches!(self.state, DeliveryState::Pending | DeliveryState::Parked)
+    }
+}
+
+impl Item {
+    pub fn is_open(&self) -> bool {
+        self.state.is_none()
+    }
+}
+
+fn job_message(row: &MessageRow) -> JobMessage {
+    JobMessage {
+        message_id: row.id.to_string(),
+        from_user_id: row.from_user_id.clone(),
+        user_name: row.user_name.clone(),
+        peer: row.peer.clone(),
+        session_id: row.session_id.clone(),
+        group_id: row.group_id.clone(),
+        kind: row.kind.to_owned(),
+        content: row.content.clone(),
+        items: row.items.clone(),
+        quoted: row.quoted.clone(),
+        private: Some(row.private.clone()),
+        sent_at: row.sent_at,
+    }
+}

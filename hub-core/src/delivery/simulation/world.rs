@@ -1,0 +1,392 @@
+//! The world around the nodes: what people said, what the receiver was given, what is on disk, what goes wrong,
+//! and the ledger that compares them. One lock around all of it; nothing waits while holding it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use super::{
+    store::{Fate, Waiting},
+    tables::{Delivery, Tables},
+};
+use crate::{
+    channels::sinks::Ordering,
+    id::{BotId, ChannelId, DeliveryId, NodeId},
+    network::Outgoing,
+    random::Random,
+    store::deliveries::DeliveryState,
+    time::{ManualClock, Timestamp},
+};
+
+/// The world, shared by all nodes of a run.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<World>>);
+
+impl Shared {
+    pub fn new(world: World) -> Self {
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("World")
+    }
+}
+
+/// What may go wrong in a run. Each seed picks some kinds: faults that always come together hide one another.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Faults {
+    /// Nodes die and start again.
+    pub crashes: bool,
+    /// Nodes stand still, long enough to lose their leases.
+    pub pauses: bool,
+    /// Commits fail.
+    pub commits: bool,
+    /// Commits happen and nobody hears of it.
+    pub unheard: bool,
+    /// Reads fail.
+    pub reads: bool,
+    /// Reads are old.
+    pub slow_reads: bool,
+    /// The chat network fails, and does not say what became of sends.
+    pub network: bool,
+    /// The chat network repeats itself.
+    pub repeats: bool,
+    /// The receiver fails, is slow, asks for pauses.
+    pub receiver: bool,
+    /// The receiver wants nothing more.
+    pub gone: bool,
+}
+
+/// What a person said.
+#[derive(Debug, Clone)]
+pub struct Said {
+    pub peer: String,
+    pub text: String,
+    pub at: Timestamp,
+}
+
+/// What is known about one message for one channel.
+#[derive(Debug, Default)]
+struct Delivered {
+    id: Option<DeliveryId>,
+    /// Nodes whose request was answered with a success, once for each.
+    accepted: Vec<NodeId>,
+}
+
+pub struct World {
+    random: Random,
+    pub clock: ManualClock,
+    pub faults: Faults,
+    pub tables: Tables,
+    /// What each bot was told, in the network's order.
+    pub said: BTreeMap<BotId, Vec<Said>>,
+    pub news: Arc<Notify>,
+    /// Ids that the nodes gave themselves.
+    pub nodes: BTreeMap<usize, NodeId>,
+    waiting: VecDeque<Waiting>,
+    /// Everything that happened, for comparing runs and for reading one.
+    pub log: Vec<String>,
+    /// Counts up whenever a node does something that others can see.
+    pub activity: u64,
+    delivered: BTreeMap<(ChannelId, String), Delivered>,
+    /// Who holds which message in which channel, by delivery.
+    ids: BTreeMap<DeliveryId, (ChannelId, String)>,
+    /// Sends that the network took, by client id.
+    sent: BTreeMap<String, usize>,
+    /// Client ids of replies by their text, which is one per delivery and attempt.
+    replies: BTreeMap<String, BTreeSet<String>>,
+    /// The first broken promise.
+    pub broken: Option<String>,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
+
+impl World {
+    pub fn new(random: Random, clock: ManualClock, faults: Faults) -> Self {
+        Self {
+            random,
+            clock,
+            faults,
+            tables: Tables::default(),
+            said: BTreeMap::new(),
+            news: Arc::default(),
+            nodes: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            log: Vec::new(),
+            activity: 0,
+            delivered: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            broken: None,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn below(&self, bound: u64) -> u64 {
+        self.random.below(bound)
+    }
+
+    /// Once in `n` times.
+    pub fn chance(&self, n: u64) -> bool {
+        self.random.below(n) == 0
+    }
+
+    pub fn note(&mut self, what: impl fmt::Display) {
+        self.activity += 1;
+        let at = self.now().as_millis() - super::START.as_millis();
+        self.log.push(format!("{at:>7} {what}"));
+    }
+
+    fn broken(&mut self, promise: impl fmt::Display) {
+        let promise = promise.to_string();
+        self.note(format_args!("BROKEN: {promise}"));
+        self.broken.get_or_insert(promise);
+    }
+
+    // The committer.
+
+    pub fn submit(&mut self, write: Waiting) {
+        self.activity += 1;
+        self.waiting.push_back(write);
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// One transaction for the first of the writes that wait.
+    pub fn commit(&mut self) {
+        let most = self.waiting.len() as u64;
+        let count = if self.chance(3) { 1 + self.below(most) } else { most };
+        let fate = if self.faults.commits && self.chance(12) {
+            Fate::Failed
+        } else if self.faults.unheard && self.chance(12) {
+            Fate::Unheard
+        } else {
+            Fate::Committed
+        };
+        let batch: Vec<Waiting> = (0..count).filter_map(|_| self.waiting.pop_front()).collect();
+        for write in batch {
+            let node = write.node;
+            let what = write.end(&mut self.tables, fate);
+            self.note(format_args!("n{node} {what}: {fate:?}"));
+        }
+    }
+
+    /// A node died: of its writes a first part may have been committed, and the rest never was.
+    pub fn abandon_writes(&mut self, node: usize) {
+        let (mine, others): (VecDeque<_>, VecDeque<_>) =
+            self.waiting.drain(..).partition(|write| write.node == node);
+        self.waiting = others;
+        let committed = self.below(mine.len() as u64 + 1);
+        for (write, place) in mine.into_iter().zip(0..) {
+            let fate = if place < committed { Fate::Unheard } else { Fate::Failed };
+            let what = write.end(&mut self.tables, fate);
+            self.note(format_args!("n{node} {what}: {fate:?} in the crash"));
+        }
+    }
+
+    // The chat network.
+
+    pub fn say(&mut self, bot: BotId, peer: &str) {
+        let at = self.now();
+        let said = self.said.entry(bot).or_default();
+        let text = format!("{}:{peer}:{}", bot.as_u128(), said.len());
+        said.push(Said { peer: peer.to_owned(), text: text.clone(), at });
+        self.note(format_args!("said {text}"));
+        self.news.notify_waiters();
+    }
+
+    /// A poll shows the network what it may forget: all of that has to be on disk.
+    pub fn poll(&mut self, bot: BotId, cursor: usize) {
+        self.note(format_args!("poll {} from {cursor}", bot.as_u128()));
+        let lost = self.said[&bot]
+            .iter()
+            .take(cursor)
+            .find(|said| !self.tables.keys.contains_key(&(bot, said.text.clone())))
+            .map(|said| said.text.clone());
+        if let Some(text) = lost {
+            self.broken(format_args!("{text} was acknowledged and is not on disk"));
+        }
+    }
+
+    pub fn send(&mut self, bot: BotId, outgoing: &Outgoing) {
+        let Outgoing { to_user_id, client_id, text, .. } = outgoing;
+        self.note(format_args!("send {to_user_id} {text}"));
+        let known = text.split(' ').nth(1).and_then(|id| id.parse::<DeliveryId>().ok());
+        let Some((_, message)) = known.and_then(|id| self.ids.get(&id).cloned()) else {
+            return self.broken(format_args!("the reply {text:?} was never given"));
+        };
+        if !message.starts_with(&format!("{}:{to_user_id}:", bot.as_u128())) {
+            self.broken(format_args!("the reply {text:?} went to {to_user_id}"));
+        }
+        // Ids are given before the commit, so two replies may be stored the other way round: then either may go
+        // first. What is earlier in both ways goes first.
+        let own = self.tables.outbox.values().find(|item| item.open.client_id == *client_id);
+        let own = own.map_or((String::new(), 0), |own| (own.open.id.clone(), own.place));
+        let overtaken = self.tables.outbox.values().find(|item| {
+            let same = item.bot == bot && item.open.peer == *to_user_id;
+            same && item.is_open() && item.open.id < own.0 && item.place < own.1
+        });
+        let overtaken = overtaken.map(|item| item.open.text.clone());
+        let first = !self.sent.contains_key(client_id);
+        if let Some(overtaken) = overtaken.filter(|_| first) {
+            self.broken(format_args!("{text:?} overtook {overtaken:?}"));
+        }
+        let delivery = known.map(|id| id.to_string()).unwrap_or_default();
+        let handles = self.replies.entry(delivery).or_default();
+        handles.insert(client_id.clone());
+        if handles.len() > 1 {
+            self.broken(format_args!("a delivery replied twice: {text:?}"));
+        }
+        let times = self.sent.entry(client_id.clone()).or_default();
+        *times += 1;
+        if *times > 2 {
+            self.broken(format_args!("{text:?} was sent a third time"));
+        }
+    }
+
+    // The receiver.
+
+    /// A request arrived; `ok` when it is answered with a success.
+    pub fn receive(&mut self, node: usize, channel: ChannelId, id: DeliveryId, text: &str, ok: bool) {
+        let short = channel.as_u128();
+        self.note(format_args!(
+            "n{node} -> channel {short}: {text} {}",
+            if ok { "taken" } else { "refused" }
+        ));
+        let Some((bot, place)) = self.find(text) else {
+            return self.broken(format_args!("{text:?} was never said"));
+        };
+        let key = (channel, text.to_owned());
+        if self.ids.entry(id).or_insert_with(|| key.clone()) != &key {
+            self.broken(format_args!("{id} is the id of two messages"));
+        }
+        let delivered = self.delivered.entry(key).or_default();
+        if delivered.id.get_or_insert(id) != &id {
+            return self.broken(format_args!("{text} has two ids"));
+        }
+        let first = delivered.accepted.is_empty();
+        let node = self.nodes.get(&node).copied();
+        if let Some(node) = node.filter(|_| ok) {
+            delivered.accepted.push(node);
+            let times = delivered.accepted.iter().filter(|by| **by == node).count();
+            let granted = self.tables.grants.get(&(bot, node)).copied().unwrap_or(0);
+            if times > granted {
+                self.broken(format_args!("{text} was delivered {times} times under {granted} lease(s)"));
+            }
+        }
+        if first && self.tables.webhook(channel).ordering == Ordering::Conversation {
+            self.check_order(bot, channel, place);
+        }
+    }
+
+    /// Whatever the same person said before was delivered already, or shows that it was put aside.
+    fn check_order(&mut self, bot: BotId, channel: ChannelId, place: usize) {
+        let said = &self.said[&bot];
+        let peer = &said[place].peer;
+        let waiting = said[..place].iter().filter(|earlier| earlier.peer == *peer).find(|earlier| {
+            let key = (channel, earlier.text.clone());
+            let taken = self.delivered.get(&key).is_some_and(|delivered| !delivered.accepted.is_empty());
+            !taken && !self.is_aside(channel, &earlier.text)
+        });
+        if let Some(earlier) = waiting.map(|earlier| earlier.text.clone()) {
+            let text = said[place].text.clone();
+            self.broken(format_args!("{text} overtook {earlier} in channel {}", channel.as_u128()));
+        }
+    }
+
+    /// Whether a message is out of its lane, or was never in it because the channel was off.
+    fn is_aside(&self, channel: ChannelId, text: &str) -> bool {
+        match self.delivery(channel, text) {
+            Some(delivery) => delivery.is_over() || delivery.state == DeliveryState::Parked,
+            None => !self.tables.webhook(channel).enabled,
+        }
+    }
+
+    fn delivery(&self, channel: ChannelId, text: &str) -> Option<&Delivery> {
+        let channel = channel.to_string();
+        self.tables
+            .deliveries
+            .values()
+            .find(|delivery| delivery.row.channel_id == channel && delivery.row.message.content == text)
+    }
+
+    fn find(&self, text: &str) -> Option<(BotId, usize)> {
+        let mut parts = text.split(':');
+        let bot = BotId::from_u128(parts.next()?.parse().ok()?);
+        let place: usize = parts.nth(1)?.parse().ok()?;
+        let said = self.said.get(&bot)?.get(place)?;
+        (said.text == text).then_some((bot, place))
+    }
+
+    // The end.
+
+    /// What is not done yet; empty when everything that was said went everywhere it should.
+    pub fn undone(&self) -> Vec<String> {
+        let mut undone = Vec::new();
+        for (bot, said) in &self.said {
+            for said in said {
+                if !self.tables.keys.contains_key(&(*bot, said.text.clone())) {
+                    undone.push(format!("{} is not on disk", said.text));
+                }
+            }
+        }
+        for (id, delivery) in &self.tables.deliveries {
+            if !delivery.is_over() {
+                let Delivery { row, state, claim, .. } = delivery;
+                undone.push(format!("{} is {state:?}, {id}, claim {claim}", row.message.content));
+            }
+        }
+        for item in self.tables.outbox.values().filter(|item| item.is_open()) {
+            undone.push(format!("reply {:?} is {}", item.open.text, item.open.state));
+        }
+        undone
+    }
+
+    /// What the tables say at the end against what the receiver saw.
+    pub fn check_end(&mut self) {
+        let mut wrong = Vec::new();
+        for (bot, said) in &self.said {
+            for (channel, record) in self.tables.channels.iter().filter(|(_, c)| c.bot_id == *bot) {
+                for said in said {
+                    let taken = self
+                        .delivered
+                        .get(&(*channel, said.text.clone()))
+                        .is_some_and(|delivered| !delivered.accepted.is_empty());
+                    let state = self.delivery(*channel, &said.text).map(|delivery| delivery.state);
+                    let fits = match state {
+                        Some(DeliveryState::Done) => taken,
+                        Some(DeliveryState::Dead) => true,
+                        Some(_) => false,
+                        None => record.webhook_disabled.is_some(),
+                    };
+                    if !fits {
+                        wrong.push(format!("{} is {state:?}, and taken: {taken}", said.text));
+                    }
+                }
+            }
+        }
+        for wrong in wrong {
+            self.broken(wrong);
+        }
+    }
+}
