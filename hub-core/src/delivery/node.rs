@@ -116,9 +116,11 @@ impl Behind {
         &self.doubtful
     }
 
-    /// Nothing that was doubted is claimed any more: the next look finds it.
+    /// Nothing that was doubted is claimed any more. Until the store was looked through, anything of it may be
+    /// there and not in memory.
     pub(super) fn resolve_doubts(&mut self) {
         self.doubtful.clear();
+        self.everything = true;
     }
 }
 
