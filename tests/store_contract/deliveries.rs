@@ -1,6 +1,6 @@
 //! Deliveries: the backlog, claims, outcomes (`Store::finish`) and replays.
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::Cell, sync::Arc, time::Duration};
 
 use hub_core::{
     id::{ChannelId, DeliveryId, TraceId},
@@ -15,9 +15,11 @@ use crate::support::database::{Db, START};
 
 contract!("deliveries": {
     the_backlog_is_what_nobody_holds_oldest_first => [backlog, claim],
+    what_a_node_may_have_claimed_unheard_is_given_back => [disclaim, claim],
     parked_deliveries_come_back_when_they_are_due => [backlog],
     an_outcome_is_state_trace_and_replies_at_once => [find_by_trace],
     an_outcome_under_an_old_fence_leaves_no_mark => [],
+    an_outcome_that_comes_again_counts_once => [claim],
     a_second_run_adds_no_reply => [],
     two_outcomes_of_one_trace_in_one_commit_are_both_kept => [],
     a_webhook_that_fails_for_days_is_switched_off => [],
@@ -95,6 +97,20 @@ async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
     );
 }
 
+async fn what_a_node_may_have_claimed_unheard_is_given_back(db: &Db) {
+    let on = stage(db).await;
+    let fence = on.lease.fence;
+    let (_, mine, _) = accept_one(db, &on, "ann", "1", fence).await;
+    let (_, other, _) = accept_one(db, &on, "bob", "2", fence).await;
+    let ids_of = [mine, db.ids.next()];
+    commit!(db, |tx| tx.deliveries().disclaim(&ids_of, fence + 1).await).unwrap();
+    assert!(backlog(db, &on, fence, &[], Duration::ZERO).await.is_empty(), "another holder's claim stays");
+    commit!(db, |tx| tx.deliveries().disclaim(&ids_of, fence).await).unwrap();
+    assert_eq!(ids(&backlog(db, &on, fence, &[], Duration::ZERO).await), [mine.to_string()]);
+    commit!(db, |tx| tx.deliveries().claim(&[mine], fence).await).unwrap();
+    assert!(backlog(db, &on, fence, &[], Duration::ZERO).await.is_empty(), "{other} was never given back");
+}
+
 async fn parked_deliveries_come_back_when_they_are_due(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
@@ -142,11 +158,26 @@ async fn an_outcome_under_an_old_fence_leaves_no_mark(db: &Db) {
     assert_eq!(steps, r#"[{"name":"received"}]"#);
 }
 
+/// The commit went unheard, and what it parked was claimed again before the outcome was stored once more.
+async fn an_outcome_that_comes_again_counts_once(db: &Db) {
+    let on = stage(db).await;
+    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let parked = || Arc::new(finished(&on, id, trace, DeliveryState::Parked));
+    db.store.finish(parked()).await.unwrap();
+    let claimed = commit!(db, |tx| tx.deliveries().claim(&[id], on.lease.fence).await).unwrap();
+    assert_eq!(claimed, [id].into());
+    db.store.finish(parked()).await.unwrap();
+    assert!(backlog(db, &on, on.lease.fence, &[], MINUTE).await.is_empty(), "it is held, and stays so");
+    let steps = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
+    assert_eq!(steps, r#"[{"name":"received"},{"name":"request"}]"#);
+}
+
 async fn a_second_run_adds_no_reply(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
-    for text in ["first", "second run"] {
+    for (attempts, text) in [(1, "first"), (2, "second run")] {
         let mut done = finished(&on, id, trace, DeliveryState::Done);
+        done.attempts = attempts;
         done.replies = vec![outbound(db, on.bot, "ann", &format!("{id}:0"), &[text])];
         db.store.finish(Arc::new(done)).await.unwrap();
     }
@@ -171,8 +202,11 @@ async fn two_outcomes_of_one_trace_in_one_commit_are_both_kept(db: &Db) {
 async fn a_webhook_that_fails_for_days_is_switched_off(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let attempts = Cell::new(0);
     let tell = async |report: HealthReport| {
         let mut told = finished(&on, id, trace, DeliveryState::Parked);
+        attempts.set(attempts.get() + 1);
+        told.attempts = attempts.get();
         told.health = Some(SinkHealth { channel: on.channel, report });
         db.store.finish(Arc::new(told)).await.unwrap();
         let disabled = db.text("SELECT webhook_disabled FROM channels").await;

@@ -142,8 +142,12 @@ impl FromStr for AllowRule {
         if host.contains(':') && !host.starts_with('[') {
             return Err(invalid("needs brackets around the IPv6 address, like [::1]:80"));
         }
-        let host = match url::Host::parse(host).map_err(|_| invalid("has no valid host"))? {
-            url::Host::Domain(name) => name.strip_suffix('.').unwrap_or(&name).to_owned(),
+        let bare = host.strip_suffix('.').unwrap_or(host);
+        if bare.ends_with('.') {
+            return Err(invalid("has no valid host"));
+        }
+        let host = match url::Host::parse(bare).map_err(|_| invalid("has no valid host"))? {
+            url::Host::Domain(name) => name,
             url::Host::Ipv4(ip) => ip.to_string(),
             url::Host::Ipv6(ip) => ip.to_string(),
         };
@@ -280,9 +284,20 @@ mod tests {
             assert_eq!(rule.to_string(), printed);
             assert_eq!(rule.to_string().parse::<AllowRule>().unwrap(), rule);
         }
-        for bad in
-            ["", "10.0.0.0", "10.0.0.0/33", "host", "host:", "host:0", "host:70000", "::1:80", ":80", "a b:1"]
-        {
+        for bad in [
+            "",
+            "10.0.0.0",
+            "10.0.0.0/33",
+            "host",
+            "host:",
+            "host:0",
+            "host:70000",
+            "::1:80",
+            ":80",
+            ".:80",
+            "..:80",
+            "a b:1",
+        ] {
             let error = bad.parse::<AllowRule>().unwrap_err();
             assert_eq!(error.details()[0].field, "egress_allow", "{bad}");
         }

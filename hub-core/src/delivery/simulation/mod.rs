@@ -45,11 +45,12 @@ use crate::{
     egress::{Egress, EgressConfig},
     events::Events,
     id::{BotId, ChannelId, Ids},
+    invariants::Violations,
     local_http::LocalService,
     network::{Credentials, Network},
     random::Random,
     secret::Sealer,
-    tasks::Tasks,
+    tasks::{Computations, Tasks},
     time::{Clock, ManualClock, Timestamp},
 };
 
@@ -64,8 +65,9 @@ const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 const NODES: usize = 3;
 const PEERS: [&str; 3] = ["ann", "bob", "cho"];
 /// How long things go wrong, and people talk.
-const TROUBLE: Duration = Duration::from_secs(60);
-/// How long everything may take to settle afterwards. A park after the last trouble waits up to five minutes.
+const TROUBLE: Duration = Duration::from_secs(45);
+/// How long everything may take to settle afterwards. The longest wait of a schedule is 24 seconds, and a
+/// receiver asks for 19.
 const PEACE: Duration = Duration::from_secs(900);
 /// Rounds in which a node does nothing that can be seen: it waits for somebody else.
 const QUIET: usize = 3;
@@ -104,6 +106,7 @@ struct Run<'d> {
     random: Random,
     clock: ManualClock,
     sealer: Sealer,
+    violations: Violations,
     shared: bool,
 }
 
@@ -128,7 +131,8 @@ impl<'d> Run<'d> {
         let count = if shared { 1 + usize::try_from(random.below(NODES as u64)).unwrap_or(0) } else { 1 };
         let sealer = Sealer::new(&[7; 32], random.clone());
         let world = Shared::new(World::new(random.clone(), clock.clone(), faults));
-        let mut run = Self { world, doors, nodes: Vec::new(), random, clock, sealer, shared };
+        let (nodes, violations) = (Vec::new(), Violations::default());
+        let mut run = Self { world, doors, nodes, random, clock, sealer, violations, shared };
         run.furnish();
         for node in 0..count {
             run.nodes.push(Node::default());
@@ -149,7 +153,7 @@ impl<'d> Run<'d> {
                 config_rev: 1,
                 ..Bot::default()
             };
-            let patient = self.channel(id, bot * 10 + 1, vec![1, 2, 4, 8, 16, 30, 60, 60, 60, 60], 10);
+            let patient = self.channel(id, bot * 10 + 1, vec![1, 2, 4, 8, 16, 20, 20, 20, 20, 20], 10);
             let hasty = self.channel(id, bot * 10 + 2, vec![1, 3], 2);
             let mut world = self.world.lock();
             world.tables.bots.insert(id, row);
@@ -214,6 +218,7 @@ impl<'d> Run<'d> {
             ids: Ids::new(clock.clone(), random.clone()),
             sealer: self.sealer.clone(),
             passwords: PasswordHasher::new(1, random.clone()),
+            computations: Computations::in_place(),
             egress: egress.clone(),
             networks: Arc::new(HashMap::from([("chat".to_owned(), chat)])),
             config: Arc::new(HubConfig {
@@ -223,7 +228,9 @@ impl<'d> Run<'d> {
                 ..HubConfig::default()
             }),
             wake: Wake::new(),
+            violations: self.violations.clone(),
             events: Events::new(),
+            counters: Arc::default(),
             clock,
             random,
         };
@@ -254,7 +261,7 @@ impl<'d> Run<'d> {
         self.calm();
         let end = self.clock.now() + PEACE;
         while self.clock.now() < end && self.world.lock().broken.is_none() {
-            self.play_until(self.clock.now() + Duration::from_secs(20), false);
+            self.play_until(self.clock.now() + Duration::from_secs(5), false);
             if self.world.lock().undone().is_empty() {
                 break;
             }
@@ -264,7 +271,9 @@ impl<'d> Run<'d> {
         if world.broken.is_none() && undone.is_empty() {
             world.check_end();
         }
+        let violations = self.violations.count();
         match world.broken.take() {
+            None if violations > 0 => Err(format!("{violations} invariant(s) did not hold")),
             Some(promise) => Err(promise),
             None if undone.is_empty() => Ok(()),
             None => Err(format!("never settled: {}", undone.join("; "))),

@@ -44,11 +44,13 @@ pub enum Fate {
     Unheard,
 }
 
+type Command = Box<dyn FnOnce(&mut Tables, Fate) + Send>;
+
 /// A write that waits for the committer.
 pub struct Waiting {
     pub node: usize,
     what: &'static str,
-    run: Box<dyn FnOnce(&mut Tables, Fate) + Send>,
+    run: Command,
 }
 
 impl Waiting {
