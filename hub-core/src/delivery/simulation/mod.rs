@@ -65,7 +65,7 @@ const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 const NODES: usize = 3;
 const PEERS: [&str; 3] = ["ann", "bob", "cho"];
 /// How long things go wrong, and people talk.
-const TROUBLE: Duration = Duration::from_secs(45);
+const TROUBLE: Duration = Duration::from_secs(30);
 /// How long everything may take to settle afterwards. The longest wait of a schedule is 24 seconds, and a
 /// receiver asks for 19.
 const PEACE: Duration = Duration::from_secs(900);
