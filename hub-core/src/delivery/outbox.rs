@@ -128,6 +128,8 @@ impl Outbox {
             return Ok(()); // Kept until there is a new login (`protocols/ilink.md` §13.1).
         }
         let store = &self.engine.ctx.store;
+        // Of people who were being written to, what is read may be older than what comes of it.
+        let writing = self.state().busy.clone();
         let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), ROUND).await?;
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -144,7 +146,7 @@ impl Outbox {
                 if state.busy.len() >= MAX_PEERS {
                     return Ok(()); // Each one that ends looks again.
                 }
-                if !state.busy.insert(peer.clone()) {
+                if writing.contains(&peer) || !state.busy.insert(peer.clone()) {
                     continue;
                 }
             }

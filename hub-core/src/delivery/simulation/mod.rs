@@ -65,10 +65,12 @@ const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 const NODES: usize = 3;
 const PEERS: [&str; 3] = ["ann", "bob", "cho"];
 /// How long things go wrong, and people talk.
-const TROUBLE: Duration = Duration::from_secs(45);
+const TROUBLE: Duration = Duration::from_secs(30);
 /// How long everything may take to settle afterwards. The longest wait of a schedule is 24 seconds, and a
 /// receiver asks for 19.
 const PEACE: Duration = Duration::from_secs(900);
+/// So short that a pause loses it often.
+const LEASE: Duration = Duration::from_secs(6);
 /// Rounds in which a node does nothing that can be seen: it waits for somebody else.
 const QUIET: usize = 3;
 
@@ -225,6 +227,7 @@ impl<'d> Run<'d> {
                 // So few that the backlog is needed.
                 max_jobs: if small { 4 } else { 1_000 },
                 max_in_flight: if small { 2 } else { 16 },
+                lease: LEASE,
                 ..HubConfig::default()
             }),
             wake: Wake::new(),
@@ -339,7 +342,7 @@ impl<'d> Run<'d> {
         if faults.crashes && self.random.below(120) == 0 {
             self.kill(node);
         } else if faults.pauses && self.random.below(150) == 0 && self.nodes[node].paused_until.is_none() {
-            let pause = Duration::from_millis(self.random.below(70_000));
+            let pause = Duration::from_millis(self.random.below(20_000));
             self.world.lock().note(format_args!("n{node} stands still for {pause:?}"));
             self.nodes[node].paused_until = Some(self.clock.now() + pause);
         }
