@@ -68,7 +68,8 @@ impl Meter {
     pub async fn read(self, stage: &Stage<'_>, hub: &Hub, messages: u64) -> Result<Flow> {
         // What follows the last arrival, its commit for one, belongs to the messages too.
         Clock::system().sleep(Duration::from_millis(500)).await;
-        let (hub_cpu, database_cpu) = (hub.process.cpu() - self.hub, stage.place.cpu() - self.database);
+        let hub_cpu = hub.process.cpu().saturating_sub(self.hub);
+        let database_cpu = stage.place.cpu().saturating_sub(self.database);
         let commits = match (self.commits, hub.commits().await) {
             (Some(before), Some(after)) => Some((after - before) / float(messages)),
             _ => None,

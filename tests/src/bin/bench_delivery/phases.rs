@@ -35,7 +35,7 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
     let rate = options.rate_on(database);
     let held = if rate > 0 { Some(stage.hold(&hub, rate, options.seconds).await?) } else { None };
     let (saturated, reference) = if options.backlog > 0 {
-        (Some(stage.saturate(&hub).await?), Some(stage.refer().await?))
+        (Some(stage.saturate(&hub).await?), Some(stage.refer()?))
     } else {
         (None, None)
     };

@@ -86,10 +86,10 @@ fn rows(table: &Table) -> Vec<Row> {
     let bare = |figure: fn(&Reference) -> String| table.reference.as_ref().map_or(String::new(), figure);
     if let Some(flow) = &table.held {
         let name = format!("{}/s held", table.rate);
-        rows.extend(flow_rows(&name, flow, budget, bare(|bare| format!("{:.0} µs", bare.cpu)), "< 100 ms"));
+        rows.extend(flow_rows(&name, flow, budget, &bare(|bare| format!("{:.0} µs", bare.cpu)), "< 100 ms"));
     }
     if let Some(flow) = &table.saturated {
-        rows.extend(flow_rows("saturated", flow, budget, bare(|bare| format!("{:.0} µs", bare.cpu)), ""));
+        rows.extend(flow_rows("saturated", flow, budget, &bare(|bare| format!("{:.0} µs", bare.cpu)), ""));
         if let Some(bare) = &table.reference {
             let (hub, bare, share) =
                 (format!("{:.0}/s", flow.rate), format!("{:.0}/s", bare.rate), flow.rate / bare.rate);
@@ -103,7 +103,7 @@ fn rows(table: &Table) -> Vec<Row> {
         }
     }
     if let Some(flow) = &table.replies {
-        rows.extend(flow_rows("each with a reply", flow, "", String::new(), ""));
+        rows.extend(flow_rows("each with a reply", flow, "", "", ""));
     }
     if let Some(queue) = &table.queue {
         let name = |what: &str| format!("{} queued: {what}", queue.messages);
@@ -117,7 +117,7 @@ fn rows(table: &Table) -> Vec<Row> {
     rows
 }
 
-fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: String, patience: &str) -> Vec<Row> {
+fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: &str, patience: &str) -> Vec<Row> {
     let name = |what: &str| format!("{name}: {what}");
     let cpu = flow.hub_cpu + flow.database_cpu;
     let parts = if flow.database_cpu > 0.0 {
@@ -129,7 +129,7 @@ fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: String, patience: &str
     let commits = flow.commits.map_or_else(|| "not told".to_owned(), |commits| format!("{commits:.3}"));
     let mut rows = vec![
         row(&name("messages"), format!("{} at {:.0}/s", flow.messages, flow.rate), "", ""),
-        row(&name("CPU per message"), parts, &bare, budget),
+        row(&name("CPU per message"), parts, bare, budget),
         row(&name("answer to webhook, p50 / p99 / max"), latency, "", patience),
         row(&name("commits per message"), commits, "", if budget.is_empty() { "" } else { "< 0.05" }),
         row(&name("RSS"), mib(flow.rss), "", ""),

@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The bare client against the same receiver.
-    pub async fn refer(&self) -> Result<Reference> {
+    pub fn refer(&self) -> Result<Reference> {
         let messages = self.options.backlog * self.options.channels;
         let connections = CONCURRENCY * self.channels.len() as u64;
         let [count, connections] = [messages, connections].map(|number| number.to_string());
@@ -157,7 +157,7 @@ impl<'a> Stage<'a> {
         client.go_on()?;
         let posted: u64 = client.line()?.parse()?;
         let took = Duration::from_micros(now_us() - began);
-        let cpu = client.cpu() - before;
+        let cpu = client.cpu().saturating_sub(before);
         if posted != messages {
             return Err(format!("the bare client posted {posted} of {messages}").into());
         }
