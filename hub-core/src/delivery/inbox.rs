@@ -88,60 +88,13 @@ impl Engine {
         self.try_take_in(bot, &Batch { messages: Vec::new(), cursor: batch.cursor, answered: true }).await
     }
 
-    /// Waits and tries again as long as the store cannot write: the network's cursor stands still meanwhile.
+    /// Waits and tries again as long as the store cannot read or write: the network's cursor stands still meanwhile.
     async fn try_take_in(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
-        failpoint!("intake.before");
-        let quoted = self.quoted_texts(bot, batch).await?;
         loop {
-            // Held over the commit: the backlog scan of this bot must not run between the decision who
-            // holds a delivery and its row.
-            let mut behind = bot.behind.lock().await;
-            let channels = bot.channels();
-            let now = self.ctx.store.now();
-            let mut routed = Vec::with_capacity(batch.messages.len());
-            let mut messages = Vec::with_capacity(batch.messages.len());
-            for message in &batch.messages {
-                let claims = |channel: &ChannelRuntime| {
-                    let held = !behind.is_behind(channel.id) && self.lanes().room(channel.id);
-                    if !held {
-                        behind.add(channel.id);
-                    }
-                    held
-                };
-                let (row, work) = self.route(bot, &channels, message, &quoted, now, claims);
-                messages.push(row);
-                routed.push(work);
-            }
-            let accept = Accept {
-                bot_id: bot.lease.bot_id,
-                fence: bot.lease.fence,
-                config_rev: channels.config_rev,
-                cursor: batch.cursor.clone(),
-                now,
-                messages,
-            };
-            match self.ctx.store.accept(accept).await {
-                Ok(Accepted::Stored(stored)) => {
-                    failpoint!("intake.committed", passed);
-                    if !self.numbers_grow(bot, &routed, &stored) {
-                        // Nothing is lost: the rows are held by nobody after the next start.
-                        self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
-                        return Ok(Intake::Lost);
-                    }
-                    let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
-                    fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
-                    self.dispatch(bot, routed, &stored);
-                    return Ok(Intake::Done);
-                }
-                Ok(Accepted::Fenced) => return Ok(Intake::Lost),
-                Ok(Accepted::Stale) => {
-                    drop(behind);
-                    bot.reload_channels(&self.ctx).await?;
-                }
+            match self.commit_batch(bot, batch).await {
+                Ok(Some(intake)) => return Ok(intake),
+                Ok(None) => {}
                 Err(error) if error.code() == ErrorCode::Unavailable => {
-                    let jobs = routed.iter().flat_map(|work| &work.jobs).flatten();
-                    behind.doubt(jobs.filter(|job| job.held).map(|job| job.id));
-                    drop(behind);
                     tracing::warn!(bot_id = %bot.lease.bot_id, "the store cannot take messages; trying again");
                     self.ctx.clock.sleep(std::time::Duration::from_secs(1)).await;
                 }
@@ -149,6 +102,66 @@ impl Engine {
             }
             if bot.tasks.stopping() {
                 return Ok(Intake::Lost);
+            }
+        }
+    }
+
+    /// One transaction. `None` when the channels changed after they were loaded; they are loaded again then.
+    async fn commit_batch(&self, bot: &BotWork, batch: &Batch) -> Result<Option<Intake>> {
+        failpoint!("intake.before");
+        let quoted = self.quoted_texts(bot, batch).await?;
+        // Held over the commit: the backlog scan of this bot must not run between the decision who holds a
+        // delivery and its row.
+        let mut behind = bot.behind.lock().await;
+        let channels = bot.channels();
+        let now = self.ctx.store.now();
+        let mut routed = Vec::with_capacity(batch.messages.len());
+        let mut messages = Vec::with_capacity(batch.messages.len());
+        for message in &batch.messages {
+            let claims = |channel: &ChannelRuntime| {
+                let held = !behind.is_behind(channel.id) && self.lanes().room(channel.id);
+                if !held {
+                    behind.add(channel.id);
+                }
+                held
+            };
+            let (row, work) = self.route(bot, &channels, message, &quoted, now, claims);
+            messages.push(row);
+            routed.push(work);
+        }
+        let accept = Accept {
+            bot_id: bot.lease.bot_id,
+            fence: bot.lease.fence,
+            config_rev: channels.config_rev,
+            cursor: batch.cursor.clone(),
+            now,
+            messages,
+        };
+        match self.ctx.store.accept(accept).await {
+            Ok(Accepted::Stored(stored)) => {
+                failpoint!("intake.committed", passed);
+                if !self.numbers_grow(bot, &routed, &stored) {
+                    // Nothing is lost: the rows are held by nobody after the next start.
+                    self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
+                    return Ok(Some(Intake::Lost));
+                }
+                let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
+                fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
+                self.dispatch(bot, routed, &stored);
+                Ok(Some(Intake::Done))
+            }
+            Ok(Accepted::Fenced) => Ok(Some(Intake::Lost)),
+            Ok(Accepted::Stale) => {
+                drop(behind);
+                bot.reload_channels(&self.ctx).await?;
+                Ok(None)
+            }
+            Err(error) => {
+                if error.code() == ErrorCode::Unavailable {
+                    let jobs = routed.iter().flat_map(|work| &work.jobs).flatten();
+                    behind.doubt(jobs.filter(|job| job.held).map(|job| job.id));
+                }
+                Err(error)
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     id::BotId,
     network::{
         Batch, Connection, Credentials, InboundMessage, LoginProgress, LoginPrompt, LoginState, Network,
-        NetworkError, Outgoing, SendOutcome,
+        NetworkError, Outgoing, Quote, SendOutcome,
     },
     secret::Secret,
     time::Clock,
@@ -141,6 +141,8 @@ impl Account {
         let mut message =
             InboundMessage::text(&said.text, &said.peer, &self.bot.to_string(), &said.text, said.at);
         message.context_token = Some(Secret::new("token"));
+        // So that the store is asked for a text before anything is decided.
+        message.quote = Some(Quote { network_id: Some("earlier".to_owned()), ..Quote::default() });
         message
     }
 }

@@ -109,7 +109,7 @@ impl ModelStore {
     async fn read<T>(&self, query: impl FnOnce(&World) -> T) -> Result<T> {
         let (delay, found) = {
             let world = self.world.lock();
-            if world.faults.reads && world.chance(40) {
+            if world.faults.reads && world.chance(20) {
                 return Err(unavailable());
             }
             let delay = world.faults.slow_reads && world.chance(8);
@@ -208,7 +208,7 @@ impl WorkStore for ModelStore {
     }
 
     async fn quoted_texts(&self, _bot_id: BotId, _ids: &[&str]) -> Result<HashMap<String, String>> {
-        Ok(HashMap::new())
+        self.read(|_| HashMap::new()).await
     }
 
     async fn accept(&self, batch: Accept) -> Result<Accepted> {

@@ -63,6 +63,8 @@ pub struct Tables {
     pub channels: BTreeMap<ChannelId, ChannelRecord>,
     /// Inbound and outbound messages of a bot by dedupe key.
     pub keys: BTreeMap<(BotId, String), MessageId>,
+    /// Dedupe keys of messages that were put aside as unreadable. None is.
+    pub quarantined: Vec<String>,
     pub deliveries: BTreeMap<DeliveryId, Delivery>,
     pub outbox: BTreeMap<OutboxId, Item>,
     contacts: BTreeMap<(BotId, String), Contact>,
@@ -145,6 +147,9 @@ impl Tables {
                 continue;
             }
             self.keys.insert(key, message.row.id);
+            if message.row.status == "quarantined" {
+                self.quarantined.push(message.row.dedupe_key.clone());
+            }
             if let Some(contact) = &message.contact {
                 self.hear(batch.bot_id, &message.row.from_user_id, contact);
             }

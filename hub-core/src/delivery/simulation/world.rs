@@ -350,6 +350,8 @@ impl World {
                 }
             }
         }
+        let quarantined = &self.tables.quarantined;
+        undone.extend(quarantined.iter().map(|key| format!("{key} was readable and is quarantined")));
         for (id, delivery) in &self.tables.deliveries {
             if !delivery.is_over() {
                 let Delivery { row, state, claim, .. } = delivery;
