@@ -27,11 +27,10 @@
 //! conditions and end after half a minute of real time; nothing waits for time to pass.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use url::Url;
 
 use crate::{
     Hub,
@@ -39,188 +38,25 @@ use crate::{
     accounts::{ClientInfo, NewUser},
     bots::{BindStatus, BotHealth, BotStatus, NewBind, NewSend, Sent},
     channels::{NewChannel, sinks::WebhookUpdate},
-    config::HubConfig,
-    egress::{Egress, EgressConfig},
     error::Result,
     id::{BotId, ChannelId},
-    local_http::LocalService,
-    network::{
-        ilink::{IlinkConfig, IlinkNetwork},
-        sim::{Account, Outbound, SIM_HOST, SimConfig, Simulator},
-    },
+    network::sim::{Account, Outbound, Simulator},
     page::PageRequest,
-    random::Random,
     store::StoreConfig,
-    time::{Clock, ManualClock, Timestamp},
+    time::{Clock, ManualClock},
     traces::{Trace, TraceQuery, TraceStatus},
 };
 
+mod builder;
 pub mod ledger;
 mod receiver;
 
+pub use builder::{START, TestHubBuilder};
 pub use receiver::Receiver;
-
-/// Where the manual clock of a [`TestHub`] starts.
-pub const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
 /// How often conditions are looked at, and how often in all.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 3_000;
-
-/// What a [`TestHub`] is made of. Everything has a default.
-#[derive(Debug, Clone)]
-pub struct TestHubBuilder {
-    store: Option<StoreConfig>,
-    clock: Clock,
-    seed: u64,
-    sim_config: SimConfig,
-    sim: Option<Simulator>,
-    network_url: Option<Url>,
-    ilink: IlinkConfig,
-    config: HubConfig,
-    egress: EgressConfig,
-    works: bool,
-}
-
-impl Default for TestHubBuilder {
-    fn default() -> Self {
-        // The grace is time of a clock that nobody moves while the hub stops.
-        let config = HubConfig { poll_grace: Duration::ZERO, ..HubConfig::default() };
-        Self {
-            store: None,
-            clock: ManualClock::new(START).into(),
-            seed: 1,
-            sim_config: SimConfig::default(),
-            sim: None,
-            network_url: None,
-            ilink: IlinkConfig::default(),
-            config,
-            egress: EgressConfig::default(),
-            works: true,
-        }
-    }
-}
-
-impl TestHubBuilder {
-    /// Another store than a fresh SQLite file: one that two hubs share, or PostgreSQL.
-    #[must_use]
-    pub fn store(mut self, store: StoreConfig) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    /// Another clock than a fresh manual one.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
-        self.clock = clock.into();
-        self
-    }
-
-    /// The machine's clock, and a network that holds requests for fractions of a second.
-    #[must_use]
-    pub fn system_clock(mut self) -> Self {
-        self.sim_config = SimConfig::quick();
-        self.clock(Clock::system())
-    }
-
-    /// The seed of all randomness. Two hubs on one store need two, or their ids collide.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// How the simulated network behaves.
-    #[must_use]
-    pub fn sim_config(mut self, config: SimConfig) -> Self {
-        self.sim_config = config;
-        self
-    }
-
-    /// A network that is there already: it is served elsewhere, or two hubs share it.
-    #[must_use]
-    pub fn simulator(mut self, sim: Simulator) -> Self {
-        self.sim = Some(sim);
-        self
-    }
-
-    /// Where the hub finds the network, when it is not to be called inside the process.
-    #[must_use]
-    pub fn network_url(mut self, url: Url) -> Self {
-        self.network_url = Some(url);
-        self
-    }
-
-    /// Changes the settings of the connector. Its login URL is the network's in any case.
-    #[must_use]
-    pub fn ilink(mut self, change: impl FnOnce(&mut IlinkConfig)) -> Self {
-        change(&mut self.ilink);
-        self
-    }
-
-    /// Changes the settings of the hub.
-    #[must_use]
-    pub fn config(mut self, change: impl FnOnce(&mut HubConfig)) -> Self {
-        change(&mut self.config);
-        self
-    }
-
-    /// Changes what the hub may reach, and how it finds it.
-    #[must_use]
-    pub fn egress(mut self, change: impl FnOnce(&mut EgressConfig)) -> Self {
-        change(&mut self.egress);
-        self
-    }
-
-    /// Answers a host, by name, inside the process.
-    #[must_use]
-    pub fn receiver<S: LocalService>(mut self, host: &str, service: &Arc<S>) -> Self {
-        let service = Arc::clone(service) as Arc<dyn LocalService>;
-        self.egress.in_process.insert(host.to_owned(), service);
-        self
-    }
-
-    /// Opens the hub and starts its work.
-    pub async fn start(self) -> TestHub {
-        TestHub::build(self).await.unwrap()
-    }
-
-    /// As [`start`](Self::start), for a hub that may be refused.
-    ///
-    /// # Errors
-    /// What opening or starting the hub says.
-    pub async fn try_start(self) -> Result<TestHub> {
-        TestHub::build(self).await
-    }
-
-    /// Opens the hub without starting its work: nothing polls, delivers or sends.
-    pub async fn open(mut self) -> TestHub {
-        self.works = false;
-        TestHub::build(self).await.unwrap()
-    }
-
-    async fn run(self, runs: u64) -> Result<Hub> {
-        let random = Random::seeded(self.seed.wrapping_mul(1_000).wrapping_add(runs));
-        let login_base_url = self.network_url.unwrap();
-        let ilink = IlinkConfig { login_base_url, ..self.ilink };
-        let egress = Egress::new(self.egress.clone())?;
-        let network = IlinkNetwork::new("sim", ilink, &egress, self.clock.clone(), random.clone())?;
-        let hub = Hub::builder()
-            .store(self.store.unwrap())
-            .secret_key([7; 32])
-            .clock(self.clock)
-            .random(random)
-            .network(network)
-            .egress(self.egress)
-            .config(self.config)
-            .open()
-            .await?;
-        if self.works {
-            hub.start().await?;
-        }
-        Ok(hub)
-    }
-}
 
 /// A hub, its network and its clock. It runs on a thread of its own, so that it can be killed.
 #[derive(Debug)]
@@ -252,26 +88,6 @@ impl TestHub {
     /// A hub with every default, at work.
     pub async fn start() -> Self {
         Self::builder().start().await
-    }
-
-    async fn build(mut settings: TestHubBuilder) -> Result<Self> {
-        let mut folder = None;
-        if settings.store.is_none() {
-            let fresh = tempfile::tempdir().unwrap();
-            settings.store = Some(StoreConfig::Sqlite(fresh.path().join("hub.db")));
-            folder = Some(fresh);
-        }
-        let (config, clock) = (settings.sim_config.clone(), settings.clock.clone());
-        let seed = settings.seed;
-        let sim =
-            settings.sim.get_or_insert_with(|| Simulator::new(config, clock, Random::seeded(seed))).clone();
-        if settings.network_url.is_none() {
-            settings.network_url = Some(format!("http://{SIM_HOST}").parse().unwrap());
-            let service = Arc::new(sim.clone()) as Arc<dyn LocalService>;
-            settings.egress.in_process.insert(SIM_HOST.to_owned(), service);
-        }
-        let running = Some(run(&settings, 0).await?);
-        Ok(Self { settings, sim, running, runs: 1, _folder: folder })
     }
 
     /// The hub under test. After [`restart`](Self::restart) it is another one; in between there is none.
