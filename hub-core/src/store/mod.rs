@@ -27,9 +27,11 @@ use crate::{
 
 pub mod accounts;
 mod backend;
+mod batch;
 pub mod binds;
 pub mod bots;
 pub mod channels;
+mod committer;
 pub(crate) mod conn;
 pub mod contacts;
 pub mod deliveries;
@@ -47,9 +49,9 @@ pub mod work;
 mod writer;
 
 pub use backend::StoreConfig;
+pub use committer::WriterStats;
 pub use conn::{Read, Tx};
 pub use notices::Notices;
-pub use writer::WriterStats;
 
 /// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
 /// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
@@ -103,11 +105,11 @@ impl Store {
         };
         store.tasks.spawn(
             "store writer",
-            writer::run(
+            committer::run(
                 store.backend.clone(),
                 inbox,
                 Arc::clone(&store.stats),
-                writer::Signals {
+                committer::Signals {
                     stop: store.tasks.stop_token().clone(),
                     fatal: store.fatal.clone(),
                     writable: Arc::clone(&store.writable),

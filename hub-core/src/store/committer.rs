@@ -1,0 +1,225 @@
+//! The committer: one task, one connection, one transaction for everything that waits.
+//!
+//! It takes commands as they come, lets them wait for each other as long as that costs nobody much, and goes on
+//! through whatever the database does, until the storage itself is gone.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    backend::Backend,
+    batch::{commit, execute, refuse},
+    conn::{Owned, Tx},
+    fault::is_fatal,
+    writer::{Command, Inbox, PROBE, WORTHWHILE, boxed},
+};
+use crate::{
+    counters::{self, Spread},
+    error::{Error, Result},
+    time::{Clock, Stopwatch},
+};
+
+/// Most commands of one transaction.
+const BATCH: usize = 256;
+/// Between a batch that failed as a whole and the next one.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Under load, commits on the way of messages begin this far apart: what comes meanwhile shares one. After a
+/// quiet moment a commit begins at once.
+const PACE: Duration = Duration::from_millis(10);
+
+/// What the committer counted, for tests and metrics.
+#[derive(Debug)]
+pub struct WriterStats {
+    /// Transactions committed.
+    pub commits: AtomicU64,
+    /// Commands inside them.
+    pub commands: AtomicU64,
+    /// Batches that failed as a whole.
+    pub failures: AtomicU64,
+    /// Commands per transaction.
+    pub batch: Spread<9>,
+    /// From the first command of a transaction to its commit, in microseconds.
+    pub latency: Spread<12>,
+}
+
+impl Default for WriterStats {
+    fn default() -> Self {
+        Self {
+            commits: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, BATCH as u64]),
+            latency: Spread::new([
+                100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_500_000,
+            ]),
+        }
+    }
+}
+
+impl WriterStats {
+    fn note_commit(&self, commands: u64, took: Duration) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commands.fetch_add(commands, Ordering::Relaxed);
+        self.batch.add(commands);
+        self.latency.add(counters::micros(took));
+    }
+}
+
+/// How the committer is told to stop, and how it tells that the storage failed.
+pub(super) struct Signals {
+    /// Take nothing new; finish what waits.
+    pub stop: CancellationToken,
+    /// Cancelled by the committer when nothing may be acknowledged any more.
+    pub fatal: CancellationToken,
+    /// Whether the last commit succeeded.
+    pub writable: Arc<AtomicBool>,
+}
+
+/// Runs until it is told to stop and nothing waits, or until the storage failed for good.
+pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
+    let mut connection = None;
+    let mut batch = Vec::with_capacity(BATCH);
+    // The database's time, not the hub's: a clock that stands still must not keep a probe from being made.
+    let machine = Clock::system();
+    let mut probe_at = machine.now();
+    let mut last = machine.now() - PACE;
+    loop {
+        let mut probing = false;
+        let probe_due = async {
+            if machine.now() < probe_at {
+                machine.sleep_until(probe_at).await;
+            }
+        };
+        let received = tokio::select! {
+            biased;
+            () = signals.stop.cancelled(), if !inbox.0.is_closed() => {
+                inbox.0.close();
+                continue;
+            }
+            // Before other commands, of which there is no end under load.
+            () = probe_due, if !signals.writable.load(Ordering::Relaxed) => {
+                probing = true;
+                batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
+                1
+            }
+            received = inbox.0.recv_many(&mut batch, BATCH) => received,
+        };
+        if received == 0 {
+            break;
+        }
+        if !probing {
+            gather(&mut inbox, &mut batch, PACE.saturating_sub(machine.now().since(last))).await;
+        }
+        last = machine.now();
+        let (commands, begun) = (batch.len() as u64, Stopwatch::start());
+        let tx = match connection.take() {
+            Some(tx) => Ok(tx),
+            None => connect(&backend).await,
+        };
+        let outcome = match tx {
+            Ok(mut tx) => {
+                let committed = AssertUnwindSafe(commit(&mut tx, &mut batch)).catch_unwind().await;
+                // Who waited for an answer finds it gone; the committer goes on.
+                let committed = committed.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
+                committed.map(|()| tx)
+            }
+            Err(error) => {
+                refuse(&mut batch, &error);
+                Err(error)
+            }
+        };
+        if outcome.is_err() {
+            stats.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        match outcome {
+            Ok(tx) => {
+                connection = Some(tx);
+                stats.note_commit(commands, begun.elapsed());
+                // Only a probe shows it: another command may have had nothing to write.
+                if probing {
+                    signals.writable.store(true, Ordering::Relaxed);
+                    tracing::info!("writes succeed again");
+                }
+            }
+            Err(error) if is_fatal(&error) => {
+                signals.writable.store(false, Ordering::Relaxed);
+                tracing::error!(error = %chain(&error), "the storage failed; nothing is acknowledged any more");
+                signals.fatal.cancel();
+                return;
+            }
+            // A fresh connection next time: the state of this one is unknown.
+            Err(error) => {
+                probe_at = machine.now() + PROBE;
+                // Told once, however often it is tried: a full disk has no room for a long log.
+                if signals.writable.swap(false, Ordering::Relaxed) {
+                    tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");
+                }
+                // The database's time, not the hub's: a clock that stands still must not stop the committer.
+                Clock::system().sleep(PAUSE).await;
+            }
+        }
+    }
+    if let Some(tx) = connection {
+        close(tx).await;
+    }
+}
+
+/// Waits for more commands, at most this long, unless the batch is worth its commit or somebody waits for it.
+async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, at_most: Duration) {
+    let worth = |commands: &[Command]| commands.iter().map(Command::worth).sum::<usize>();
+    let mut gathered = worth(batch);
+    let more = async {
+        while gathered < WORTHWHILE && batch.len() < BATCH {
+            let known = batch.len();
+            if inbox.0.recv_many(batch, BATCH - known).await == 0 {
+                return; // Told to stop, and nothing waits any more.
+            }
+            gathered += worth(&batch[known..]);
+        }
+    };
+    // The machine's time here, too.
+    Clock::system().timeout(at_most, more).await;
+}
+
+async fn connect(backend: &Backend) -> Result<Tx> {
+    failpoint!("commit.connect");
+    backend.connect_writer().await.map(Tx)
+}
+
+/// A write that changes nothing and takes all that a write takes.
+async fn probe(tx: &mut Tx) -> Result<()> {
+    let some_bot = "UPDATE bots SET created_at = created_at WHERE id = (SELECT id FROM bots LIMIT 1)";
+    execute(tx, some_bot, "PRAGMA user_version = 0").await
+}
+
+async fn close(tx: Tx) {
+    let closed = match tx.0 {
+        Owned::Sqlite(connection) => sqlx::Connection::close(connection).await,
+        Owned::Postgres(connection) => sqlx::Connection::close(connection).await,
+    };
+    if let Err(error) = closed {
+        tracing::warn!(%error, "closing the writer's connection failed");
+    }
+}
+
+/// The error with its causes, for the log.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
