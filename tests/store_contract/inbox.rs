@@ -1,4 +1,4 @@
-//! Accepting batches; `Store::accept` and the look-up of quoted texts.
+//! Accepting batches; `Store::accept`.
 
 use std::time::Duration;
 
@@ -15,8 +15,7 @@ contract!("inbox": {
     an_old_fence_stores_nothing => [],
     old_rules_store_nothing => [],
     an_empty_batch_moves_the_cursor_only => [],
-    texts_come_back_as_they_were => [texts_by_network_id],
-    quoted_texts_are_found_within_the_bot => [texts_by_network_id],
+    texts_come_back_as_they_were => [],
 });
 
 pub const ON_STORE: super::Covered = ("mod", &[&["accept"]]);
@@ -172,16 +171,4 @@ async fn texts_come_back_as_they_were(db: &Db) {
         assert_eq!(message.user_name, text);
         assert_eq!(by_id[key], text);
     }
-}
-
-async fn quoted_texts_are_found_within_the_bot(db: &Db) {
-    let on = stage(db).await;
-    let other = db.bot(on.owner).await;
-    let leases = super::scene::lease(db).await.1;
-    let mine = vec![message(db, on.bot, "ann", "1", "mine"), message(db, on.bot, "ann", "2", "second")];
-    db.store.accept(batch(&on.lease, None, mine)).await.unwrap();
-    db.store.accept(batch(&leases[&other], None, vec![message(db, other, "ann", "9", "his")])).await.unwrap();
-    let mut read = db.store.read().await.unwrap();
-    let found = read.messages().texts_by_network_id(on.bot, &["2", "9", "unknown"]).await.unwrap();
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), [("2".to_owned(), "second".to_owned())]);
 }

@@ -5,13 +5,14 @@ use hub_core::{
     page::PageRequest,
 };
 
-use super::scene::{Stage, add_channel, batch, message, outbound, stage, taken};
+use super::scene::{Stage, add_channel, batch, lease, message, outbound, stage, taken};
 use crate::support::database::{Db, START};
 
 contract!("messages": {
     messages_are_listed_newest_first_with_their_channels => [page],
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
+    quoted_texts_are_found_within_the_bot => [texts_by_network_id],
 });
 
 async fn list(db: &Db, on: &Stage, filter: MessageFilter, page: PageRequest) -> Vec<String> {
@@ -92,4 +93,16 @@ async fn patterns_in_a_search_are_plain_text(db: &Db) {
         let filter = MessageFilter { q: Some(q.into()), ..MessageFilter::default() };
         assert_eq!(list(db, &on, filter, PageRequest::default()).await, [expected], "{q}");
     }
+}
+
+async fn quoted_texts_are_found_within_the_bot(db: &Db) {
+    let on = stage(db).await;
+    let other = db.bot(on.owner).await;
+    let leases = lease(db).await.1;
+    let mine = vec![message(db, on.bot, "ann", "1", "mine"), message(db, on.bot, "ann", "2", "second")];
+    db.store.accept(batch(&on.lease, None, mine)).await.unwrap();
+    db.store.accept(batch(&leases[&other], None, vec![message(db, other, "ann", "9", "his")])).await.unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let found = read.messages().texts_by_network_id(on.bot, &["2", "9", "unknown"]).await.unwrap();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [("2".to_owned(), "second".to_owned())]);
 }

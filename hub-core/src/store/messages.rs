@@ -130,6 +130,29 @@ impl Messages<'_> {
         Ok(messages)
     }
 
+    /// Texts of a bot's messages, in both directions, by the ids that the network gave them. A part of a long
+    /// message has an id and a text of its own.
+    pub async fn texts_by_network_id(
+        &mut self,
+        bot_id: BotId,
+        ids: &[&str],
+    ) -> Result<HashMap<String, String>> {
+        let rows: Vec<(String, String)> = on_each!(
+            self.0,
+            "SELECT network_id, content FROM messages
+             WHERE bot_id = $1 AND direction = 'inbound' AND network_id IN (SELECT value FROM json_each($2))
+             UNION ALL SELECT network_id, text FROM outbox
+             WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
+            "SELECT network_id, content FROM messages
+             WHERE bot_id = $1 AND direction = 'inbound'
+                AND network_id IN (SELECT json_array_elements_text($2::json))
+             UNION ALL SELECT network_id, text FROM outbox
+             WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text($2::json))",
+            |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(ids)).fetch_all(conn).await
+        )?;
+        Ok(rows.into_iter().collect())
+    }
+
     async fn channels_of(&mut self, messages: &[Message]) -> Result<HashMap<MessageId, Vec<ChannelId>>> {
         let ids = json(&messages.iter().map(|message| message.id).collect::<Vec<_>>());
         let rows: Vec<(String, String)> = on_each!(

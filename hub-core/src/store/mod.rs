@@ -33,6 +33,7 @@ pub mod bots;
 pub mod channels;
 mod committer;
 pub(crate) mod conn;
+mod consequences;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
