@@ -10,6 +10,7 @@
 //! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 
 mod backlog;
+mod bot;
 mod hints;
 mod inbox;
 pub mod job;

@@ -4,29 +4,27 @@
 //! outbox and the backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     fs::File,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, atomic::AtomicBool},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
 use tokio::sync::{Notify, broadcast::error::RecvError};
 
+pub use super::bot::{Behind, BotWork};
 use super::{hints, job::Job, lanes::Lanes, retention};
 use crate::{
-    bots::{BotStatus, credentials},
-    channels::runtime::{self, BotChannels},
+    bots::BotStatus,
     context::{Context, Hint, WorkContext},
     counters::Load,
     error::{Error, Result},
     events::Event,
-    id::{BotId, ChannelId, DeliveryId, NodeId},
+    id::{BotId, ChannelId, NodeId},
     invariants::invariant,
-    network::{Connection, Network},
-    secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
-    time::{Clock, Instant, Timestamp},
+    time::Timestamp,
 };
 
 /// Bots taken over in one round.
@@ -50,126 +48,6 @@ pub struct Engine {
     stopped: Mutex<HashSet<BotId>>,
     /// Keeps other processes off a SQLite file.
     claim: Mutex<Option<File>>,
-}
-
-/// A bot this node works for.
-#[derive(Debug)]
-pub struct BotWork {
-    pub(super) lease: Lease,
-    pub(super) network: Arc<dyn Network>,
-    pub(super) connection: Arc<dyn Connection>,
-    pub(super) tasks: Tasks,
-    /// Which deliveries are in the store only.
-    pub(super) behind: tokio::sync::Mutex<Behind>,
-    /// Makes the poller look again at once: somebody asked to reconnect, or a send was told that the login
-    /// may be gone.
-    pub(super) poke: Notify,
-    pub(super) outbox_ready: Notify,
-    channels: RwLock<Arc<BotChannels>>,
-    /// The status last stored, so that nothing is written when nothing changed.
-    status: Mutex<Option<(BotStatus, Option<String>)>>,
-    /// Whether people may not see what the bot sends, although the network takes it.
-    pub(super) suspect: AtomicBool,
-    /// The last number each channel's log gave out.
-    pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
-    /// Until when the lease is ours, by this node's clock.
-    pub(super) valid_until: Instant,
-}
-
-/// What is in the store and not in memory: new deliveries must not overtake it.
-#[derive(Debug)]
-pub struct Behind {
-    everything: bool,
-    channels: HashSet<ChannelId>,
-    /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims
-    /// them failed, or happened and nobody heard of it.
-    doubtful: Vec<DeliveryId>,
-}
-
-impl Behind {
-    /// Nothing was loaded yet.
-    fn everything() -> Self {
-        Self { everything: true, channels: HashSet::new(), doubtful: Vec::new() }
-    }
-
-    pub(super) fn is_behind(&self, channel: ChannelId) -> bool {
-        self.everything || !self.doubtful.is_empty() || self.channels.contains(&channel)
-    }
-
-    pub(super) fn add(&mut self, channel: ChannelId) {
-        self.channels.insert(channel);
-    }
-
-    /// Everything is in memory but for these channels.
-    pub(super) fn only(&mut self, channels: HashSet<ChannelId>) {
-        self.everything = false;
-        self.channels = channels;
-    }
-
-    /// Nobody knows whether these were claimed.
-    pub(super) fn doubt(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
-        self.doubtful.extend(ids);
-    }
-
-    /// What was doubted.
-    pub(super) fn doubtful(&self) -> &[DeliveryId] {
-        &self.doubtful
-    }
-
-    /// Nothing that was doubted is claimed any more. Until the store was looked through, anything of it may be
-    /// there and not in memory.
-    pub(super) fn resolve_doubts(&mut self) {
-        self.doubtful.clear();
-        self.everything = true;
-    }
-}
-
-impl BotWork {
-    /// The channels' settings as last loaded.
-    pub(super) fn channels(&self) -> Arc<BotChannels> {
-        Arc::clone(&self.channels.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(super) fn status_is(&self, status: BotStatus, reason: Option<&str>) -> bool {
-        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
-    }
-
-    /// `false` after somebody asked to reconnect, until the poller has looked.
-    pub(super) fn is_status_known(&self) -> bool {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Waits while the lease has run out and nobody could renew it; `false` when the work for the bot ends.
-    pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
-        tokio::select! {
-            biased;
-            () = self.tasks.stop_token().cancelled() => false,
-            () = self.valid_until.wait_for(|until| clock.now() < until) => true,
-        }
-    }
-
-    /// The status last stored; while it is not known, the poller is about to make contact.
-    fn known_status(&self) -> BotStatus {
-        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
-    }
-
-    /// Whether the network wants a new login, as far as is known.
-    pub(super) fn is_expired(&self) -> bool {
-        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().is_some_and(|(known, _)| *known == BotStatus::Expired)
-    }
-
-    pub(super) fn remember_status(&self, status: Option<(BotStatus, Option<String>)>) {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
-    }
-
-    pub(super) async fn reload_channels(&self, ctx: &WorkContext) -> Result<()> {
-        let loaded = Arc::new(runtime::load(ctx, self.lease.bot_id).await?);
-        *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
-        Ok(())
-    }
 }
 
 impl Engine {
@@ -376,23 +254,8 @@ impl Engine {
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
             return self.without_network(lease, &work).await;
         };
-        let credentials =
-            credentials::open(&self.ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
-        let channels = runtime::load(&self.ctx, lease.bot_id).await?;
-        let bot = Arc::new(BotWork {
-            lease: lease.clone(),
-            connection: network.connect(&credentials),
-            network,
-            tasks: self.tasks.child(),
-            behind: tokio::sync::Mutex::new(Behind::everything()),
-            poke: Notify::new(),
-            outbox_ready: Notify::new(),
-            channels: RwLock::new(Arc::new(channels)),
-            status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
-            suspect: AtomicBool::new(false),
-            seqs: Mutex::default(),
-            valid_until: Instant::new(valid_until),
-        });
+        let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, valid_until).await?;
+        let bot = Arc::new(bot);
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
         self.scan(&bot).await;
         self.start_poller(&bot, work.cursor, &work.status);
@@ -400,8 +263,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a bot's lease up and everything that is in memory for it: nobody knows
-    /// what of it is in the store. The next holder, most likely this node a moment later, begins from the store.
+    /// Gives a bot's lease up and everything that is in memory for it: nobody knows what of it is in the store.
+    /// The next holder, most likely this node a moment later, begins from the store.
     pub(super) async fn start_over(&self, bot: &BotWork, why: &str) {
         tracing::error!(bot_id = %bot.lease.bot_id, why, "the work for a bot starts over");
         bot.tasks.stop();

@@ -1,0 +1,173 @@
+//! A bot this node works for: what it is connected to, and what is known of it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
+};
+
+use tokio::sync::Notify;
+
+use crate::{
+    bots::{BotStatus, credentials},
+    channels::runtime::{self, BotChannels},
+    context::WorkContext,
+    error::Result,
+    id::{ChannelId, DeliveryId},
+    network::{Connection, Network},
+    secret::Sealed,
+    store::leases::{Lease, WorkRow},
+    tasks::Tasks,
+    time::{Clock, Instant, Timestamp},
+};
+
+/// A bot this node works for.
+#[derive(Debug)]
+pub struct BotWork {
+    pub(super) lease: Lease,
+    pub(super) network: Arc<dyn Network>,
+    pub(super) connection: Arc<dyn Connection>,
+    pub(super) tasks: Tasks,
+    /// Which deliveries are in the store only.
+    pub(super) behind: tokio::sync::Mutex<Behind>,
+    /// Makes the poller look again at once: somebody asked to reconnect, or a send was told that the login
+    /// may be gone.
+    pub(super) poke: Notify,
+    pub(super) outbox_ready: Notify,
+    channels: RwLock<Arc<BotChannels>>,
+    /// The status last stored, so that nothing is written when nothing changed.
+    status: Mutex<Option<(BotStatus, Option<String>)>>,
+    /// Whether people may not see what the bot sends, although the network takes it.
+    pub(super) suspect: AtomicBool,
+    /// The last number each channel's log gave out.
+    pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
+    /// Until when the lease is ours, by this node's clock.
+    pub(super) valid_until: Instant,
+}
+
+impl BotWork {
+    /// Connects to the network as the bot, under a lease that is ours until this moment. Nothing of its work is
+    /// in memory yet.
+    ///
+    /// # Errors
+    /// What the store says, or `INTERNAL_ERROR` when the login was sealed under another key.
+    pub(super) async fn open(
+        ctx: &WorkContext,
+        tasks: &Tasks,
+        lease: &Lease,
+        work: &WorkRow,
+        network: Arc<dyn Network>,
+        valid_until: Timestamp,
+    ) -> Result<Self> {
+        let credentials =
+            credentials::open(&ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
+        let channels = runtime::load(ctx, lease.bot_id).await?;
+        Ok(Self {
+            lease: lease.clone(),
+            connection: network.connect(&credentials),
+            network,
+            tasks: tasks.child(),
+            behind: tokio::sync::Mutex::new(Behind::everything()),
+            poke: Notify::new(),
+            outbox_ready: Notify::new(),
+            channels: RwLock::new(Arc::new(channels)),
+            status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
+            suspect: AtomicBool::new(false),
+            seqs: Mutex::default(),
+            valid_until: Instant::new(valid_until),
+        })
+    }
+
+    /// The channels' settings as last loaded.
+    pub(super) fn channels(&self) -> Arc<BotChannels> {
+        Arc::clone(&self.channels.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn status_is(&self, status: BotStatus, reason: Option<&str>) -> bool {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
+    }
+
+    /// `false` after somebody asked to reconnect, until the poller has looked.
+    pub(super) fn is_status_known(&self) -> bool {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Waits while the lease has run out and nobody could renew it; `false` when the work for the bot ends.
+    pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
+        tokio::select! {
+            biased;
+            () = self.tasks.stop_token().cancelled() => false,
+            () = self.valid_until.wait_for(|until| clock.now() < until) => true,
+        }
+    }
+
+    /// The status last stored; while it is not known, the poller is about to make contact.
+    pub(super) fn known_status(&self) -> BotStatus {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
+    }
+
+    /// Whether the network wants a new login, as far as is known.
+    pub(super) fn is_expired(&self) -> bool {
+        let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|(known, _)| *known == BotStatus::Expired)
+    }
+
+    pub(super) fn remember_status(&self, status: Option<(BotStatus, Option<String>)>) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    pub(super) async fn reload_channels(&self, ctx: &WorkContext) -> Result<()> {
+        let loaded = Arc::new(runtime::load(ctx, self.lease.bot_id).await?);
+        *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+        Ok(())
+    }
+}
+
+/// What is in the store and not in memory: new deliveries must not overtake it.
+#[derive(Debug)]
+pub struct Behind {
+    everything: bool,
+    channels: HashSet<ChannelId>,
+    /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims
+    /// them failed, or happened and nobody heard of it.
+    doubtful: Vec<DeliveryId>,
+}
+
+impl Behind {
+    /// Nothing was loaded yet.
+    fn everything() -> Self {
+        Self { everything: true, channels: HashSet::new(), doubtful: Vec::new() }
+    }
+
+    pub(super) fn is_behind(&self, channel: ChannelId) -> bool {
+        self.everything || !self.doubtful.is_empty() || self.channels.contains(&channel)
+    }
+
+    pub(super) fn add(&mut self, channel: ChannelId) {
+        self.channels.insert(channel);
+    }
+
+    /// Everything is in memory but for these channels.
+    pub(super) fn only(&mut self, channels: HashSet<ChannelId>) {
+        self.everything = false;
+        self.channels = channels;
+    }
+
+    /// Nobody knows whether these were claimed.
+    pub(super) fn doubt(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
+        self.doubtful.extend(ids);
+    }
+
+    /// What was doubted.
+    pub(super) fn doubtful(&self) -> &[DeliveryId] {
+        &self.doubtful
+    }
+
+    /// Nothing that was doubted is claimed any more. Until the store was looked through, anything of it may be
+    /// there and not in memory.
+    pub(super) fn resolve_doubts(&mut self) {
+        self.doubtful.clear();
+        self.everything = true;
+    }
+}
