@@ -1,0 +1,243 @@
+//! What comes of a send, for its item, the person's window, the items behind it and the account.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use serde_json::json;
+
+use super::{Go, Outbox, SUSPECT};
+use crate::{
+    bots::BotStatus,
+    error::{ErrorCode, Result},
+    events::Event,
+    id::{Kind, MessageId, TraceId, kind},
+    network::SendOutcome,
+    store::{
+        sending::{ItemState, OpenItem, Settled},
+        traces::TraceUpdate,
+    },
+    time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
+};
+
+/// Pauses after a request that was never written.
+const NOT_SENT_PAUSES: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// And when those are used up.
+const NOT_SENT_PAUSE: Duration = Duration::from_secs(30);
+/// Pause before the one repeat of a send whose outcome is unknown.
+const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
+/// First pause after the network throttles; doubles up to the second.
+const THROTTLE_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
+/// Throttled tries before an item is given up.
+const THROTTLE_TRIES: u32 = 5;
+/// Unconfirmed sends in a row, where ids were seen before, that make an account suspect.
+const SUSPICIOUS: u32 = 3;
+
+impl Outbox {
+    /// What an outcome means for the item, the window and the items behind it.
+    pub(super) async fn conclude(
+        &self,
+        item: &OpenItem,
+        unknowns: i64,
+        started: Timestamp,
+        outcome: SendOutcome,
+    ) -> Result<Go> {
+        let now = self.engine.ctx.store.now();
+        self.watch_account(&outcome).await;
+        if !matches!(outcome, SendOutcome::Throttled { .. } | SendOutcome::NotSent(_)) {
+            self.state().throttled.remove(&item.id);
+        }
+        match outcome {
+            SendOutcome::Sent { network_id } => {
+                self.settle(item, started, ItemState::Sent, now, None, |s| s.network_id = Some(network_id))
+                    .await?;
+                Ok(Go::On)
+            }
+            SendOutcome::AcceptedUnconfirmed => {
+                let told = "the network took it and gave no id";
+                self.settle(item, started, ItemState::Unconfirmed, now, Some(told), |_| {}).await?;
+                Ok(Go::On)
+            }
+            SendOutcome::Rejected(reason) => {
+                self.settle(item, started, ItemState::Failed, now, Some(&reason), |_| {}).await?;
+                Ok(Go::On)
+            }
+            SendOutcome::WindowClosed(reason) => {
+                self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
+                    s.close_window = Some(reason.clone());
+                })
+                .await?;
+                Ok(Go::Wait)
+            }
+            SendOutcome::LoginExpired(reason) => {
+                // Seen for old permissions while the login is fine: a poll tells which.
+                self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
+                    s.close_window = Some(reason.clone());
+                })
+                .await?;
+                self.bot.poke.notify_one();
+                Ok(Go::Wait)
+            }
+            SendOutcome::Throttled { message, retry_after } => {
+                let times = self.count_throttled(item);
+                if times >= THROTTLE_TRIES {
+                    self.settle(item, started, ItemState::Failed, now, Some(&message), |_| {}).await?;
+                    return Ok(Go::On);
+                }
+                let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(times - 1)).min(THROTTLE_PAUSE.1);
+                self.later(item, started, pause.max(retry_after.unwrap_or_default()), &message, |_| {}).await
+            }
+            SendOutcome::NotSent(message) => {
+                let tries = usize::try_from(item.attempts).unwrap_or(usize::MAX);
+                let pause = NOT_SENT_PAUSES.get(tries).copied().unwrap_or(NOT_SENT_PAUSE);
+                self.later(item, started, pause, &message, |s| s.uncount = true).await
+            }
+            SendOutcome::Unknown(message) if unknowns == 0 => {
+                self.later(item, started, UNKNOWN_PAUSE, &message, |s| s.unknown = true).await
+            }
+            SendOutcome::Unknown(message) => {
+                self.settle(item, started, ItemState::Unknown, now, Some(&message), |s| s.unknown = true)
+                    .await?;
+                Ok(Go::On)
+            }
+        }
+    }
+
+    /// Puts the item back for a while, and the person's other items behind it.
+    async fn later(
+        &self,
+        item: &OpenItem,
+        started: Timestamp,
+        pause: Duration,
+        message: &str,
+        more: impl FnOnce(&mut Settled),
+    ) -> Result<Go> {
+        let due_at = self.engine.ctx.store.now() + pause;
+        self.settle(item, started, ItemState::Queued, due_at, Some(message), more).await?;
+        let (bot, clock) = (Arc::clone(&self.bot), self.engine.ctx.clock.clone());
+        self.bot.tasks.spawn("send later", async move {
+            tokio::select! {
+                biased;
+                () = clock.sleep(pause) => bot.outbox_ready.notify_one(),
+                () = bot.tasks.stop_token().cancelled() => {}
+            }
+        });
+        Ok(Go::Wait)
+    }
+
+    /// Stores an outcome of what `started` at that time, as long as storing takes.
+    pub(super) async fn settle(
+        &self,
+        item: &OpenItem,
+        started: Timestamp,
+        state: ItemState,
+        due_at: Timestamp,
+        error: Option<&str>,
+        more: impl FnOnce(&mut Settled),
+    ) -> Result<()> {
+        let now = self.engine.ctx.store.now();
+        let message_id: MessageId = item.message_id.parse()?;
+        let mut settled = Settled {
+            id: item.id.parse()?,
+            message_id,
+            bot_id: self.bot.lease.bot_id,
+            peer: item.peer.clone(),
+            attempts: item.attempts + 1,
+            window_opened_at: item.window_opened_at,
+            state,
+            due_at,
+            unknown: false,
+            uncount: false,
+            error: error.map(str::to_owned),
+            network_id: None,
+            close_window: None,
+            now,
+            trace: None,
+        };
+        more(&mut settled);
+        settled.trace = trace_of(item, started, &settled);
+        loop {
+            match self.engine.ctx.store.settle(settled.clone()).await {
+                Ok(true) => break,
+                Ok(false) => return Ok(()), // Another node tries it by now.
+                Err(error) if error.code() == ErrorCode::Unavailable && !self.bot.tasks.stopping() => {
+                    self.engine.ctx.clock.sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        failpoint!("outbox.settled", passed);
+        let (bot_id, status) = (self.bot.lease.bot_id, state.as_str());
+        self.engine.ctx.events.tell(Event::Sent { bot_id, message_id, status });
+        Ok(())
+    }
+
+    /// Counts one more throttled try of an item.
+    fn count_throttled(&self, item: &OpenItem) -> u32 {
+        let mut state = self.state();
+        let times = state.throttled.entry(item.id.clone()).or_default();
+        *times += 1;
+        let times = *times;
+        if times >= THROTTLE_TRIES {
+            state.throttled.remove(&item.id);
+        }
+        times
+    }
+
+    /// Sends that are taken without an id, where ids were seen before, mean that people see nothing.
+    async fn watch_account(&self, outcome: &SendOutcome) {
+        let suspect = {
+            let mut state = self.state();
+            match outcome {
+                SendOutcome::Sent { .. } => {
+                    state.confirmed_before = true;
+                    state.unconfirmed_in_a_row = 0;
+                }
+                SendOutcome::AcceptedUnconfirmed => state.unconfirmed_in_a_row += 1,
+                _ => {}
+            }
+            state.confirmed_before && state.unconfirmed_in_a_row >= SUSPICIOUS
+        };
+        // The next answered poll tells the bot's status; a first suspicion is told at once.
+        if suspect != self.bot.suspect.swap(suspect, Ordering::Relaxed) && suspect {
+            self.engine.move_bot(&self.bot, BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
+        }
+    }
+}
+
+/// The step `reply` of the message's trace.
+fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<TraceUpdate> {
+    let id: TraceId = item.trace_id.as_deref()?.parse().ok()?;
+    let status = match settled.state {
+        ItemState::Sent | ItemState::Unconfirmed => TraceStatus::Ok,
+        ItemState::Queued => TraceStatus::Pending,
+        ItemState::Failed | ItemState::Unknown | ItemState::Expired => TraceStatus::Error,
+    };
+    let detail = json!({
+        "to": item.peer,
+        "message_id": item.message_id,
+        "part": item.part + 1,
+        "parts": item.parts,
+        "state": settled.state.as_str(),
+        "attempt": item.attempts + 1,
+        "network_id": settled.network_id,
+        "error": settled.error,
+    });
+    let step = Step::new(StepName::Reply, "outbox", status, started, settled.now, detail);
+    // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.
+    let own = !item.dedupe_key.starts_with(<kind::Delivery as Kind>::PREFIX);
+    let over =
+        own && (status == TraceStatus::Error || (status == TraceStatus::Ok && item.part + 1 == item.parts));
+    let summary = settled.error.clone().unwrap_or_else(|| settled.state.as_str().to_owned());
+    Some(TraceUpdate {
+        id,
+        status: over.then_some(status.as_str()),
+        summary: own.then_some(summary),
+        attempts: None,
+        ended_at: settled.now.as_millis(),
+        steps: steps_text(&[step]),
+    })
+}
