@@ -4,13 +4,14 @@
 //! 2. `inbox`: messages, their deliveries and the cursor are committed in one transaction.
 //! 3. [`lanes`]: deliveries wait in order per conversation, channels take turns.
 //! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last.
-//! 5. The outcome is committed: state, [trace](crate::traces), replies.
+//! 5. `conclusion`: what follows from it is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
 //! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 
 mod backlog;
 mod bot;
+mod conclusion;
 mod hints;
 mod inbox;
 pub mod job;

@@ -1,36 +1,27 @@
 //! Runs deliveries: takes a job from the lanes, sends it through the stages, stores what came of it.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use serde_json::json;
 use tracing::{Instrument, Span};
 
 use super::{
+    conclusion::After,
     job::Job,
     lanes::{Pace, Slot},
     node::{BotWork, Engine},
-    retry::{self, Next, Verdict},
     sink::{Sink, webhook::Webhook},
     stage::{Concluded, Filtered, Outcome},
 };
 use crate::{
-    channels::{
-        runtime::ChannelRuntime,
-        sinks::{MAX_RETRIES, Ordering},
-    },
+    channels::{runtime::ChannelRuntime, sinks::MAX_RETRIES},
     error::{Error, ErrorCode},
     events::Event,
     invariants::invariant,
-    network::TextFormat,
     spans,
     store::{
-        deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
-        outbox::{NewOutbound, NewPart},
+        deliveries::{DeliveryState, Finished},
         traces::TraceUpdate,
     },
     time::Timestamp,
@@ -39,6 +30,8 @@ use crate::{
 
 /// How long a lane whose delivery breaks a rule stands still; the next start looks again.
 const STANDSTILL: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Before a delivery is tried again whose outcome could not be worked out.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// The pace of a channel whose settings are gone: its jobs only have to end.
 pub(super) const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration::ZERO };
 
@@ -49,20 +42,6 @@ pub(super) fn pace(channel: &ChannelRuntime) -> Pace {
         .rate_limit_per_s
         .map_or(Duration::ZERO, |rate| Duration::from_millis(1000 / u64::from(rate.max(1))));
     Pace { max_in_flight: channel.webhook.max_concurrency as usize, spacing }
-}
-
-/// Before a delivery is tried again whose outcome could not be worked out.
-const AFTER_PANIC: Duration = Duration::from_secs(1);
-
-/// What happens to a delivery after an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum After {
-    /// It is over.
-    Over(DeliveryState),
-    /// It waits at the head of its lane.
-    Hold(Timestamp),
-    /// It leaves its lane and waits in the store.
-    Park(Timestamp),
 }
 
 /// What an attempt leaves behind.
@@ -200,151 +179,6 @@ impl Engine {
         known()
     }
 
-    /// What follows from an attempt, as rows.
-    fn conclude(
-        &self,
-        bot: &BotWork,
-        channel: &ChannelRuntime,
-        job: &Job,
-        concluded: Concluded,
-    ) -> (Finished, After) {
-        let now = self.ctx.store.now();
-        let Concluded { outcome, replies, mut steps } = concluded;
-        let (after, status, summary, error) = self.judge(channel, job, &outcome, now);
-        let health = self.health(channel, &outcome, now);
-        if let After::Hold(at) | After::Park(at) = after
-            && let Some(last) = steps.last_mut()
-        {
-            last.detail["next_attempt_at"] = json!(at);
-            last.detail["parked"] = json!(matches!(after, After::Park(_)));
-        }
-        let replies = self.replies(bot, channel, job, replies, now, &mut steps);
-        let (state, due_at, keep) = match after {
-            After::Over(state) => (state, now, false),
-            After::Hold(at) => (DeliveryState::Pending, at, true),
-            After::Park(at) => (DeliveryState::Parked, at, false),
-        };
-        let finished = Finished {
-            id: job.id,
-            fence: job.fence,
-            state,
-            attempts: i64::from(job.attempts),
-            due_at,
-            first_attempt_at: job.first_attempt_at.unwrap_or(now),
-            keep,
-            last_error: error,
-            now,
-            trace: TraceUpdate {
-                id: job.trace_id,
-                status: Some(status.as_str()),
-                summary: Some(summary),
-                attempts: Some(i64::from(job.attempts)),
-                ended_at: now.as_millis(),
-                steps: steps_text(&steps),
-            },
-            replies,
-            health,
-        };
-        (finished, after)
-    }
-
-    fn judge(
-        &self,
-        channel: &ChannelRuntime,
-        job: &Job,
-        outcome: &Outcome,
-        now: Timestamp,
-    ) -> (After, TraceStatus, String, Option<String>) {
-        let (summary, after) = match outcome {
-            Outcome::Skipped => {
-                let after = After::Over(DeliveryState::Skipped);
-                return (after, TraceStatus::Skipped, "skipped by a plugin".to_owned(), None);
-            }
-            Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
-                return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
-            }
-            Outcome::Answer { verdict: Verdict::Gone, summary, .. } => {
-                (format!("{summary}: the receiver wants nothing more"), None)
-            }
-            Outcome::Failure { summary, permanent: true } => (summary.clone(), None),
-            Outcome::Failure { summary, permanent: false } => (summary.clone(), Some(None)),
-            Outcome::Answer { verdict: Verdict::Retry { after }, summary, .. } => {
-                (summary.clone(), Some(*after))
-            }
-        };
-        let next = after.map_or(Next::Dead, |after| {
-            retry::next_attempt(job.attempts, &channel.webhook.retry.schedule_s, after, now, &self.ctx.random)
-        });
-        match next {
-            Next::Dead => {
-                let told = format!("given up after {} attempt(s): {summary}", job.attempts);
-                (After::Over(DeliveryState::Dead), TraceStatus::Error, told, Some(summary))
-            }
-            Next::At(at) => {
-                let first = job.first_attempt_at.unwrap_or(now);
-                let holds = job.seq > 0
-                    && channel.webhook.ordering == Ordering::Conversation
-                    && at.since(first) <= channel.lane_hold;
-                let after = if holds { After::Hold(at) } else { After::Park(at) };
-                let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
-                (after, TraceStatus::Pending, told, Some(summary))
-            }
-        }
-    }
-
-    /// What the channel's webhook shows of itself; `None` when that is known.
-    fn health(&self, channel: &ChannelRuntime, outcome: &Outcome, now: Timestamp) -> Option<SinkHealth> {
-        let mut healthy = self.healthy.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = match outcome {
-            Outcome::Skipped | Outcome::Failure { permanent: true, .. } => return None,
-            Outcome::Answer { verdict: Verdict::Success, .. } => {
-                if !healthy.insert(channel.id) {
-                    return None;
-                }
-                HealthReport::Works
-            }
-            Outcome::Answer { verdict: Verdict::Gone, .. } => HealthReport::Gone,
-            Outcome::Answer { .. } | Outcome::Failure { .. } => {
-                HealthReport::Fails { now, give_up_before: now - self.ctx.config.disable_failing_after }
-            }
-        };
-        if report != HealthReport::Works {
-            healthy.remove(&channel.id);
-        }
-        Some(SinkHealth { channel: channel.id, report })
-    }
-
-    /// Rows for the texts that the sender gets; one text is one row keyed (delivery, ordinal), so that a second
-    /// run adds none (`contract.md` §6.6).
-    fn replies(
-        &self,
-        bot: &BotWork,
-        channel: &ChannelRuntime,
-        job: &Job,
-        texts: Vec<String>,
-        now: Timestamp,
-        steps: &mut Vec<Step>,
-    ) -> Vec<NewOutbound> {
-        let row = |(ordinal, text): (usize, String)| {
-            let parts = bot.network.split_text(&text, TextFormat::Markdown);
-            let detail = json!({ "to": job.content.peer, "parts": parts.len(), "state": "queued" });
-            steps.push(Step::new(StepName::Reply, "webhook", TraceStatus::Pending, now, now, detail));
-            NewOutbound {
-                message_id: self.ctx.ids.next(),
-                bot_id: job.bot_id,
-                peer: job.content.peer.clone(),
-                dedupe_key: format!("{}:{ordinal}", job.id),
-                content: text,
-                parts: parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect(),
-                channel_id: Some(channel.id),
-                trace_id: Some(job.trace_id),
-                expires_at: now + self.ctx.config.outbox_lifetime,
-                now,
-            }
-        };
-        texts.into_iter().enumerate().map(row).collect()
-    }
-
     /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not made
     /// again for a store that is slow.
     async fn store_outcome(&self, bot: &BotWork, finished: Finished) -> bool {
@@ -386,9 +220,7 @@ impl Engine {
         self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });
         true
     }
-}
 
-impl Engine {
     /// An outcome that the store refuses for what it is, not for its own state: the delivery is given up, and
     /// its trace says so without what was refused.
     async fn abandon(&self, bot: &BotWork, finished: &Finished, refused: &Error) {

@@ -1,0 +1,181 @@
+//! What follows from an attempt: what happens to its delivery, its channel and its replies.
+
+use std::sync::PoisonError;
+
+use serde_json::json;
+
+use super::{
+    job::Job,
+    node::{BotWork, Engine},
+    retry::{self, Next, Verdict},
+    stage::{Concluded, Outcome},
+};
+use crate::{
+    channels::{runtime::ChannelRuntime, sinks::Ordering},
+    network::TextFormat,
+    store::{
+        deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
+        outbox::{NewOutbound, NewPart},
+        traces::TraceUpdate,
+    },
+    time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
+};
+
+/// What happens to a delivery after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// It is over.
+    Over(DeliveryState),
+    /// It waits at the head of its lane.
+    Hold(Timestamp),
+    /// It leaves its lane and waits in the store.
+    Park(Timestamp),
+}
+
+impl Engine {
+    /// What follows from an attempt, as rows.
+    pub(super) fn conclude(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        concluded: Concluded,
+    ) -> (Finished, After) {
+        let now = self.ctx.store.now();
+        let Concluded { outcome, replies, mut steps } = concluded;
+        let (after, status, summary, error) = self.judge(channel, job, &outcome, now);
+        let health = self.health(channel, &outcome, now);
+        if let After::Hold(at) | After::Park(at) = after
+            && let Some(last) = steps.last_mut()
+        {
+            last.detail["next_attempt_at"] = json!(at);
+            last.detail["parked"] = json!(matches!(after, After::Park(_)));
+        }
+        let replies = self.replies(bot, channel, job, replies, now, &mut steps);
+        let (state, due_at, keep) = match after {
+            After::Over(state) => (state, now, false),
+            After::Hold(at) => (DeliveryState::Pending, at, true),
+            After::Park(at) => (DeliveryState::Parked, at, false),
+        };
+        let finished = Finished {
+            id: job.id,
+            fence: job.fence,
+            state,
+            attempts: i64::from(job.attempts),
+            due_at,
+            first_attempt_at: job.first_attempt_at.unwrap_or(now),
+            keep,
+            last_error: error,
+            now,
+            trace: TraceUpdate {
+                id: job.trace_id,
+                status: Some(status.as_str()),
+                summary: Some(summary),
+                attempts: Some(i64::from(job.attempts)),
+                ended_at: now.as_millis(),
+                steps: steps_text(&steps),
+            },
+            replies,
+            health,
+        };
+        (finished, after)
+    }
+
+    fn judge(
+        &self,
+        channel: &ChannelRuntime,
+        job: &Job,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> (After, TraceStatus, String, Option<String>) {
+        let (summary, after) = match outcome {
+            Outcome::Skipped => {
+                let after = After::Over(DeliveryState::Skipped);
+                return (after, TraceStatus::Skipped, "skipped by a plugin".to_owned(), None);
+            }
+            Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
+                return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
+            }
+            Outcome::Answer { verdict: Verdict::Gone, summary, .. } => {
+                (format!("{summary}: the receiver wants nothing more"), None)
+            }
+            Outcome::Failure { summary, permanent: true } => (summary.clone(), None),
+            Outcome::Failure { summary, permanent: false } => (summary.clone(), Some(None)),
+            Outcome::Answer { verdict: Verdict::Retry { after }, summary, .. } => {
+                (summary.clone(), Some(*after))
+            }
+        };
+        let next = after.map_or(Next::Dead, |after| {
+            retry::next_attempt(job.attempts, &channel.webhook.retry.schedule_s, after, now, &self.ctx.random)
+        });
+        match next {
+            Next::Dead => {
+                let told = format!("given up after {} attempt(s): {summary}", job.attempts);
+                (After::Over(DeliveryState::Dead), TraceStatus::Error, told, Some(summary))
+            }
+            Next::At(at) => {
+                let first = job.first_attempt_at.unwrap_or(now);
+                let holds = job.seq > 0
+                    && channel.webhook.ordering == Ordering::Conversation
+                    && at.since(first) <= channel.lane_hold;
+                let after = if holds { After::Hold(at) } else { After::Park(at) };
+                let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
+                (after, TraceStatus::Pending, told, Some(summary))
+            }
+        }
+    }
+
+    /// What the channel's webhook shows of itself; `None` when that is known.
+    fn health(&self, channel: &ChannelRuntime, outcome: &Outcome, now: Timestamp) -> Option<SinkHealth> {
+        let mut healthy = self.healthy.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = match outcome {
+            Outcome::Skipped | Outcome::Failure { permanent: true, .. } => return None,
+            Outcome::Answer { verdict: Verdict::Success, .. } => {
+                if !healthy.insert(channel.id) {
+                    return None;
+                }
+                HealthReport::Works
+            }
+            Outcome::Answer { verdict: Verdict::Gone, .. } => HealthReport::Gone,
+            Outcome::Answer { .. } | Outcome::Failure { .. } => {
+                HealthReport::Fails { now, give_up_before: now - self.ctx.config.disable_failing_after }
+            }
+        };
+        if report != HealthReport::Works {
+            healthy.remove(&channel.id);
+        }
+        Some(SinkHealth { channel: channel.id, report })
+    }
+
+    /// Rows for the texts that the sender gets; one text is one row keyed (delivery, ordinal), so that a second
+    /// run adds none (`contract.md` §6.6).
+    fn replies(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        texts: Vec<String>,
+        now: Timestamp,
+        steps: &mut Vec<Step>,
+    ) -> Vec<NewOutbound> {
+        let row = |(ordinal, text): (usize, String)| {
+            let parts = bot.network.split_text(&text, TextFormat::Markdown);
+            let detail = json!({ "to": job.content.peer, "parts": parts.len(), "state": "queued" });
+            steps.push(Step::new(StepName::Reply, "webhook", TraceStatus::Pending, now, now, detail));
+            NewOutbound {
+                message_id: self.ctx.ids.next(),
+                bot_id: job.bot_id,
+                peer: job.content.peer.clone(),
+                dedupe_key: format!("{}:{ordinal}", job.id),
+                content: text,
+                parts: parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect(),
+                channel_id: Some(channel.id),
+                trace_id: Some(job.trace_id),
+                expires_at: now + self.ctx.config.outbox_lifetime,
+                now,
+            }
+        };
+        texts.into_iter().enumerate().map(row).collect()
+    }
+}
