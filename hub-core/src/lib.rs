@@ -86,8 +86,8 @@
 //!
 //! # How the house is built
 //!
-//! Data moves one way, and so do imports. Everything left of the first commit may repeat; nothing right of it
-//! may be lost.
+//! Data moves one way, and so do imports, but for the plain types of the nouns, in which the store answers.
+//! Everything left of the first commit may repeat; nothing right of it may be lost.
 //!
 //! ```text
 //! message   network ─▶ inbox ─▶ filter ─▶ plugins ─▶ sink ─▶ plugins ─▶ trace
@@ -105,8 +105,12 @@
 //! | [`egress`] | the one guarded HTTP client |
 //! | [`store`] | the only place with SQL: two databases, each statement once, one committer |
 //! | [`access`] | [`Actor`](access::Actor): who asks, and whose things a query may see |
-//! | [`counters`], [`spans`] | what is counted and timed while all this works, for whoever exports it |
+//! | [`context`], [`config`], [`tasks`] | what every room is handed: the store, the injected world, the settings; background work |
+//! | [`events`], [`counters`], [`spans`] | what is told, counted and timed while all this works, for whoever listens |
+//! | [`idempotency`], [`invariants`] | calls that may be repeated; rules that hold whatever happens |
+//! | [`local_http`], [`data_dir`], [`private_files`] | services without a port; the folder of a hub that runs on its own, and its files |
 //! | [`id`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
+//! | `demo`, `testing`, `failpoints` | behind features: a hub to look at, a hub for tests, and the points at which it fails there |
 //!
 //! A noun never calls `delivery`: sending means writing an outbox row, and the worker picks it up. That is
 //! also what makes an accepted send durable.
