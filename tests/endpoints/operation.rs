@@ -1,0 +1,67 @@
+//! The operations of the OpenAPI document.
+
+use hub_server::openapi;
+use poem::http::Method;
+use serde_json::{Value, json};
+
+use super::{
+    stage::ORIGIN,
+    table::{Entry, TABLE},
+};
+
+/// One operation as the document describes it.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    pub id: String,
+    pub method: Method,
+    pub path: String,
+    pub described: Value,
+}
+
+/// Every operation that the document describes.
+pub fn operations() -> Vec<Operation> {
+    let document = openapi::document(ORIGIN);
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, described) in methods.as_object().unwrap() {
+            operations.push(Operation {
+                id: described["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase().parse().unwrap(),
+                path: path.clone(),
+                described: described.clone(),
+            });
+        }
+    }
+    operations
+}
+
+impl Operation {
+    pub fn is_open(&self) -> bool {
+        self.described["security"].as_array().is_none_or(Vec::is_empty)
+    }
+
+    pub fn takes_body(&self) -> bool {
+        self.described["requestBody"].is_object()
+    }
+
+    pub fn body_is_required(&self) -> bool {
+        self.described["requestBody"]["required"] == json!(true)
+    }
+
+    pub fn entry(&self) -> &'static Entry {
+        let found = TABLE.iter().find(|entry| entry.operation == self.id);
+        found.unwrap_or_else(|| panic!("{} has no entry in the table of endpoints", self.id))
+    }
+
+    /// The path with these ids in the places of its parameters.
+    pub fn with(&self, ids: &[(&str, &str)]) -> String {
+        let filled =
+            ids.iter().fold(self.path.clone(), |path, (name, id)| path.replace(&format!("{{{name}}}"), id));
+        assert!(!filled.contains('{'), "{filled}: who fills this in?");
+        filled
+    }
+
+    pub fn parameters(&self) -> Vec<&str> {
+        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
+    }
+}
