@@ -18,6 +18,7 @@ mod load;
 mod postgres;
 mod server;
 mod sinks;
+mod stage;
 mod storage;
 mod sync;
 mod upstream;

@@ -10,9 +10,9 @@ use tokio::{
 };
 
 use super::{
-    load::{IN_FLIGHT, Stage},
     number,
     server::Server,
+    stage::{IN_FLIGHT, Stage},
 };
 
 /// Shortest and longest life of a process, in milliseconds.

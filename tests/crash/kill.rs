@@ -7,9 +7,9 @@ use hub_core::{secret::Secret, store::StoreConfig, time::Clock};
 use sqlx::{Connection, PgConnection};
 
 use super::{
-    load::{IN_FLIGHT, Stage},
     number,
     server::Server,
+    stage::{IN_FLIGHT, Stage},
 };
 use crate::support::postgres;
 

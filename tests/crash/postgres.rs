@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use super::{load::Stage, number, server::Server};
+use super::{number, server::Server, stage::Stage};
 use crate::support::{http::until, postgres};
 
 /// Requests whose client does not wait for the answer.

@@ -20,6 +20,8 @@ use hub_core::{
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch};
 
+use super::upstream::Upstream;
+
 /// The channels, and the paths of their webhooks.
 pub const SINKS: [&str; 3] = ["plain", "flaky", "answering"];
 /// Every so many messages one is refused at first, or answered.
@@ -33,7 +35,18 @@ pub struct Books {
     /// From programs and webhooks to people.
     pub outbound: Ledger,
     /// How many acknowledgements of the network are in the books.
-    pub acks: usize,
+    acks: usize,
+}
+
+impl Books {
+    /// Takes down what the network was told since the last look.
+    pub fn note_acks(&mut self, upstream: &Upstream) {
+        let new = upstream.acks(self.acks);
+        self.acks += new.len();
+        for text in new.iter().flat_map(|ack| &ack.texts) {
+            self.inbound.acknowledged(text);
+        }
+    }
 }
 
 /// The receivers behind a port.

@@ -18,8 +18,8 @@ use serde_json::json;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{
-    load::{IN_FLIGHT, Stage},
     server::Server,
+    stage::{IN_FLIGHT, Stage},
 };
 use crate::support::{http::until, process::Process, strace::Tampering};
 

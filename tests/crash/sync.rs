@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 
-use super::load::{IN_FLIGHT, Stage};
+use super::stage::{IN_FLIGHT, Stage};
 use crate::support::{http::until, postgres, strace::Tampering};
 
 /// How much longer a sync takes, in milliseconds, and the same for strace, in microseconds.

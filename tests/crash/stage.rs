@@ -1,0 +1,377 @@
+//! The world around a server that comes and goes: the network and the receivers that survive it, the load, and
+//! the comparison of everybody's books in the end.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use hub_core::{
+    network::sim::Outbound,
+    random::Random,
+    tasks::Tasks,
+    testing::ledger::{Receipt, Repeats, Told},
+    time::Clock,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::watch;
+
+use super::{
+    load::{PROGRAMS, People, Program},
+    number,
+    server::{Home, Server},
+    sinks::{Books, SINKS, Sinks},
+    upstream::Upstream,
+};
+use crate::support::http::{Caller, until};
+
+/// Requests of the hub to receivers at a time: eight per channel, as its default says.
+pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS;
+const BOTS: usize = 2;
+/// How long everything that is under way may take in the end.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A bot, and its account on the network.
+#[derive(Debug, Clone)]
+pub struct Bot {
+    pub id: String,
+    pub wx_id: String,
+    channels: HashMap<String, &'static str>,
+}
+
+/// The world around a server that comes and goes.
+#[derive(Debug)]
+pub struct Stage {
+    pub home: Home,
+    pub upstream: Upstream,
+    pub sinks: Sinks,
+    pub bots: Vec<Bot>,
+    pub random: Random,
+    pub caller: Caller,
+    origin: String,
+    url: Arc<watch::Sender<Option<String>>>,
+    wanted: Arc<watch::Sender<bool>>,
+    load: Tasks,
+    refusals: Arc<Mutex<Vec<String>>>,
+    _folder: tempfile::TempDir,
+}
+
+/// The seed of this run, told at once.
+pub fn seed(test: &str) -> u64 {
+    let seed = number("HUB_TEST_SEED", Random::system().below(1_000_000));
+    let _ = std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!("{test}: HUB_TEST_SEED={seed} repeats this run\n"),
+    );
+    seed
+}
+
+fn commit() -> String {
+    let git = std::process::Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"])
+        .output();
+    let told = git.ok().filter(|git| git.status.success());
+    told.map_or("unknown".to_owned(), |git| String::from_utf8_lossy(&git.stdout).trim().to_owned())
+}
+
+impl Stage {
+    /// A server that has its user, bots and channels, and runs.
+    pub async fn open(test: &str, database: Option<hub_core::secret::Secret>) -> (Self, Server) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub");
+        Self::open_in(test, database, path, folder).await
+    }
+
+    /// As [`open`](Self::open), with the data in this folder.
+    pub async fn open_in(
+        test: &str,
+        database: Option<hub_core::secret::Secret>,
+        path: std::path::PathBuf,
+        folder: tempfile::TempDir,
+    ) -> (Self, Server) {
+        let seed = seed(test);
+        let origin = format!("{test}: HUB_TEST_SEED={seed}, commit {}", commit());
+        let (upstream, sinks) = (Upstream::open(seed).await, Sinks::open(&origin).await);
+        let home = Home { folder: path, database, sim_url: upstream.url(), allow: sinks.address.to_string() };
+        let mut server = Server::spawn(&home);
+        let mut caller = Caller::stranger(&server.ready().await);
+        let credentials = json!({ "username": "ada", "password": "correct horse battery staple" });
+        caller.sign_in("/api/auth/register", credentials).await;
+        let mut stage = Self {
+            home,
+            upstream,
+            sinks,
+            bots: Vec::new(),
+            random: Random::seeded(seed),
+            caller,
+            origin,
+            url: Arc::new(watch::Sender::new(None)),
+            wanted: Arc::new(watch::Sender::new(true)),
+            load: Tasks::new(),
+            refusals: Arc::default(),
+            _folder: folder,
+        };
+        for _ in 0..BOTS {
+            let bot = stage.bind().await;
+            stage.bots.push(bot);
+        }
+        (stage, server)
+    }
+
+    async fn bind(&self) -> Bot {
+        let bind = self.caller.post("/api/bots/bind/start", json!({ "network": "sim" })).await;
+        let account = self.upstream.sim.confirm(bind["qr_text"].as_str().unwrap(), None).unwrap();
+        let ask = json!({ "bind_id": bind["bind_id"], "wait_ms": 2000 });
+        let id = until("the login", async || {
+            let step = self.caller.post("/api/bots/bind/confirm", ask.clone()).await;
+            (step["status"] == "confirmed").then(|| step["bot"]["id"].as_str().unwrap().to_owned())
+        })
+        .await;
+        let mut channels = HashMap::new();
+        for sink in SINKS {
+            let channel = json!({
+                "name": sink,
+                "webhook": {
+                    "enabled": true,
+                    "url": format!("http://{}/{sink}", self.sinks.address),
+                    "auth": { "method": "hmac", "secret": "a-webhook-secret-of-some-length" },
+                    "auto_reply": true,
+                    "retry": { "schedule_s": vec![1; 20] },
+                },
+            });
+            let made = self.caller.post(&format!("/api/bots/{id}/channels"), channel).await;
+            channels.insert(made["id"].as_str().unwrap().to_owned(), sink);
+        }
+        Bot { id, wx_id: account.wx_id, channels }
+    }
+
+    /// Says where the server is; programs wait while it is nowhere.
+    pub fn moved(&mut self, url: Option<String>) {
+        if let Some(url) = &url {
+            self.caller = self.caller.at(url);
+        }
+        self.url.send_replace(url);
+    }
+
+    /// Starts everybody.
+    pub fn start(&self) {
+        let rate = number("HUB_TEST_RATE", 60).max(1);
+        for bot in &self.bots {
+            let people = People {
+                bot: bot.clone(),
+                upstream: self.upstream.clone(),
+                books: Arc::clone(&self.sinks.books),
+                random: self.random.clone(),
+                pause: Duration::from_micros(1_000_000 * BOTS as u64 / rate),
+            };
+            self.load.spawn("people", people.write(self.wanted.subscribe()));
+        }
+        for number in 0..PROGRAMS {
+            let program = Program {
+                number,
+                bots: self.bots.clone(),
+                caller: self.caller.clone(),
+                books: Arc::clone(&self.sinks.books),
+                upstream: self.upstream.clone(),
+                url: self.url.subscribe(),
+                refusals: Arc::clone(&self.refusals),
+            };
+            self.load.spawn("program", program.send(self.wanted.subscribe()));
+        }
+    }
+
+    /// One word of a person.
+    pub fn say(&self, bot: &Bot, person: &str, text: &str) {
+        let mut books = self.books();
+        books.inbound.sent(&format!("{person} of {}", bot.wx_id), text, &SINKS, Repeats::AfterCrashes);
+        self.upstream.sim.say(&bot.wx_id, Some(person), text).unwrap();
+    }
+
+    /// One send is on its way.
+    pub fn expect_send(&self, person: &str, text: &str) {
+        self.books().outbound.sent(person, text, &["people"], Repeats::Never);
+    }
+
+    /// Whether a write is made; otherwise it has to be refused for a while.
+    pub async fn is_writable(&self) -> bool {
+        let bot = &self.bots[0];
+        let path = format!("/api/bots/{}/contacts/0-of-{}", bot.id, bot.wx_id);
+        let remark = json!({ "remark": "somebody" });
+        let (status, wait, answer) =
+            self.caller.attempt(Method::PUT, &path, "remark", &remark).await.unwrap();
+        if status.is_success() {
+            return true;
+        }
+        let code = answer["error"]["code"].as_str();
+        assert!(code == Some("UNAVAILABLE") && status.as_u16() == 503 && wait.is_some(), "{status} {answer}");
+        false
+    }
+
+    /// Whether the server says that it is ready.
+    pub async fn is_ready(&self) -> bool {
+        let (status, answer, _) = self.caller.call(Method::GET, "/readyz", None).await;
+        assert!(status.is_success() || status.as_u16() == 503, "{status} {answer}");
+        status.is_success()
+    }
+
+    /// Waits until people have written and the hub has heard them.
+    pub async fn is_under_way(&self) {
+        let first = format!("{} 0-0", self.bots[0].wx_id);
+        until("the first words are heard", async || {
+            let mut books = self.books();
+            books.note_acks(&self.upstream);
+            books.inbound.is_acknowledged(&first).then_some(())
+        })
+        .await;
+    }
+
+    pub fn books(&self) -> std::sync::MutexGuard<'_, Books> {
+        self.sinks.books.lock().unwrap()
+    }
+
+    /// The server was ended without warning, or is about to be started again after that.
+    pub fn crashed(&mut self) {
+        self.moved(None);
+        let at = Clock::system().now();
+        let mut books = self.books();
+        books.inbound.crashed(at);
+        books.outbound.crashed(at);
+    }
+
+    /// What of the load is not where it has to be yet.
+    fn under_way(&self) -> (usize, usize, usize, usize) {
+        let people: HashSet<String> = self.sent_to_people().into_iter().map(|one| one.text).collect();
+        let mut books = self.sinks.books.lock().unwrap();
+        books.note_acks(&self.upstream);
+        let unsent = books.outbound.missing().iter().filter(|entry| !people.contains(&entry.payload)).count();
+        (self.upstream.pending(), books.inbound.unacknowledged().len(), books.inbound.missing().len(), unsent)
+    }
+
+    /// What people got, in order.
+    fn sent_to_people(&self) -> Vec<Outbound> {
+        let mut found: Vec<Outbound> = Vec::new();
+        loop {
+            let page = self.upstream.sim.outbound(None, found.last().map_or(0, |last| last.n));
+            if page.is_empty() {
+                return found;
+            }
+            found.extend(page);
+        }
+    }
+
+    /// Ends the load, waits until nothing is under way, closes the books and compares them. The server runs.
+    pub async fn settle(self, in_flight: usize) -> Self {
+        self.wanted.send_replace(false);
+        assert!(self.load.wait(&Clock::system(), PATIENCE).await, "the programs do not end");
+        let refusals = std::mem::take(&mut *self.refusals.lock().unwrap());
+        assert!(refusals.is_empty(), "{}: refused: {refusals:#?}", self.origin);
+        let mut state = (0, 0, 0, 0);
+        for _ in 0..PATIENCE.as_millis() / 100 {
+            state = self.under_way();
+            if state == (0, 0, 0, 0) {
+                break;
+            }
+            Clock::system().sleep(Duration::from_millis(100)).await;
+        }
+        self.await_idle().await;
+        self.hear_the_hub().await;
+        let people = self.sent_to_people();
+        let mut books = self.books();
+        for one in people {
+            let (at, id, payload) = (one.at, one.client_id, one.text);
+            books.outbound.received(Receipt { at, sink: "people".to_owned(), payload, id, taken: true });
+        }
+        let (inbound, outbound) = (books.inbound.findings(), books.outbound.findings());
+        let told = format!("{inbound}\n--- to people:\n{outbound}\n--- under way at the end: {state:?}\n");
+        drop(books);
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes());
+        assert!(inbound.is_clean(in_flight) && outbound.is_clean(0), "the books do not agree:\n{told}");
+        assert_eq!(state, (0, 0, 0, 0), "something never came to rest:\n{told}");
+        self
+    }
+
+    /// Waits until the hub itself says that nothing waits.
+    async fn await_idle(&self) {
+        until("the hub is idle", async || {
+            for bot in &self.bots {
+                for channel in bot.channels.keys() {
+                    let path = format!("/api/bots/{}/channels/{channel}", bot.id);
+                    if self.caller.get(&path).await["stats"]["pending"] != json!(0) {
+                        return None;
+                    }
+                }
+            }
+            Some(())
+        })
+        .await;
+    }
+
+    /// Takes down what the hub says became of every message.
+    async fn hear_the_hub(&self) {
+        for bot in &self.bots {
+            let messages = self.list(&format!("/api/bots/{}/messages", bot.id)).await;
+            let texts: HashMap<&str, &str> = messages
+                .iter()
+                .map(|one| (one["id"].as_str().unwrap(), one["content"].as_str().unwrap()))
+                .collect();
+            let traces = self.list(&format!("/api/bots/{}/traces", bot.id)).await;
+            let mut books = self.books();
+            for message in messages.iter().filter(|one| one["direction"] == "outbound") {
+                let told = match message["status"].as_str().unwrap() {
+                    "sent" => Told::Delivered,
+                    "unknown" => Told::Unknown,
+                    "queued" => Told::Open,
+                    _ => Told::GivenUp,
+                };
+                books.outbound.told("people", message["content"].as_str().unwrap(), told);
+            }
+            for trace in &traces {
+                let Some(sink) = trace["channel_id"].as_str().and_then(|id| bot.channels.get(id)) else {
+                    continue;
+                };
+                let told = match trace["status"].as_str().unwrap() {
+                    "ok" => Told::Delivered,
+                    "pending" => Told::Open,
+                    _ => Told::GivenUp,
+                };
+                let text = texts[trace["message_id"].as_str().unwrap()];
+                books.inbound.told(sink, text, told);
+                // A reply is promised with the outcome of its delivery.
+                if let Some(reply) = Sinks::reply_to(text).filter(|_| *sink == "answering") {
+                    books.outbound.acknowledged(&reply);
+                }
+            }
+        }
+    }
+
+    /// Every item of a list.
+    async fn list(&self, path: &str) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = self.caller.get(&format!("{path}?limit=200{cursor}")).await;
+            items.extend(page["items"].as_array().unwrap().iter().cloned());
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return items,
+            }
+        }
+    }
+
+    /// Ends the server in order and looks at the file it leaves.
+    pub async fn close(self, server: Server) {
+        let (ended, log) = server.process.terminate().await;
+        assert!(ended.success(), "{}: {ended}\n{log}", self.origin);
+        if self.home.database.is_none() {
+            let file = SqliteConnectOptions::new().filename(self.home.folder.join("hub.db"));
+            let mut file = SqliteConnection::connect_with(&file).await.unwrap();
+            let sound: String =
+                sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut file).await.unwrap();
+            assert_eq!(sound, "ok", "{}", self.origin);
+            file.close().await.unwrap();
+        }
+    }
+}
