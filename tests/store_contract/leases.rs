@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hub_core::id::{BotId, NodeId};
+use hub_core::{
+    id::{BotId, NodeId},
+    store::leases::Lease,
+};
 
 use super::scene::{accept_one, just_before, outbound, stage};
 use crate::support::database::{Db, START};
@@ -12,6 +15,7 @@ contract!("leases": {
     a_renewed_lease_is_not_taken => [acquire, renew],
     a_bot_shows_its_nodes_name_or_id => [acquire],
     released_leases_are_free_at_once => [release, void_all],
+    a_lease_given_up_is_free_unless_it_was_lost => [give_up],
     only_the_holder_gets_the_work => [work],
     bots_with_work_that_nobody_holds_are_found => [with_work],
     the_database_answers => [ping, database_now],
@@ -119,6 +123,18 @@ async fn released_leases_are_free_at_once(db: &Db) {
         acquire(db, third, Duration::ZERO, 9).await.into_iter().map(|(bot, _)| bot).collect();
     all.sort();
     assert_eq!(all, [one, two]);
+}
+
+async fn a_lease_given_up_is_free_unless_it_was_lost(db: &Db) {
+    let bot = db.bot(db.user("ada").await).await;
+    let (first, second): (NodeId, NodeId) = (db.ids.next(), db.ids.next());
+    assert_eq!(acquire(db, first, Duration::ZERO, 1).await, [(bot, 1)]);
+    let lease = Lease { bot_id: bot, fence: 1 };
+    let given_up = lease.clone();
+    commit!(db, |tx| tx.leases().give_up(&given_up).await).unwrap();
+    assert_eq!(acquire(db, second, Duration::ZERO, 1).await, [(bot, 2)], "free at once");
+    commit!(db, |tx| tx.leases().give_up(&lease).await).unwrap();
+    assert_eq!(acquire(db, first, Duration::ZERO, 1).await, [], "an old fence frees nothing");
 }
 
 async fn only_the_holder_gets_the_work(db: &Db) {
