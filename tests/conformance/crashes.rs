@@ -37,6 +37,9 @@ async fn r6_what_was_committed_and_not_dispatched_is_dispatched_once_after_a_cra
 async fn crash_before_commit(delivery: DeliveryMode) -> Vec<String> {
     let mut world = World::with(SimConfig { delivery, ..SimConfig::default() }, |hub| hub).await;
     world.hear("before").await;
+    // The receiver knows before the hub's commit does.
+    let done = "SELECT COUNT(*) FROM deliveries WHERE state = 'done'";
+    world.until("its outcome is stored", async || world.number(done).await == 1).await;
     world.polling().await;
     let answers = world.count("getupdates");
     // Nothing can be committed while somebody else holds the file.
