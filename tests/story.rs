@@ -7,43 +7,26 @@ use hub_core::{secret::Secret, store::StoreConfig};
 use serde_json::{Value, json};
 
 use crate::support::{
-    binaries,
     http::{Caller, until},
+    hub_process::{HubProcess, NetworkProcess},
     port::ReceiverPort,
     postgres,
-    process::Process,
     receiver::Reply,
 };
 
 const SECRET: &str = "a-webhook-secret-of-the-story";
 
-/// A hub-server on a folder and, maybe, a database.
-struct Server {
-    process: Process,
-    url: String,
-}
-
-impl Server {
-    async fn start(folder: &Path, database: Option<&Secret>, sim: &str, receiver: &ReceiverPort) -> Self {
-        let (folder, allow) = (folder.display().to_string(), receiver.address.to_string());
-        let mut environment = vec![
-            ("HUB_DATA_DIR", folder.as_str()),
-            ("HUB_SIM_URL", sim),
-            ("HUB_EGRESS_ALLOW", allow.as_str()),
-        ];
-        environment.extend([("HUB_NETWORK", "sim"), ("HUB_DEMO", "false"), ("HUB_LOG", "info")]);
-        environment.extend(database.map(|url| ("HUB_DATABASE_URL", url.expose())));
-        let arguments = ["--listen", "127.0.0.1:0"];
-        let mut process = Process::start(&binaries::release("hub-server"), &arguments, &environment);
-        let url = process.wait_line("Start page").await.trim_end_matches('/').to_owned();
-        let ready = Caller::stranger(&url);
-        until("readyz", async || {
-            let (status, ..) = ready.call(reqwest::Method::GET, "/readyz", None).await;
-            status.is_success().then_some(())
-        })
-        .await;
-        Self { process, url }
-    }
+/// A server on a folder and, maybe, a database.
+async fn serve(
+    folder: &Path,
+    database: Option<&Secret>,
+    network: &NetworkProcess,
+    port: &ReceiverPort,
+) -> HubProcess {
+    let allow = port.address.to_string();
+    let mut settings = vec![("HUB_EGRESS_ALLOW", allow.as_str()), ("HUB_LOG", "info")];
+    settings.extend(database.map(|url| ("HUB_DATABASE_URL", url.expose())));
+    HubProcess::start(folder, network, &settings).await
 }
 
 #[tokio::test]
@@ -62,31 +45,29 @@ async fn the_story_on_postgres() {
 
 async fn tell(database: Option<&Secret>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut network =
-        Process::start(&binaries::release("hub-cli"), &["sim", "serve", "--listen", "127.0.0.1:0"], &[]);
-    let sim_url = network.wait_line("ready ").await;
-    let sim = Caller::stranger(&sim_url);
+    let network = NetworkProcess::start().await;
+    let sim = &network.control;
     let mut port = ReceiverPort::open().await;
-    let server = Server::start(folder.path(), database, &sim_url, &port).await;
+    let server = serve(folder.path(), database, &network, &port).await;
     let stranger = Caller::stranger(&server.url);
 
     let ada = first_user(&stranger).await;
-    let (bot, wx_id) = bind(&ada, &sim).await;
+    let (bot, wx_id) = bind(&ada, sim).await;
     until("the bot is online", async || {
         (ada.get(&format!("/api/bots/{bot}")).await["status"] == "online").then_some(())
     })
     .await;
     let channel = make_channel(&ada, &bot, &port).await;
-    message_and_reply(&ada, &sim, &port, &bot, &wx_id).await;
+    message_and_reply(&ada, sim, &port, &bot, &wx_id).await;
     replay(&ada, &port, &bot).await;
-    own_send(&ada, &sim, &bot, &wx_id).await;
+    own_send(&ada, sim, &bot, &wx_id).await;
     stranger.refused(&format!("/api/bots/{bot}/send"), json!({ "content": "x" }), 401, "UNAUTHORIZED").await;
 
     // The receiver is down and work is pending when the process is killed.
     let before = port.contents().len();
     port.close().await;
     let texts: Vec<String> = (0..20).map(|n| format!("order {n:02}")).collect();
-    say(&sim, &wx_id, &texts).await;
+    say(sim, &wx_id, &texts).await;
     until("all are taken in", async || {
         let listed = ada.get(&format!("/api/bots/{bot}/messages?limit=200&q=order%20")).await;
         let taken = items(&listed).iter().filter(|one| one["direction"] == "inbound").count();
@@ -95,9 +76,9 @@ async fn tell(database: Option<&Secret>) {
     .await;
     server.process.kill().await;
     // What is said while nobody listens is fetched later.
-    say(&sim, &wx_id, &["order while down".to_owned()]).await;
+    say(sim, &wx_id, &["order while down".to_owned()]).await;
 
-    let server = Server::start(folder.path(), database, &sim_url, &port).await;
+    let server = serve(folder.path(), database, &network, &port).await;
     let ada = ada.at(&server.url);
     assert_eq!(ada.get("/api/auth/me").await["username"], "ada", "the session outlives the process");
     port.reopen().await;
@@ -130,7 +111,7 @@ async fn tell(database: Option<&Secret>) {
     for secret in [SECRET, "correct horse battery staple"] {
         assert!(!log.contains(secret), "a secret is in the log");
     }
-    let (ended, log) = network.terminate().await;
+    let (ended, log) = network.process.terminate().await;
     assert!(ended.success(), "{ended}:\n{log}");
 }
 

@@ -47,8 +47,8 @@ pub struct NetworkProcess {
     pub url: String,
     /// Its control API.
     pub control: Caller,
-    /// Ends when it is dropped.
-    _process: Process,
+    /// The process; ends when it is dropped.
+    pub process: Process,
 }
 
 impl NetworkProcess {
@@ -58,7 +58,7 @@ impl NetworkProcess {
         let mut process = Process::start(&binaries::release("hub-cli"), &arguments, &[]);
         let url = process.wait_line("ready ").await;
         let control = Caller::stranger(&url);
-        Self { url, control, _process: process }
+        Self { url, control, process }
     }
 
     /// Binds a new account to the caller: the ids of the bot and of its account.
