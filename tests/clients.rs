@@ -2,10 +2,13 @@
 //! is typing and exchanges media with it over a real socket, and both sides are asked what happened. What
 //! Tencent's own modules and another author's client write is then compared with what the hub's connector writes.
 //!
+//! One server is among them: of the API that models are asked over.
+//!
 //! `.ci/run clients` installs them outside the checkout; a test whose client is missing is skipped, in CI it fails.
 
+mod aimock;
 mod foreign;
-mod installed;
+pub mod installed;
 mod likeness;
 mod openilink;
 mod story;

@@ -4,6 +4,7 @@
 mod crashes;
 mod expiry;
 mod login;
+mod media;
 mod outcomes;
 mod quotes;
 mod receiving;

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod dns;
+mod models;
 mod names;
 mod namespace;
 mod receivers;

@@ -3,6 +3,7 @@
 
 mod life;
 mod login;
+mod media;
 mod quotes;
 mod receiving;
 mod sending;

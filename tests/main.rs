@@ -1,6 +1,7 @@
 //! Promises of the specification, tested from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod administration;
 mod clients;
 mod conformance;
 mod crash;
@@ -9,8 +10,11 @@ mod examples;
 mod fault_proxy;
 mod faults;
 mod fuzzing;
+mod identity;
 mod ilink;
 mod pipeline;
+mod sandbox;
+mod sockets;
 mod store_contract;
 mod story;
 mod support;

@@ -7,7 +7,7 @@ use hub_core::{
     access::{Actor, UserActor},
     accounts::{ClientInfo, NewUser},
     bots::{Bot, NewBind, NewSend},
-    network::{Network, TextFormat},
+    network::Network,
     random::Random,
     store::StoreConfig,
 };
@@ -25,8 +25,7 @@ pub async fn open(network: impl Network) -> Result<(TempDir, Hub), Box<dyn Error
 
 /// A plain text for the person who owns the bot.
 pub fn text(content: &str) -> NewSend {
-    let content = content.to_owned();
-    NewSend { to_user_id: None, content, context_token: None, format: TextFormat::Plain }
+    NewSend { content: content.to_owned(), ..NewSend::default() }
 }
 
 /// Registers a user and binds a bot on the hub's only network, which confirms by itself.
@@ -34,7 +33,7 @@ pub async fn bind(hub: &Hub) -> Result<(Actor, Bot), Box<dyn Error>> {
     let password = "correct horse".into();
     let new = NewUser { username: "ada".to_owned(), password, display_name: None, email: None };
     let user = hub.accounts().register(new, None, &ClientInfo::default()).await?.me.user;
-    let actor = Actor::User(UserActor { user_id: user.id, role: user.role, session_id: None });
+    let actor = Actor::User(UserActor::embedded(user.id, user.role));
     let login = hub.bots().start_bind(&actor, NewBind::default()).await?;
     let step = hub.bots().confirm_bind(&actor, login.bind_id, None, Duration::ZERO).await?;
     Ok((actor, step.bot.ok_or("the bot was not bound")?))

@@ -9,11 +9,12 @@ use hub_core::{
     bots::{Bot, Bots},
     data_dir,
     demo::NETWORK,
-    egress::{Egress, EgressConfig},
+    egress::{AllowRule, Egress, EgressConfig},
     id::BotId,
     network::ilink::{IlinkConfig, IlinkNetwork},
     page::{MAX_LIMIT, PageRequest},
     random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
     secret::Secret,
     store::StoreConfig,
     time::Clock,
@@ -56,7 +57,8 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
             .with_hint("start hub-server once, or name its folder with --data-dir"));
     }
     let (clock, random) = (Clock::system(), Random::system());
-    let egress = Egress::new(EgressConfig::default())?;
+    let egress_config = EgressConfig { allow: allowed()?, ..EgressConfig::default() };
+    let egress = Egress::new(egress_config.clone())?;
     let network = |name: &str| -> Result<IlinkNetwork, Error> {
         IlinkNetwork::new(name, IlinkConfig::default(), &egress, clock.clone(), random.clone())
     };
@@ -65,6 +67,8 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
         .secret_key(key(&folder, &random)?)
         .network(network(NETWORK)?)
         .network(network("ilink")?)
+        .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
+        .egress(egress_config)
         .clock(clock.clone())
         .random(random.clone());
     let hub = match how {
@@ -72,6 +76,13 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
         Open::Migrate => builder.open().await?,
     };
     Ok(hub)
+}
+
+/// The private targets that the server may call, as it finds them in the environment.
+fn allowed() -> Result<Vec<AllowRule>, Error> {
+    let text = std::env::var("HUB_EGRESS_ALLOW").unwrap_or_default();
+    let rules = text.split(',').map(str::trim).filter(|rule| !rule.is_empty());
+    rules.map(str::parse).collect()
 }
 
 /// The key as the server finds it: the setting, the file it names, or the one in the folder.

@@ -7,6 +7,9 @@ mod commands;
 mod exit;
 mod local;
 mod printer;
+mod profiles;
+mod reach;
+mod remote;
 mod screen;
 mod sim_client;
 
@@ -14,6 +17,7 @@ use args::Cli;
 use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
+    hub_core::sandbox::run_worker_if_asked();
     let (cli, printer) = match Cli::read(std::env::args_os()) {
         Ok(read) => read,
         Err(refused) => return refused.report(),

@@ -159,6 +159,17 @@ impl Printer {
         table.trim_fmt()
     }
 
+    /// A text in the place of the last one, which had so many lines; below it when nobody looks.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn replace(&self, lines: usize, text: &str) -> Result<(), Failure> {
+        if self.terminal && lines > 0 {
+            return write_out(&format!("\u{1b}[{lines}A\u{1b}[J{text}"));
+        }
+        write_out(text)
+    }
+
     /// Something for people, on stderr.
     pub fn note(&self, text: &str) {
         if !self.quiet && self.format == Format::Text {

@@ -366,6 +366,42 @@ fn an_admin_as_a_document() {
 }
 
 #[test]
+fn the_ai_endpoint_is_set_shown_without_its_key_and_tested() {
+    let folder = hub();
+    let key = "sk-a-key-of-the-administrator";
+    let unset = run(folder.path(), &["ai-config", "test"]);
+    assert_eq!(unset.status.code(), Some(6), "{}", stderr(&unset));
+    // A private address has to be allowed, as for the server.
+    let local = ["ai-config", "set", "--base-url", "http://127.0.0.1:9/v1"];
+    let blocked = run(folder.path(), &local);
+    assert_eq!(blocked.status.code(), Some(2), "{}", stderr(&blocked));
+    let arguments =
+        ["ai-config", "set", "--api-key-file", "-", "--base-url", "http://ai.invalid/v1", "--json"];
+    let set = run_with_input(folder.path(), &arguments, &format!("{key}\n"));
+    let set: Value = serde_json::from_str(&stdout(&set)).unwrap();
+    assert_eq!((&set["enabled"], &set["api_key"]), (&Value::Bool(true), &Value::from("***ator")));
+    // What is not named stays.
+    let changed = run(folder.path(), &["ai-config", "set", "--model", "m", "--daily-tokens", "100", "--off"]);
+    assert_eq!(changed.status.code(), Some(0), "{}", stderr(&changed));
+    let shown = run(folder.path(), &["ai-config", "show", "--json"]);
+    let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
+    let expected = serde_json::json!({ "enabled": false, "base_url": "http://ai.invalid/v1", "api_key": "***ator",
+        "model": "m", "models": [], "system_prompt": "", "max_tokens": null, "daily_tokens": 100,
+        "updated_at": shown["updated_at"] });
+    assert_eq!(shown, expected);
+    let text = stdout(&run(folder.path(), &["ai-config", "show"]));
+    assert!(text.contains("***ator") && !text.contains(key), "{text}");
+    let tested = run(folder.path(), &["ai-config", "test", "--json"]);
+    assert_eq!(tested.status.code(), Some(1), "{}", stderr(&tested));
+    let document: Value = serde_json::from_str(&stdout(&tested)).unwrap();
+    assert_eq!((&document["ok"], &document["error"]["class"]), (&Value::Bool(false), &Value::from("dns")));
+    let none = run(folder.path(), &["ai-config", "set", "--no-api-key", "--daily-tokens", "0", "--json"]);
+    let none: Value = serde_json::from_str(&stdout(&none)).unwrap();
+    assert_eq!((&none["api_key"], &none["daily_tokens"]), (&Value::Null, &Value::Null));
+    assert_fails(folder.path(), &["ai-config", "set", "--api-key-file", "/nonexistent"], 6, "INVALID_PARAMS");
+}
+
+#[test]
 fn help_tells_what_scripts_need() {
     let folder = temp();
     let codes = run(folder.path(), &["help", "exit-codes"]);
@@ -375,4 +411,75 @@ fn help_tells_what_scripts_need() {
     assert!(stdout(&run(folder.path(), &["help", "env"])).contains("HUB_DATA_DIR"));
     assert!(stdout(&run(folder.path(), &["help", "sim", "say"])).contains("--as <PERSON>"));
     assert_eq!(run(folder.path(), &["--version"]).status.code(), Some(0));
+}
+
+/// A plugin's first hour: the template passes its own case, is shown at work, and is told where it breaks.
+#[test]
+fn a_plugin_is_started_tried_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let here = folder.path().display().to_string();
+    let made = run(folder.path(), &["plugins", "new", "tagger", "--dir", &here]);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    assert_fails(folder.path(), &["plugins", "new", "tagger", "--dir", &here], 6, "CONFLICT");
+    let script = at("tagger/tagger.js");
+    let linted = run(folder.path(), &["plugins", "lint", &script]);
+    assert_eq!((linted.status.code(), &*stdout(&linted)), (Some(0), ""), "{}", stderr(&linted));
+    let tested = run(folder.path(), &["plugins", "test", &at("tagger")]);
+    assert_eq!(tested.status.code(), Some(0), "{}{}", stdout(&tested), stderr(&tested));
+    let tried = run(folder.path(), &["debug", "request", &script, "--text", "hello you"]);
+    let shown = stdout(&tried);
+    assert_eq!(tried.status.code(), Some(0), "{shown}{}", stderr(&tried));
+    for part in [
+        "tagger.js 0.1.0   onRequest",
+        "sandbox ok",
+        "log   from Ada",
+        "reply \"Hello!\"",
+        "+   X-Plugin: tagger",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let json = run(folder.path(), &["debug", "request", &script, "--json=replies,skipped"]);
+    let document: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    assert_eq!(document["skipped"], false);
+
+    std::fs::write(
+        &script,
+        "// ==UserScript==\n// @name x\n// ==/UserScript==\nfunction onRequest(ctx) {\n  ctx.a.b = 1;\n}\n",
+    )
+    .unwrap();
+    let broken = run(folder.path(), &["debug", "request", &script]);
+    assert_eq!(broken.status.code(), Some(1));
+    let shown = stdout(&broken);
+    assert!(shown.contains("error[throw]") && shown.contains("tagger.js:5:"), "{shown}");
+    assert!(shown.contains("    5 |   ctx.a.b = 1;"), "{shown}");
+    assert_eq!(run(folder.path(), &["plugins", "test", &at("tagger")]).status.code(), Some(9));
+    std::fs::write(&script, "// ==UserScript==\n// @timeout 0\n// ==/UserScript==\nfunction (").unwrap();
+    let linted = run(folder.path(), &["plugins", "lint", &script]);
+    assert_eq!(linted.status.code(), Some(6));
+    assert!(
+        stdout(&linted).contains("tagger.js:2\terror\t@timeout must be 1 to 10000"),
+        "{}",
+        stdout(&linted)
+    );
+    assert_fails(folder.path(), &["debug", "request", &script], 2, "INVALID_PARAMS");
+}
+
+#[test]
+fn javascript_is_typed_against_the_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("p.js");
+    std::fs::write(
+        &script,
+        "const rate = 2;\nfunction onRequest(ctx) { ctx.req.body.n = rate; ctx.reply('r'); }\n",
+    )
+    .unwrap();
+    let script = script.display().to_string();
+    let typed = "1 + rate\nconst x = ctx.msg.content\nx.length\nonRequest(ctx)\nthis is wrong\n";
+    let output = run_with_input(folder.path(), &["debug", "repl", &script, "--text", "order"], typed);
+    let shown = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for part in ["3", "5", "reply \"r\"", "\"n\": 2", "! this is not JavaScript"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
 }

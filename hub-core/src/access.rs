@@ -3,7 +3,8 @@
 
 use crate::{
     error::{Error, ErrorCode, Result},
-    id::{BotId, ChannelId, SessionId, UserId},
+    id::{BotId, ChannelId, KeyId, SessionId, UserId},
+    secret::KeyMark,
 };
 
 /// The caller of an operation. Made by authentication, or by a program that embeds the hub.
@@ -24,8 +25,17 @@ pub struct UserActor {
     pub user_id: UserId,
     /// What they may do beyond their own things.
     pub role: Role,
-    /// The session of the request; absent when an embedding program acts for the user.
+    /// The session of the request; absent with an API key and when an embedding program acts for the user.
     pub session_id: Option<SessionId>,
+    /// The API key of the request.
+    pub key_id: Option<KeyId>,
+}
+
+impl UserActor {
+    /// A user for whom an embedding program acts: without session and key.
+    pub const fn embedded(user_id: UserId, role: Role) -> Self {
+        Self { user_id, role, session_id: None, key_id: None }
+    }
 }
 
 /// A channel client.
@@ -37,6 +47,8 @@ pub struct ChannelActor {
     pub bot_id: BotId,
     /// The bot's owner.
     pub owner_id: UserId,
+    /// Which key it came with: what it holds open ends with that key.
+    pub key: KeyMark,
 }
 
 /// A user's role (`contract.md` §2).
@@ -85,6 +97,17 @@ impl Actor {
         }
     }
 
+    /// Whose things an administrator looks after: everybody's; for anybody else as [`Actor::scope`].
+    ///
+    /// # Errors
+    /// As [`Actor::scope`].
+    pub fn reviewing_scope(&self) -> Result<Scope> {
+        match self {
+            Self::User(UserActor { role: Role::Admin, .. }) => Ok(Scope { owner: None }),
+            _ => self.scope(),
+        }
+    }
+
     /// The user who acts.
     ///
     /// # Errors
@@ -93,6 +116,39 @@ impl Actor {
         match self {
             Self::User(user) => Ok(user),
             Self::Channel(_) | Self::Operator => Err(forbidden("only a signed-in user can do this")),
+        }
+    }
+
+    /// The user who acts, in person: what makes or changes credentials is closed to API keys (`contract.md` §2),
+    /// so that a stolen key cannot be turned into more than it is.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for an API key, and for anybody who is not a user.
+    pub fn in_person(&self) -> Result<&UserActor> {
+        let user = self.user()?;
+        if user.key_id.is_some() {
+            return Err(forbidden("an API key cannot do this: sign in"));
+        }
+        Ok(user)
+    }
+
+    /// The channel client who acts.
+    /// `FORBIDDEN` for anybody who is not one.
+    pub fn client(&self) -> Result<&ChannelActor> {
+        match self {
+            Self::Channel(client) => Ok(client),
+            Self::User(_) | Self::Operator => Err(forbidden("only a channel's client can do this")),
+        }
+    }
+
+    /// Checks that the caller may administer the hub (`spec §5`, rule 2).
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but an administrator and the operator.
+    pub fn admin(&self) -> Result<()> {
+        match self {
+            Self::User(UserActor { role: Role::Admin, .. }) | Self::Operator => Ok(()),
+            Self::User(_) | Self::Channel(_) => Err(forbidden("only an administrator can do this")),
         }
     }
 

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use url::Url;
+
+use crate::accounts::Provider;
+use crate::media::MediaLimits;
+
 /// Who may register (`contract.md` §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Registration {
@@ -22,6 +27,11 @@ pub struct HubConfig {
     pub registration: Registration,
     /// Whether the very first user must show the setup token: set when the server listens beyond loopback.
     pub setup_token_required: bool,
+    /// Where people reach the hub: passkeys belong to its host, providers send people back to it, QR codes
+    /// and links to files lead to it.
+    pub public_url: Url,
+    /// External providers to sign in with.
+    pub providers: Vec<Provider>,
     /// A session ends after this long without a request.
     pub session_idle: Duration,
     /// A session ends after this long in any case.
@@ -36,6 +46,8 @@ pub struct HubConfig {
     pub max_text: usize,
     /// How long traces are kept.
     pub trace_retention: Duration,
+    /// How long entries of the audit log are kept.
+    pub audit_retention: Duration,
     /// How long messages are kept.
     pub message_retention: Duration,
     /// How long the answer of a call with an idempotency key is kept.
@@ -44,10 +56,12 @@ pub struct HubConfig {
     pub node_name: String,
     /// A node that stops renewing its leases loses them after this long.
     pub lease: Duration,
-    /// Deliveries in memory; beyond that the backlog stays in the store.
+    /// Deliveries in memory per kind of sink; beyond that the backlog stays in the store.
     pub max_jobs: usize,
     /// Webhook requests in flight, over all channels.
     pub max_in_flight: usize,
+    /// Messages being answered by models, over all channels.
+    pub max_ai_in_flight: usize,
     /// An outbox item that could not be sent for this long is given up.
     pub outbox_lifetime: Duration,
     /// Open outbox items per person; beyond that sends are refused.
@@ -58,8 +72,20 @@ pub struct HubConfig {
     /// can lose what the network was just answering (`protocols/ilink.md` §7.2). With the announcement that
     /// polling ended it has to fit into five seconds.
     pub poll_grace: Duration,
+    /// WebSockets of channel clients on this node (reliability W5); further ones are told `RATE_LIMITED`.
+    pub max_sockets: usize,
+    /// The same on one channel.
+    pub max_sockets_per_channel: usize,
+    /// The same on all channels of one user.
+    pub max_sockets_per_user: usize,
+    /// Long polls that wait on this node (reliability W9).
+    pub max_polls: usize,
+    /// The same on one channel.
+    pub max_polls_per_channel: usize,
     /// How long `shutdown` waits for work in flight.
     pub drain: Duration,
+    /// Limits on files.
+    pub media: MediaLimits,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -69,6 +95,8 @@ impl Default for HubConfig {
         Self {
             registration: Registration::Open,
             setup_token_required: false,
+            public_url: Url::parse("http://localhost:9800").expect("it is a URL"),
+            providers: Vec::new(),
             session_idle: 7 * DAY,
             session_lifetime: 30 * DAY,
             password_hashers: 2,
@@ -76,17 +104,25 @@ impl Default for HubConfig {
             max_channels: 50,
             max_text: 64 * 1024,
             trace_retention: 7 * DAY,
+            audit_retention: 365 * DAY,
             message_retention: 30 * DAY,
             idempotency_lifetime: DAY,
             node_name: String::new(),
             lease: Duration::from_secs(30),
             max_jobs: 20_000,
             max_in_flight: 128,
+            max_ai_in_flight: 32,
             outbox_lifetime: DAY,
             max_outbox_per_peer: 200,
             disable_failing_after: 5 * DAY,
             poll_grace: Duration::from_secs(4),
+            max_sockets: 5_000,
+            max_sockets_per_channel: 5,
+            max_sockets_per_user: 50,
+            max_polls: 2_000,
+            max_polls_per_channel: 2,
             drain: Duration::from_secs(10),
+            media: MediaLimits::default(),
         }
     }
 }

@@ -6,15 +6,21 @@ use tokio::sync::broadcast;
 
 use crate::{
     accounts::PasswordHasher,
+    ai::Tools,
+    bots::Typists,
+    channels::log::Live,
     config::HubConfig,
     counters::Counters,
     egress::Egress,
     error::{Error, Result},
     events::Events,
-    id::{BotId, Ids},
+    id::{BotId, ChannelId, Ids},
     invariants::Violations,
+    media::MediaStore,
     network::Network,
     random::Random,
+    revocation::{Revocation, Revoked},
+    sandbox::Sandbox,
     secret::Sealer,
     store::{Store, work::WorkStore},
     tasks::Computations,
@@ -40,10 +46,16 @@ pub struct Context<S = Store> {
     pub computations: Computations,
     /// The guarded HTTP client.
     pub egress: Egress,
+    /// Where plugins run.
+    pub sandbox: Sandbox,
+    /// What models may call while they answer.
+    pub tools: Arc<dyn Tools>,
     /// Chat networks by name.
     pub networks: Arc<HashMap<String, Arc<dyn Network>>>,
     /// Settings.
     pub config: Arc<HubConfig>,
+    /// Where files lie, and the links to them.
+    pub media: MediaStore,
     /// Hints for the workers.
     pub wake: Wake,
     /// Rules that did not hold.
@@ -52,6 +64,10 @@ pub struct Context<S = Store> {
     pub events: Events,
     /// What is counted.
     pub counters: Arc<Counters>,
+    /// Who listens to channels on this node.
+    pub live: Live,
+    /// Connections that show people that a bot is typing.
+    pub typists: Typists,
 }
 
 /// The parts as the workers use them.
@@ -69,13 +85,30 @@ impl Context {
             passwords: self.passwords.clone(),
             computations: self.computations.clone(),
             egress: self.egress.clone(),
+            sandbox: self.sandbox.clone(),
+            tools: Arc::clone(&self.tools),
             networks: Arc::clone(&self.networks),
             config: Arc::clone(&self.config),
+            media: self.media.clone(),
             wake: self.wake.clone(),
             violations: self.violations.clone(),
             events: self.events.clone(),
             counters: Arc::clone(&self.counters),
+            live: self.live.clone(),
+            typists: self.typists.clone(),
         }
+    }
+
+    /// The row by which other nodes learn that something is ended: to be added in the transaction that ends it
+    /// (`tx.revocations().add(&row)`), and told by [`tell_revoked`](Self::tell_revoked) after its commit.
+    pub fn revocation(&self, revoked: Revoked) -> Revocation {
+        Revocation { id: self.ids.next(), revoked, at: self.store.now() }
+    }
+
+    /// Tells this node and the others that something was ended; the transaction that did it is committed.
+    pub fn tell_revoked(&self, revoked: Revoked) {
+        self.events.revoke(revoked);
+        self.wake.hint(Hint::Revoked);
     }
 
     /// A chat network by name.
@@ -105,6 +138,14 @@ pub enum Hint {
     Outbox(BotId),
     /// A bot's deliveries have a new row that no node holds.
     Delivery(BotId),
+    /// Something was ended: look at the revocations.
+    Revoked,
+    /// A bot has files to be fetched again.
+    Media(BotId),
+    /// A channel's log has a new entry; for nodes that have clients of it.
+    Log(ChannelId),
+    /// This node has a first client of a channel.
+    Listening(ChannelId),
 }
 
 /// A hint, and where it comes from.
@@ -144,13 +185,17 @@ impl Default for Wake {
     }
 }
 
-/// The form in which nodes tell each other: `bot:bot_01…`, `outbox:…`, `delivery:…`.
+/// The form in which nodes tell each other: `bot:bot_01…`, `outbox:…`, `log:ch_01…`, `revoked`.
 impl std::fmt::Display for Hint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bot(id) => write!(f, "bot:{id}"),
             Self::Outbox(id) => write!(f, "outbox:{id}"),
             Self::Delivery(id) => write!(f, "delivery:{id}"),
+            Self::Revoked => f.write_str("revoked"),
+            Self::Media(id) => write!(f, "media:{id}"),
+            Self::Log(id) => write!(f, "log:{id}"),
+            Self::Listening(id) => write!(f, "listening:{id}"),
         }
     }
 }
@@ -158,12 +203,17 @@ impl std::fmt::Display for Hint {
 impl Hint {
     /// Reads the printed form; `None` for what another version may say.
     pub fn parse(text: &str) -> Option<Self> {
+        if text == "revoked" {
+            return Some(Self::Revoked);
+        }
         let (what, id) = text.split_once(':')?;
-        let id = id.parse().ok()?;
         match what {
-            "bot" => Some(Self::Bot(id)),
-            "outbox" => Some(Self::Outbox(id)),
-            "delivery" => Some(Self::Delivery(id)),
+            "media" => Some(Self::Media(id.parse().ok()?)),
+            "bot" => Some(Self::Bot(id.parse().ok()?)),
+            "outbox" => Some(Self::Outbox(id.parse().ok()?)),
+            "delivery" => Some(Self::Delivery(id.parse().ok()?)),
+            "log" => Some(Self::Log(id.parse().ok()?)),
+            "listening" => Some(Self::Listening(id.parse().ok()?)),
             _ => None,
         }
     }

@@ -2,11 +2,14 @@
 //! atomic additions and allocates nothing. No count is per bot, channel or person.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use crate::{bots::BotStatus, network::SendOutcome, store::deliveries::DeliveryState};
+use crate::{ai::Usage, bots::BotStatus, network::SendOutcome, store::deliveries::DeliveryState};
 
 /// The counts of one hub since it was opened.
 #[derive(Debug)]
@@ -18,8 +21,19 @@ pub struct Counters {
     pub deliveries: Tally<5>,
     /// Attempts at webhooks, by class: the status, or what went wrong before there was one.
     pub attempts: Tally<13>,
+    /// Calls to models, by class: `answered`, or what went wrong; and messages that were `ignored`, or for which
+    /// no model could be asked.
+    pub ai_calls: Tally<17>,
+    /// Tokens that models read and wrote.
+    pub ai_tokens: Tally<2>,
     /// Attempts to send to a person, by what the network made of them.
     pub sends: Tally<8>,
+    /// Hooks of plugins that ran, by how they ended.
+    pub plugin_runs: Tally<3>,
+    /// What of all this the store has already.
+    written: Mutex<Tallied>,
+    /// Tries to fetch files of messages, by what came of them.
+    pub media: Tally<3>,
 }
 
 impl Default for Counters {
@@ -42,6 +56,26 @@ impl Default for Counters {
                 "broken",
                 "other",
             ]),
+            ai_calls: Tally::new([
+                "answered",
+                "ignored",
+                "not_asked",
+                "rate_limited",
+                "refused",
+                "failed",
+                "not_understood",
+                "cut",
+                "bad_url",
+                "blocked_address",
+                "dns",
+                "connect",
+                "tls",
+                "timeout",
+                "too_large",
+                "broken",
+                "other",
+            ]),
+            ai_tokens: Tally::new(["prompt", "completion"]),
             sends: Tally::new([
                 "sent",
                 "unconfirmed",
@@ -52,6 +86,9 @@ impl Default for Counters {
                 "not_sent",
                 "unknown",
             ]),
+            plugin_runs: Tally::new(["ok", "error", "timeout"]),
+            written: Mutex::default(),
+            media: Tally::new(["ready", "failed", "retried"]),
         }
     }
 }
@@ -86,6 +123,12 @@ impl Counters {
         name
     }
 
+    /// A model read and wrote something.
+    pub(crate) fn count_tokens(&self, usage: Usage) {
+        self.ai_tokens.add("prompt", usage.prompt_tokens);
+        self.ai_tokens.add("completion", usage.completion_tokens);
+    }
+
     /// A webhook answered with this status.
     pub(crate) fn count_answer(&self, status: http::StatusCode) {
         self.attempts.count(match status.as_u16() / 100 {
@@ -95,6 +138,69 @@ impl Counters {
             5 => "5xx",
             _ => "other",
         });
+    }
+}
+
+/// Counts that are kept across restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tallied {
+    /// Inbound messages stored.
+    pub messages_in: u64,
+    /// Messages, or parts of long ones, that the chat network took.
+    pub messages_out: u64,
+    /// Deliveries that were made.
+    pub delivered: u64,
+    /// Deliveries that were given up.
+    pub failed: u64,
+    /// Runs of plugins.
+    pub plugin_runs: u64,
+}
+
+impl Tallied {
+    /// Adds other counts to these.
+    pub fn add(&mut self, other: &Self) {
+        self.messages_in += other.messages_in;
+        self.messages_out += other.messages_out;
+        self.delivered += other.delivered;
+        self.failed += other.failed;
+        self.plugin_runs += other.plugin_runs;
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            messages_in: self.messages_in.saturating_sub(before.messages_in),
+            messages_out: self.messages_out.saturating_sub(before.messages_out),
+            delivered: self.delivered.saturating_sub(before.delivered),
+            failed: self.failed.saturating_sub(before.failed),
+            plugin_runs: self.plugin_runs.saturating_sub(before.plugin_runs),
+        }
+    }
+}
+
+impl Counters {
+    /// Everything counted since the hub was opened, as far as it is kept.
+    fn tallied(&self) -> Tallied {
+        let sum = |counts: &mut dyn Iterator<Item = (&'static str, u64)>, names: &[&str]| {
+            counts.filter(|(name, _)| names.is_empty() || names.contains(name)).map(|(_, count)| count).sum()
+        };
+        Tallied {
+            messages_in: sum(&mut self.messages.counts(), &[]),
+            messages_out: sum(&mut self.sends.counts(), &["sent", "unconfirmed"]),
+            delivered: sum(&mut self.deliveries.counts(), &["done"]),
+            failed: sum(&mut self.deliveries.counts(), &["dead"]),
+            plugin_runs: sum(&mut self.plugin_runs.counts(), &[]),
+        }
+    }
+
+    /// What is counted in all, and what of it is not written down yet.
+    pub(crate) fn since_written(&self) -> (Tallied, Tallied) {
+        let all = self.tallied();
+        (all, all.since(&self.written.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Notes that everything up to these counts is written down.
+    pub(crate) fn set_written(&self, all: Tallied) {
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 }
 
@@ -112,8 +218,13 @@ impl<const N: usize> Tally<N> {
 
     /// Adds one; a name that is not of the set counts under the last one.
     pub fn count(&self, name: &str) {
+        self.add(name, 1);
+    }
+
+    /// Adds so many.
+    pub fn add(&self, name: &str, count: u64) {
         let place = self.names.iter().position(|known| *known == name).unwrap_or(N - 1);
-        self.counts[place].fetch_add(1, Ordering::Relaxed);
+        self.counts[place].fetch_add(count, Ordering::Relaxed);
     }
 
     /// Every name with its count.

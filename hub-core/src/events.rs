@@ -6,6 +6,7 @@ use tokio::sync::broadcast;
 use crate::{
     bots::BotStatus,
     id::{BotId, MessageId, TraceId},
+    revocation::Revoked,
     traces::TraceStatus,
 };
 
@@ -20,14 +21,21 @@ pub enum Event {
         /// The message.
         message_id: MessageId,
     },
-    /// A trace came to an end, or to its next attempt.
+    /// A delivery came to its end, or to its next attempt. Its trace goes on while another sink works on it.
     Trace {
         /// The bot.
         bot_id: BotId,
         /// The trace.
         trace_id: TraceId,
-        /// How it stands.
+        /// How the delivery stands.
         status: TraceStatus,
+    },
+    /// A file of a message is there, or will not come.
+    Media {
+        /// The bot that received it.
+        bot_id: BotId,
+        /// The message.
+        message_id: MessageId,
     },
     /// A bot's status changed.
     Bot {
@@ -47,24 +55,38 @@ pub enum Event {
     },
 }
 
-/// The bus. It keeps the last 1,024 events for slow listeners.
+/// The bus. It keeps the last 1,024 events, and as many revocations, for slow listeners.
 #[derive(Debug, Clone)]
-pub struct Events(broadcast::Sender<Event>);
+pub struct Events {
+    events: broadcast::Sender<Event>,
+    revocations: broadcast::Sender<Revoked>,
+}
 
 impl Events {
     /// A bus without listeners.
     pub fn new() -> Self {
-        Self(broadcast::Sender::new(1024))
+        Self { events: broadcast::Sender::new(1024), revocations: broadcast::Sender::new(1024) }
     }
 
     /// Tells everybody who listens.
     pub fn tell(&self, event: Event) {
-        let _ = self.0.send(event);
+        let _ = self.events.send(event);
     }
 
     /// Hears every event from now on.
     pub fn listen(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+        self.events.subscribe()
+    }
+
+    /// Tells that something was ended; [`Context::tell_revoked`](crate::context::Context::tell_revoked) also tells
+    /// other nodes.
+    pub fn revoke(&self, revoked: Revoked) {
+        let _ = self.revocations.send(revoked);
+    }
+
+    /// Hears every revocation from now on; see [`crate::revocation`].
+    pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
+        self.revocations.subscribe()
     }
 }
 

@@ -6,8 +6,10 @@ use tokio::sync::{OnceCell, broadcast};
 
 use crate::{
     accounts::{Accounts, PasswordHasher},
-    bots::Bots,
-    channels::Channels,
+    admin::{Admin, ai_config::AiConfigs},
+    ai::{NoTools, Tools},
+    bots::{Bots, Typists},
+    channels::{Channels, log::Live},
     config::HubConfig,
     context::{Context, Wake},
     counters::Load,
@@ -17,8 +19,12 @@ use crate::{
     events::{Event, Events},
     id::Ids,
     invariants::Violations,
+    media::{Links, Media, MediaConfig, MediaStore},
     network::Network,
+    plugins::Plugins,
     random::Random,
+    revocation::Revoked,
+    sandbox::{Sandbox, SandboxConfig},
     secret::Sealer,
     store::{Store, StoreConfig},
     tasks::{Computations, Tasks},
@@ -48,6 +54,11 @@ impl Hub {
         Accounts::new(&self.ctx)
     }
 
+    /// Users, everybody's bots, statistics, invitations, the audit log.
+    pub fn admin(&self) -> Admin<'_> {
+        Admin::new(&self.ctx)
+    }
+
     /// Bots, binding, contacts, messages.
     pub fn bots(&self) -> Bots<'_> {
         Bots::new(&self.ctx)
@@ -58,6 +69,21 @@ impl Hub {
         Channels::new(&self.ctx)
     }
 
+    /// The marketplace of plugins, their review and installation.
+    pub fn plugins(&self) -> Plugins<'_> {
+        Plugins::new(&self.ctx)
+    }
+
+    /// The administrator's AI endpoint.
+    pub fn ai_config(&self) -> AiConfigs<'_> {
+        AiConfigs::new(&self.ctx)
+    }
+
+    /// Files of messages.
+    pub fn media(&self) -> Media<'_> {
+        Media::new(&self.ctx)
+    }
+
     /// What happened to messages.
     pub fn traces(&self) -> Traces<'_> {
         Traces::new(&self.ctx)
@@ -66,6 +92,11 @@ impl Hub {
     /// Hears what happens from now on. Who lags more than 1,024 events behind loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.ctx.events.listen()
+    }
+
+    /// Hears which credentials and things end from now on, on whichever node; see [`crate::revocation`].
+    pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
+        self.ctx.events.revocations()
     }
 
     /// How many rules that must always hold did not (design rule D20); anything but 0 is a bug or a broken
@@ -97,6 +128,7 @@ impl Hub {
         if let Some(engine) = self.engine.get() {
             engine.stop().await;
         }
+        self.ctx.sandbox.close();
         self.ctx.store.close().await;
     }
 
@@ -120,9 +152,12 @@ pub struct HubBuilder {
     secret_key: Option<[u8; 32]>,
     networks: Vec<Arc<dyn Network>>,
     egress: EgressConfig,
+    sandbox: SandboxConfig,
+    media: Option<MediaConfig>,
     clock: Option<Clock>,
     random: Option<Random>,
     config: HubConfig,
+    tools: Option<Arc<dyn Tools>>,
 }
 
 impl HubBuilder {
@@ -154,6 +189,21 @@ impl HubBuilder {
         self
     }
 
+    /// Where plugins run. Without a worker program they do not.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: SandboxConfig) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Where files lie. Without it: in the folder `media` beside a SQLite file, and nowhere with PostgreSQL, where
+    /// several nodes need one place.
+    #[must_use]
+    pub fn media(mut self, media: MediaConfig) -> Self {
+        self.media = Some(media);
+        self
+    }
+
     /// Another clock than the machine's.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
@@ -165,6 +215,13 @@ impl HubBuilder {
     #[must_use]
     pub fn random(mut self, random: Random) -> Self {
         self.random = Some(random);
+        self
+    }
+
+    /// What models may call while they answer, in channels that want it; nothing without.
+    #[must_use]
+    pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
+        self.tools = Some(tools);
         self
     }
 
@@ -202,6 +259,17 @@ impl HubBuilder {
         let random = self.random.unwrap_or_else(Random::system);
         let networks: HashMap<_, _> =
             self.networks.into_iter().map(|network| (network.name().to_owned(), network)).collect();
+        let wanted = self.media.is_some();
+        let media = self.media.or_else(|| match &store {
+            StoreConfig::Sqlite(path) => Some(MediaConfig::Folder(path.with_file_name("media"))),
+            StoreConfig::Postgres(_) => None,
+        });
+        let egress = Egress::new(self.egress)?;
+        let links = Links::new(&key, self.config.public_url.as_str());
+        let media = MediaStore::open(media.as_ref(), &egress, links, &self.config.media)?;
+        if wanted {
+            media.check()?;
+        }
         let store = if migrate {
             Store::open(&store, clock.clone()).await?
         } else {
@@ -213,13 +281,18 @@ impl HubBuilder {
             sealer: Sealer::new(&key, random.clone()),
             passwords: PasswordHasher::new(self.config.password_hashers, random.clone()),
             computations: Computations::new(COMPUTATIONS),
-            egress: Egress::new(self.egress)?,
+            egress,
+            media,
+            sandbox: Sandbox::new(self.sandbox, clock.clone()),
+            tools: self.tools.unwrap_or_else(|| Arc::new(NoTools)),
             networks: Arc::new(networks),
             config: Arc::new(self.config),
             wake: Wake::new(),
             violations: Violations::default(),
             events: Events::new(),
             counters: Arc::default(),
+            live: Live::new(),
+            typists: Typists::default(),
             clock,
             random,
         };

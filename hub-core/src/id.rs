@@ -46,6 +46,10 @@ macro_rules! kinds {
 kinds! {
     UserId = User("usr_", "user");
     SessionId = Session("ses_", "session");
+    KeyId = Key("key_", "API key");
+    RevocationId = Revocation("rev_", "revocation");
+    AuditId = Audit("aud_", "audit entry");
+    PasskeyId = Passkey("pky_", "passkey");
     BindId = Bind("bnd_", "bind");
     BotId = Bot("bot_", "bot");
     ChannelId = Channel("ch_", "channel");
@@ -53,7 +57,10 @@ kinds! {
     DeliveryId = Delivery("dlv_", "delivery");
     TraceId = Trace("tr_", "trace");
     OutboxId = Outbox("out_", "outbox part");
+    MediaId = Media("med_", "file");
     NodeId = Node("node_", "node");
+    PluginId = Plugin("plg_", "plugin");
+    PluginVersionId = PluginVersion("plv_", "plugin version");
 }
 
 /// An id of a thing of kind `K`. Sixteen bytes, `Copy`; ids of different kinds do not mix.
@@ -159,10 +166,14 @@ impl Ids {
     /// The next id.
     pub fn next<K: Kind>(&self) -> Id<K> {
         let millis = u128::try_from(self.clock.now().as_millis()).unwrap_or(0) & ((1 << 48) - 1);
-        // One bit of room on top, so that counting up within a millisecond stays within it.
-        let tail = u128::from_le_bytes(self.random.bytes()) & ((1 << 79) - 1);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = if millis > *last >> 80 { millis << 80 | tail } else { *last + 1 };
+        *last = if millis > *last >> 80 {
+            // One bit of room on top, so that counting up within a millisecond stays within it.
+            let tail = u128::from_le_bytes(self.random.bytes()) & ((1 << 79) - 1);
+            millis << 80 | tail
+        } else {
+            *last + 1
+        };
         Id::from_u128(*last)
     }
 }

@@ -92,24 +92,28 @@
 //! ```text
 //! message   network ─▶ inbox ─▶ filter ─▶ plugins ─▶ sink ─▶ plugins ─▶ trace
 //!                                           └─────── reply ──────┴─▶ outbox ─▶ network
-//! imports   frontends ─▶ hub ─▶ delivery ─▶ accounts bots channels traces ─▶ store ─▶ id time error …
-//! leaves    network, egress: used from above, know nothing of users, channels or SQL
+//! imports   frontends ─▶ hub ─▶ delivery ─▶ accounts admin bots channels plugins traces ─▶ store ─▶ id time …
+//! leaves    network, egress, sandbox, ai: used from above, know nothing of users, channels or SQL
 //! ```
 //!
 //! | room | what is in it |
 //! |---|---|
 //! | [`hub`] | [`Hub`] and its builder: open, start, shut down |
-//! | [`accounts`], [`bots`], [`channels`], [`traces`] | the nouns: what may be asked and changed, by whom |
+//! | [`accounts`], [`bots`], [`channels`], [`media`], [`plugins`], [`traces`], [`admin`] | the nouns: what may be asked and changed, by whom |
 //! | [`delivery`] | what happens to a message in flight, stage by stage |
 //! | [`network`] | the trait of chat networks, the iLink connector, the simulator |
 //! | [`egress`] | the one guarded HTTP client |
+//! | [`sandbox`] | where plugins run: JavaScript of others, in processes that can be killed |
+//! | [`ai`] | one call to an OpenAI-compatible model |
+//! | [`admin`] | what administrators do |
 //! | [`store`] | the only place with SQL: two databases, each statement once, one committer |
 //! | [`access`] | [`Actor`](access::Actor): who asks, and whose things a query may see |
 //! | [`context`], [`config`], [`tasks`] | what every room is handed: the store, the injected world, the settings; background work |
 //! | [`events`], [`counters`], [`spans`] | what is told, counted and timed while all this works, for whoever listens |
+//! | [`audit`], [`revocation`] | what was done to credentials and by administrators; what ended, told to every node within a second |
 //! | [`idempotency`], [`invariants`] | calls that may be repeated; rules that hold whatever happens |
 //! | [`local_http`], [`data_dir`], [`private_files`] | services without a port; the folder of a hub that runs on its own, and its files |
-//! | [`id`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
+//! | [`id`], [`file_type`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
 //! | `demo`, `testing`, `failpoints` | behind features: a hub to look at, a hub for tests, and the points at which it fails there |
 //!
 //! A noun never calls `delivery`: sending means writing an outbox row, and the worker picks it up. That is
@@ -138,12 +142,23 @@
 //! | what | cap | at the cap |
 //! |---|---|---|
 //! | commands waiting for the committer | 1,024 | callers wait |
-//! | deliveries in memory, in all and per channel | [`max_jobs`](config::HubConfig::max_jobs), 2,000 | the rest stays in the store |
+//! | deliveries in memory per kind of sink, in all and per channel | [`max_jobs`](config::HubConfig::max_jobs), 2,000 | the rest stays in the store |
 //! | webhook requests in flight | [`max_in_flight`](config::HubConfig::max_in_flight), per channel its `max_concurrency` | the rest waits in its lane |
-//! | an answer's body | 1 MiB | the attempt fails as `too_large` |
+//! | messages being answered by models | [`max_ai_in_flight`](config::HubConfig::max_ai_in_flight), 4 per channel | the rest waits in its lane |
+//! | an answer's body | 1 MiB, of a model [256 KiB](ai::MAX_ANSWER) | the attempt fails as `too_large` |
+//! | bytes of files in memory while they are fetched, encrypted or uploaded | [`max_in_memory`](media::MediaLimits::max_in_memory), 256 MiB | the next file waits |
+//! | one file, in and out | [`max_inbound`](media::MediaLimits::max_inbound), [`max_outbound`](media::MediaLimits::max_outbound) | it fails alone; `PAYLOAD_TOO_LARGE` |
+//! | files of one user | [`max_per_owner`](media::MediaLimits::max_per_owner) | `CONFLICT`; files that come fail alone |
 //! | open outbox items per person | [`max_outbox_per_peer`](config::HubConfig::max_outbox_per_peer) | `RATE_LIMITED` |
-//! | hints and events for slow listeners | 1,024 each | the oldest are lost; polling finds the rest |
+//! | API keys of a user | 50 | `CONFLICT` |
+//! | hints, events and revocations for slow listeners | 1,024 each | the oldest are lost; polling finds the rest |
 //! | passwords waiting to be hashed | 64 | `RATE_LIMITED` |
+//! | ceremonies of signing in under way, in all and per browser | 10,000 and 5 | `RATE_LIMITED`; the browser's oldest ends |
+//! | logins by QR code under way | 10,000 | `RATE_LIMITED` |
+//! | plugins of a user, and of a channel | 100, 16 | `CONFLICT` |
+//! | versions of a plugin that are over and run nowhere | 20 | the oldest are forgotten |
+//! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is tried again later |
+//! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
 #![warn(missing_docs)]
 
 /// A named point at which tests make the hub fail, in a function that can fail; `(…, passed)` where it cannot.
@@ -161,6 +176,9 @@ macro_rules! failpoint {
 
 pub mod access;
 pub mod accounts;
+pub mod admin;
+pub mod ai;
+pub mod audit;
 pub mod bots;
 pub mod channels;
 pub mod config;
@@ -175,15 +193,20 @@ pub mod error;
 pub mod events;
 #[cfg(feature = "failpoints")]
 pub mod failpoints;
+pub mod file_type;
 pub mod hub;
 pub mod id;
 pub mod idempotency;
 pub mod invariants;
 pub mod local_http;
+pub mod media;
 pub mod network;
 pub mod page;
+pub mod plugins;
 pub mod private_files;
 pub mod random;
+pub mod revocation;
+pub mod sandbox;
 pub mod secret;
 pub mod spans;
 pub mod store;

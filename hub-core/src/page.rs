@@ -42,6 +42,12 @@ impl PageRequest {
         self.limit
     }
 
+    /// The same page with at most so many items.
+    #[must_use]
+    pub fn at_most(&self, limit: u32) -> Self {
+        Self { limit: self.limit.min(limit), after: self.after.clone() }
+    }
+
     /// The position to go on from: the sort key of the last item of the page before.
     pub fn after(&self) -> Option<&str> {
         self.after.as_deref()

@@ -8,6 +8,7 @@ use chacha20poly1305::{
     aead::{Aead, Payload},
 };
 use data_encoding::{BASE64, Encoding, HEXLOWER, Specification};
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -67,10 +68,24 @@ impl<'de> serde::Deserialize<'de> for Secret {
 pub enum TokenKind {
     /// A browser session; the cookie's value.
     Session,
+    /// A user's API key.
+    UserKey,
     /// A channel's API key.
     ChannelKey,
     /// The one-time token that lets the first user of a server bound wide become admin.
     Setup,
+    /// An invitation to register, usable once.
+    Invite,
+    /// A ceremony of signing in that a browser has begun; also the `state` sent to external providers.
+    Flow,
+    /// The browser that began it; the value of a cookie.
+    Browser,
+    /// A login by QR code. Not a secret: it stands in the code.
+    Qr,
+    /// What collects the outcome of a login by QR code.
+    QrPoll,
+    /// The ticket for the session of a confirmed login by QR code.
+    QrExchange,
 }
 
 impl TokenKind {
@@ -78,8 +93,15 @@ impl TokenKind {
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Session => "hubs_",
+            Self::UserKey => "hubu_",
             Self::ChannelKey => "hubc_",
             Self::Setup => "hubt_",
+            Self::Invite => "hubi_",
+            Self::Flow => "hubf_",
+            Self::Browser => "hubw_",
+            Self::Qr => "hubq_",
+            Self::QrPoll => "hubp_",
+            Self::QrExchange => "hubx_",
         }
     }
 }
@@ -95,9 +117,25 @@ impl TokenHash {
         Self(HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
     }
 
+    /// The hash of bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(HEXLOWER.encode(&Sha256::digest(bytes)))
+    }
+
     /// 64 hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Tells the keys of one thing apart without naming them: the beginning of a [`TokenHash`]. It opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeyMark(u64);
+
+impl KeyMark {
+    /// The mark of a stored hash.
+    pub fn of(hash: &str) -> Self {
+        Self(hash.get(..16).and_then(|start| u64::from_str_radix(start, 16).ok()).unwrap_or_default())
     }
 }
 
@@ -138,6 +176,7 @@ fn base32() -> Encoding {
 pub struct Sealer {
     cipher: Arc<XChaCha20Poly1305>,
     key_id: String,
+    derivation: Zeroizing<[u8; 32]>,
     random: Random,
 }
 
@@ -168,7 +207,9 @@ impl Sealer {
     /// A sealer with a 256-bit key.
     pub fn new(key: &[u8; 32], random: Random) -> Self {
         let key_id = HEXLOWER.encode(&Sha256::digest(key)[..4]);
-        Self { cipher: Arc::new(XChaCha20Poly1305::new(key.into())), key_id, random }
+        let derivation =
+            Zeroizing::new(Sha256::new().chain_update(b"derive\n").chain_update(key).finalize().into());
+        Self { cipher: Arc::new(XChaCha20Poly1305::new(key.into())), key_id, derivation, random }
     }
 
     /// A sealer with a key written as 64 hex digits or as base64 of 32 bytes, as `HUB_SECRET_KEY` holds it.
@@ -189,6 +230,16 @@ impl Sealer {
     /// Short public name of the key; stored with every sealed value, so that a wrong key is recognised.
     pub fn key_id(&self) -> &str {
         &self.key_id
+    }
+
+    /// 32 bytes that are the same for the same key, purpose and text, and that nobody without the key can tell
+    /// from random ones.
+    pub fn derive(&self, purpose: &str, text: &str) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&*self.derivation).expect("a key of any length fits");
+        mac.update(purpose.as_bytes());
+        mac.update(b"\n");
+        mac.update(text.as_bytes());
+        mac.finalize().into_bytes().into()
     }
 
     /// Seals a text for one place, for example `bots.credentials:bot_01…`.

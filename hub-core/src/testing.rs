@@ -47,10 +47,12 @@ use crate::{
     traces::{Trace, TraceQuery, TraceStatus},
 };
 
+mod authenticator;
 mod builder;
 pub mod ledger;
 mod receiver;
 
+pub use authenticator::Authenticator;
 pub use builder::{START, TestHubBuilder};
 pub use receiver::Receiver;
 

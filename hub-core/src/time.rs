@@ -50,6 +50,11 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
+    /// Whole days since 1970 (UTC).
+    pub const fn as_days(self) -> i64 {
+        self.0.div_euclid(24 * 60 * 60 * 1000)
+    }
+
     /// Time from `earlier` to `self`; zero when `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))

@@ -6,6 +6,7 @@ use url::Position;
 
 use crate::{
     access::Actor,
+    channels::sinks::SinkId,
     context::{Context, Hint},
     error::{Error, Result},
     id::{BotId, ChannelId, MessageId, TraceId},
@@ -151,6 +152,7 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> NewTra
         channel_id: outbound.channel_id,
         replay_of: None,
         status: TraceStatus::Pending.as_str(),
+        open_sinks: 0,
         summary: "queued for the chat".to_owned(),
         started_at: outbound.now.as_millis(),
         duration_ms: 0,
@@ -179,7 +181,7 @@ pub struct Trace {
     pub started_at: Timestamp,
     /// Until the last step's end, in milliseconds.
     pub duration_ms: u64,
-    /// Attempts at the sink.
+    /// Attempts at the sink; of several sinks the most.
     pub attempts: u64,
     /// The steps in order; empty in lists.
     pub steps: Vec<Step>,
@@ -288,12 +290,7 @@ impl<'h> Traces<'h> {
         id: TraceId,
         to: Option<&str>,
     ) -> Result<TraceId> {
-        let trace = self.get(actor, bot_id, id).await?;
-        let Some(channel_id) = trace.channel_id else {
-            return Err(Error::conflict(
-                "this trace belongs to no channel, so there is nowhere to deliver it to",
-            ));
-        };
+        let (trace, channel_id) = self.replayable(actor, bot_id, id).await?;
         let target = to.map(|to| self.ctx.egress.check_url(to)).transpose()?;
         // What stands behind the path may be a credential.
         let shown = target.as_ref().map(|target| &target.as_url()[..Position::AfterPath]);
@@ -303,22 +300,54 @@ impl<'h> Traces<'h> {
         if to.is_none() && !channel.webhook()?.enabled {
             return Err(Error::conflict("the channel's webhook is off; switch it on or name a URL"));
         }
-        let now = self.ctx.store.now();
-        let received = Step::new(
-            StepName::Received,
-            "replay",
-            TraceStatus::Ok,
-            now,
-            now,
-            serde_json::json!({ "replay_of": id, "to": shown }),
-        );
+        let detail = serde_json::json!({ "replay_of": id, "to": shown });
+        self.store_replay(trace, channel_id, SinkId::Webhook, to, detail).await
+    }
+
+    /// Lets the channel's model answer the message of a trace again, as the channel is configured now: the sender
+    /// gets another answer.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its AI sink is
+    /// off.
+    pub async fn replay_to_model(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<TraceId> {
+        let (trace, channel_id) = self.replayable(actor, bot_id, id).await?;
+        let channel =
+            self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
+        let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
+        if !channel.ai()?.enabled {
+            return Err(Error::conflict("the channel's AI sink is off; switch it on"));
+        }
+        let detail = serde_json::json!({ "replay_of": id, "to": "the model" });
+        self.store_replay(trace, channel_id, SinkId::Ai, None, detail).await
+    }
+
+    async fn replayable(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<(Trace, ChannelId)> {
+        let trace = self.get(actor, bot_id, id).await?;
+        let nowhere =
+            || Error::conflict("this trace belongs to no channel, so there is nowhere to deliver it to");
+        let channel_id = trace.channel_id.ok_or_else(nowhere)?;
+        Ok((trace, channel_id))
+    }
+
+    async fn store_replay(
+        &self,
+        trace: Trace,
+        channel_id: ChannelId,
+        sink: SinkId,
+        to: Option<&str>,
+        detail: Value,
+    ) -> Result<TraceId> {
+        let (now, bot_id) = (self.ctx.store.now(), trace.bot_id);
+        let received = Step::new(StepName::Received, "replay", TraceStatus::Ok, now, now, detail);
         let new_trace = NewTrace {
             id: self.ctx.ids.next(),
             message_id: trace.message_id,
             bot_id,
             channel_id: Some(channel_id),
-            replay_of: Some(id),
+            replay_of: Some(trace.trace_id),
             status: TraceStatus::Pending.as_str(),
+            open_sinks: 1,
             summary: "replay".to_owned(),
             started_at: now.as_millis(),
             duration_ms: 0,
@@ -330,6 +359,7 @@ impl<'h> Traces<'h> {
             message_id: trace.message_id,
             bot_id,
             channel_id,
+            sink,
             target_url: to.map(str::to_owned),
             now,
             trace: new_trace,

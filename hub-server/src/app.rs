@@ -7,9 +7,10 @@ use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, e
 
 use crate::{
     AppSettings,
-    api::Api,
+    api::{Api, qr_login::QrSockets},
     docs,
     edge::Edge,
+    files, login_page,
     metrics::{self, MetricsPage},
     openapi,
     rate_limit::RateLimits,
@@ -21,6 +22,10 @@ use crate::{
 const PAGES: [&str; 6] =
     ["/", "/openapi.json", "/docs", "/docs/style.css", "/docs/swagger-ui.js", "/docs/start.js"];
 
+fn page_paths() -> Vec<&'static str> {
+    [&PAGES[..], &login_page::PATHS[..]].concat()
+}
+
 /// All routes behind the [edge](crate::edge).
 pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
     let service = openapi::service();
@@ -28,10 +33,11 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     let openapi_json =
         make_sync(move |_| document.clone().with_content_type("application/json").into_response());
     let limits = Arc::new(RateLimits::new(&settings.rate_limits));
-    let pages = Route::new()
+    let pages = files::routes(Route::new())
         .at("/", get(start_page))
         .at("/openapi.json", get(openapi_json))
-        .nest("/docs", docs::pages(&service.swagger_ui_html()));
+        .nest("/docs", docs::pages(&service.swagger_ui_html()))
+        .nest("/login", login_page::pages());
     // By name, since a wildcard at the root would swallow the start page.
     let api = Arc::new(service.into_endpoint());
     let routes = ["/api/*path", "/bot/*path", "/healthz", "/readyz"]
@@ -42,12 +48,13 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
             let page = metrics_page(&hub, &settings, Some(token.clone()));
             (
                 routes.at(metrics::PATH, get(page)),
-                RouteTable::new::<Api>(&[&PAGES[..], &[metrics::PATH]].concat()),
+                RouteTable::new::<Api>(&[&page_paths()[..], &[metrics::PATH]].concat()),
             )
         }
-        None => (routes, RouteTable::new::<Api>(&PAGES)),
+        None => (routes, RouteTable::new::<Api>(&page_paths())),
     };
-    let inner = routes.data(hub.clone()).data(settings.clone()).data(Arc::clone(&limits));
+    let inner =
+        routes.data(hub.clone()).data(settings.clone()).data(Arc::clone(&limits)).data(QrSockets::default());
     Edge::new(inner, hub, settings, limits, table)
 }
 

@@ -13,6 +13,7 @@ use hub_core::{
         sim::{SimConfig, Simulator},
     },
     random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
     secret::Secret,
     time::Clock,
 };
@@ -29,11 +30,16 @@ pub struct Booted {
     pub simulated: Option<DemoListener>,
 }
 
-/// Opens the store and puts the networks together.
+/// Opens the store and puts the networks together, for a hub that people reach at `public_url`.
 ///
 /// # Errors
 /// What opening the store says.
-pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>) -> Result<Booted> {
+pub async fn open(
+    config: &Config,
+    public_url: &Url,
+    key: [u8; 32],
+    own_listeners: Vec<SocketAddr>,
+) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
     let mut simulated = (config.networks.sim && config.sim_url.is_none()).then(|| DemoListener {
         simulator: Simulator::new(SimConfig::default(), clock.clone(), random.clone()),
@@ -52,6 +58,7 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
     };
     let client = Egress::new(egress.clone())?;
     let mut settings = config.hub.clone();
+    settings.public_url = public_url.clone();
     if !config.networks.ilink {
         // The simulator loses nothing when a poll is cut: a stop need not wait for one.
         settings.poll_grace = Duration::ZERO;
@@ -59,7 +66,9 @@ pub async fn open(config: &Config, key: [u8; 32], own_listeners: Vec<SocketAddr>
     let mut builder = Hub::builder()
         .store(config.store.clone())
         .secret_key(key)
+        .media(config.media.clone())
         .egress(egress)
+        .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
         .config(settings)
         .clock(clock.clone())
         .random(random.clone());

@@ -1,9 +1,9 @@
 //! Credentials: what was presented, and who that is (`contract.md` §2; reliability B7, B10).
 //!
-//! [`User`] and [`ChannelClient`] are arguments of handlers and come first. Holding one is the proof of the
-//! check: it ran before anything else of the request was read, and refusals are typed errors. They are written
-//! by hand because the derived scheme enumerations keep only the last error of their alternatives, so that a
-//! failing database would look like a missing cookie.
+//! [`User`], [`Administrator`] and [`ChannelClient`] are arguments of handlers and come first. Holding one is
+//! the proof of the check: it ran before anything else of the request was read, and refusals are typed errors.
+//! They are written by hand because the derived scheme enumerations keep only the last error of their
+//! alternatives, so that a failing database would look like a missing cookie.
 
 use hub_core::{ErrorCode, Hub, access::Actor, secret::Secret};
 use poem::{
@@ -60,7 +60,7 @@ impl Presented {
 }
 
 /// The value of a cookie. Two cookies of one name are somebody's attempt to plant one: neither counts (B1).
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut found = headers
         .get_all(header::COOKIE)
         .iter()
@@ -83,6 +83,19 @@ pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::tim
     }
 }
 
+/// Name of the cookie that binds a ceremony of signing in to a browser.
+pub(crate) fn flow_cookie_name(settings: &AppSettings) -> &'static str {
+    if settings.is_https() { "__Host-flow" } else { "flow" }
+}
+
+/// `Set-Cookie` for the browser that begins a ceremony. `Lax`: it has to come along when an external provider
+/// sends the browser back.
+pub(crate) fn flow_cookie(settings: &AppSettings, browser: &Secret) -> String {
+    let (name, value) = (flow_cookie_name(settings), browser.expose());
+    let secure = if settings.is_https() { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; Max-Age=600; HttpOnly{secure}; SameSite=Lax")
+}
+
 /// `Set-Cookie` that ends the session in the browser.
 pub fn cleared_cookie(settings: &AppSettings) -> String {
     session_cookie(settings, &Secret::new(""), std::time::Duration::ZERO)
@@ -100,8 +113,8 @@ pub async fn authenticate_user(
     presented: &Presented,
     request: &Request,
 ) -> std::result::Result<Actor, ApiError> {
-    if presented.explicit.is_some() {
-        return Err(ApiError::new(ErrorCode::InvalidToken, "the API key is unknown, expired or revoked"));
+    if let Some(key) = &presented.explicit {
+        return Ok(hub.accounts().authenticate_api_key(key.expose()).await?);
     }
     let Some(cookie) = &presented.cookie else {
         return Err(ApiError::new(ErrorCode::Unauthorized, "sign in or send an API key"));
@@ -146,6 +159,10 @@ pub fn check_origin(
 #[derive(Debug, Clone, Copy)]
 pub struct User(pub Actor);
 
+/// A signed-in user who administers the hub.
+#[derive(Debug, Clone, Copy)]
+pub struct Administrator(pub Actor);
+
 /// A program with a channel's API key. On GET requests the key may also stand in the query.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelClient(pub Actor);
@@ -181,6 +198,30 @@ impl<'a> ApiExtractor<'a> for User {
         let user = Self(authenticate_user(hub, settings, &presented, request).await?);
         raise_body_cap(request);
         Ok(user)
+    }
+}
+
+impl<'a> ApiExtractor<'a> for Administrator {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        User::register(registry);
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        User::security_schemes()
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let User(actor) = User::from_request(request, body, options).await?;
+        actor.admin().map_err(ApiError::from)?;
+        Ok(Self(actor))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outermost layer: request ids, limits, the envelope on every failure, security headers, the access log.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use hub_core::{Error, ErrorCode, Hub, spans, time::Stopwatch};
@@ -12,9 +12,12 @@ use poem_openapi::OperationId;
 use tracing::{Instrument, field::Empty};
 
 use crate::{
-    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, metrics,
+    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, files, metrics,
     rate_limit::RateLimits, routes::RouteTable,
 };
+
+/// What a form may have around its file.
+const FORM_ROOM: usize = 256 * 1024;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -70,13 +73,14 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             hub.request_id = &*id.0,
         );
         let admitted = self.admit(&mut request);
+        let network = request.data::<Client>().map(Client::network);
         let answer = match admitted {
             Ok(()) => self.guarded(request).instrument(span.clone()).await,
             Err(error) => Err(error.into()),
         };
         let mut response = match answer {
             Ok(response) => response,
-            Err(error) => self.failure(error, &path, &id.0),
+            Err(error) => self.failure(error, &path, &id.0, network),
         };
         set_headers(&mut response, &path, &id.0);
         let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
@@ -103,7 +107,13 @@ impl<E: Endpoint> Edge<E> {
 
     /// What is decided from the head alone: size, then rate.
     fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
-        let cap = self.routes.body_cap(request.method(), request.uri().path(), self.settings.max_body);
+        let content_type = request.header(header::CONTENT_TYPE);
+        let max = if files::brings_file(request.method(), request.uri().path(), content_type) {
+            self.hub.context().config.media.max_outbound + FORM_ROOM
+        } else {
+            self.settings.max_body
+        };
+        let cap = self.routes.body_cap(request.method(), request.uri().path(), max);
         body_cap::limit(request, cap)?;
         let client = Client::of(request, &self.settings.trusted_proxies);
         let path = request.uri().path();
@@ -136,11 +146,17 @@ impl<E: Endpoint> Edge<E> {
     }
 
     /// The one place where a failure becomes an answer; internal ones are logged here with their cause.
-    fn failure(&self, error: poem::Error, path: &str, id: &str) -> Response {
+    fn failure(&self, error: poem::Error, path: &str, id: &str, network: Option<IpAddr>) -> Response {
         let operation = error.data::<OperationId>().copied();
         let error = match ApiError::from_framework(error) {
             Ok(error) => error,
             Err(finished) => return *finished,
+        };
+        let error = match network.filter(|_| error.inner().code() == ErrorCode::InvalidToken) {
+            Some(network) => {
+                self.limits.check_bad_credential(network).map_or_else(ApiError::from, |()| error)
+            }
+            None => error,
         };
         let inner = error.inner();
         if inner.code() == ErrorCode::Internal {

@@ -16,7 +16,9 @@ mod edge;
 #[cfg(test)]
 mod edge_tests;
 pub mod envelope;
+mod files;
 pub mod logging;
+mod login_page;
 pub mod metrics;
 pub mod openapi;
 #[cfg(feature = "otel")]

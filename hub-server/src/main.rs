@@ -47,7 +47,11 @@ const METRICS_CONNECTIONS: usize = 16;
 /// How long requests in flight may still take after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
 
+/// How long WebSockets may take to say goodbye; they begin when requests in flight do.
+const GOODBYES: Duration = Duration::from_secs(3);
+
 fn main() -> ExitCode {
+    hub_core::sandbox::run_worker_if_asked();
     let matches = command().get_matches();
     if let Some(("config", config)) = matches.subcommand() {
         return match config.subcommand() {
@@ -262,7 +266,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     bound.extend(metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()));
 
     let key = config.load_key(&Random::system()).map_err(|message| Failure { message, exit: 1 })?;
-    let booted = boot::open(config, key, bound).await?;
+    let booted = boot::open(config, &url, key, bound).await?;
     let setup = boot::prepare_admin(&booted.hub, config).await?;
     let settings = AppSettings::from(Values {
         other_origins,
@@ -369,6 +373,10 @@ impl Running {
         let drain = async {
             if !self.http.wait(&clock, DRAIN).await {
                 tracing::warn!("some requests did not end in time and were cut");
+            }
+            self.settings.sockets.stop();
+            if !self.settings.sockets.wait(&clock, GOODBYES).await {
+                tracing::warn!("some WebSockets did not end in time and were cut");
             }
             self.hub.shutdown().await;
             self.background.stop();

@@ -78,15 +78,18 @@ fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
     let has_body = operation.get("requestBody").is_some();
     let has_parameters = operation.get("parameters").is_some();
     let is_health = operation["tags"][0] == "Health";
+    let redirects = !operation["responses"]["303"].is_null();
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, _) in FAILURES {
         let can_happen = match status {
             StatusCode::BAD_REQUEST => has_body || has_parameters,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => needs_credential || has_body,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                needs_credential || has_body || has_parameters
+            }
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
             // The path and method of an operation in the document exist.
             StatusCode::METHOD_NOT_ALLOWED => false,
-            StatusCode::CONFLICT => method != "get",
+            StatusCode::CONFLICT => method != "get" || redirects,
             StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => true,
             // Health is asked without limits, and asks nobody.
             _ => !is_health,

@@ -10,7 +10,7 @@ use governor::{
     DefaultKeyedRateLimiter, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
 };
-use hub_core::{Error, ErrorCode, Result, secret::TokenHash};
+use hub_core::{Error, ErrorCode, Result, access::Actor, secret::TokenHash};
 
 /// Requests per minute of each class; a bucket holds a minute's worth.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,14 @@ pub struct RateLimitSettings {
     pub auth_per_ip: NonZeroU32,
     /// Sign-in attempts on one account name.
     pub auth_per_account: NonZeroU32,
+    /// Sends and typing signs per channel key (`contract.md` §1).
+    pub sends: NonZeroU32,
     /// Everything else, per credential, or per address without one.
     pub default: NonZeroU32,
+    /// Debug runs of plugins, per user.
+    pub debug: NonZeroU32,
+    /// Credentials that nobody knows, from one address (reliability K9).
+    pub bad_credentials: NonZeroU32,
     /// Buckets per class; callers beyond that share one.
     pub max_keys: usize,
 }
@@ -37,7 +43,10 @@ impl Default for RateLimitSettings {
         Self {
             auth_per_ip: per_minute(10),
             auth_per_account: per_minute(5),
+            sends: per_minute(120),
             default: per_minute(600),
+            debug: per_minute(30),
+            bad_credentials: per_minute(20),
             max_keys: 100_000,
         }
     }
@@ -58,7 +67,10 @@ enum Key {
 pub struct RateLimits {
     auth_per_ip: Buckets,
     auth_per_account: Buckets,
+    sends: Buckets,
     default: Buckets,
+    debug: Buckets,
+    bad_credentials: Buckets,
 }
 
 impl RateLimits {
@@ -68,7 +80,10 @@ impl RateLimits {
         Self {
             auth_per_ip: buckets(settings.auth_per_ip),
             auth_per_account: buckets(settings.auth_per_account),
+            sends: buckets(settings.sends),
             default: buckets(settings.default),
+            debug: buckets(settings.debug),
+            bad_credentials: buckets(settings.bad_credentials),
         }
     }
 
@@ -88,6 +103,14 @@ impl RateLimits {
         self.auth_per_account.check(Key::Hash(TokenHash::of(&username.to_lowercase())))
     }
 
+    /// Takes a token for a send or a typing sign of a program, beside the request's own.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` with the time until the next token.
+    pub fn check_send(&self, actor: &Actor) -> Result<()> {
+        self.sends.check(Key::Hash(TokenHash::of(&actor.principal())))
+    }
+
     /// Takes a token for any other request.
     ///
     /// # Errors
@@ -95,6 +118,25 @@ impl RateLimits {
     pub fn check_default(&self, credential: Option<&str>, network: IpAddr) -> Result<()> {
         let key = credential.map_or(Key::Ip(network), |text| Key::Hash(TokenHash::of(text)));
         self.default.check(key)
+    }
+}
+
+impl RateLimits {
+    /// Takes a token for a debug run of a user, named by [`Actor::principal`](hub_core::access::Actor::principal).
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` with the time until the next token.
+    pub fn check_debug(&self, principal: &str) -> Result<()> {
+        self.debug.check(Key::Hash(TokenHash::of(principal)))
+    }
+
+    /// Takes a token for a credential from an address that turned out to be unknown. Whoever has none left is told
+    /// so in place of that; a right credential from the same address goes on to work.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` with the time until the next token.
+    pub fn check_bad_credential(&self, network: IpAddr) -> Result<()> {
+        self.bad_credentials.check(Key::Ip(network))
     }
 }
 
@@ -169,5 +211,15 @@ mod tests {
             (0..10).filter(|n| limits.check_default(Some(&format!("made up {n}")), HERE).is_ok()).collect();
         assert_eq!(made_up, [0, 1], "all who come too late share one bucket");
         assert!(limits.default.limiter.len() <= 4);
+    }
+
+    #[test]
+    fn sends_debug_runs_and_bad_credentials_have_quotas_of_their_own() {
+        let limits = RateLimits::new(&RateLimitSettings::default());
+        let passed = |check: &dyn Fn() -> Result<()>| (0..1000).take_while(|_| check().is_ok()).count();
+        assert_eq!(passed(&|| limits.check_send(&Actor::Operator)), 120);
+        assert_eq!(passed(&|| limits.check_debug("usr_1")), 30);
+        assert_eq!(passed(&|| limits.check_bad_credential(HERE)), 20);
+        limits.check_default(Some("key"), HERE).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use poem::http::Method;
 use poem_openapi::OpenApi;
 
-use crate::body_cap::STRANGER;
+use crate::{body_cap::STRANGER, files};
 
 /// The paths of the application with their methods.
 #[derive(Debug)]
@@ -36,7 +36,13 @@ impl RouteTable {
             methods: vec![Method::GET],
             with_body: Vec::new(),
         });
-        Self(api.chain(pages).collect())
+        let files = [(files::READ, Method::GET), (files::UPLOAD, Method::PUT)].map(|(path, method)| Route {
+            template: path.into(),
+            with_body: if method == Method::PUT { vec![Method::PUT] } else { Vec::new() },
+            methods: vec![method],
+        });
+        let files = if A::meta().is_empty() { Vec::new() } else { files.into() };
+        Self(api.chain(pages).chain(files).collect())
     }
 
     /// The value of `Allow` for a path; HEAD comes with GET.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub_core::secret::Secret;
+use hub_core::{secret::Secret, tasks::Tasks};
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -49,7 +49,9 @@ pub struct Values {
     pub metrics: Metrics,
     /// With it, the application serves `/metrics` to whoever presents it; without, it has no such path.
     pub metrics_token: Option<Secret>,
-    /// Fires when the process drains: `/readyz` says no from then on, long polls end.
+    /// Open WebSockets and what they began: they end when the process drains.
+    pub sockets: Tasks,
+    /// Fires when the process drains: `/readyz` says no from then on, long polls and WebSockets end.
     pub draining: CancellationToken,
 }
 
@@ -66,6 +68,7 @@ impl Values {
             sim_control: None,
             metrics: Metrics::default(),
             metrics_token: None,
+            sockets: Tasks::new(),
             draining: CancellationToken::new(),
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hub_core::{
     Hub, HubBuilder,
+    access::Actor,
     accounts::{ClientInfo, NewUser},
+    config::HubConfig,
     egress::{Egress, EgressConfig},
     local_http::LocalService,
     network::{
@@ -12,6 +14,7 @@ use hub_core::{
         sim::{SIM_HOST, SimConfig, Simulator},
     },
     random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
     store::StoreConfig,
     time::{ManualClock, Timestamp},
 };
@@ -49,6 +52,7 @@ pub(crate) struct Caller<'a> {
 /// What came back.
 pub(crate) struct Reply {
     pub(crate) response: poem::Response,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) json: Value,
 }
 
@@ -60,6 +64,24 @@ impl App {
     /// With other settings than the default ones of a hub at `http://localhost:9800`.
     pub(crate) async fn with(change: impl FnOnce(&mut Values)) -> Self {
         Self::open(change, |builder, _| builder).await
+    }
+
+    /// With other settings of the domain.
+    pub(crate) async fn configured(change: impl FnOnce(&mut HubConfig)) -> Self {
+        let mut config = HubConfig::default();
+        change(&mut config);
+        Self::open(|_| {}, |builder, _| builder.config(config)).await
+    }
+
+    /// With another hub, and no limits of rates: many people come from one address.
+    pub(crate) async fn with_hub(extend: impl FnOnce(HubBuilder) -> HubBuilder) -> Self {
+        let many = std::num::NonZeroU32::MAX;
+        let unlimited = |values: &mut Values| {
+            values.rate_limits.auth_per_ip = many;
+            values.rate_limits.bad_credentials = many;
+            values.rate_limits.default = many;
+        };
+        Self::open(unlimited, |builder, _| extend(builder)).await
     }
 
     /// With the simulated chat network.
@@ -87,7 +109,8 @@ impl App {
             .store(StoreConfig::Sqlite(folder.path().join("hub.db")))
             .secret_key([7; 32])
             .clock(clock.clone())
-            .random(Random::seeded(1));
+            .random(Random::seeded(1))
+            .sandbox(SandboxConfig::of(WorkerProgram::InProcessTrustedOnly));
         let hub = extend(builder, &clock).open().await.unwrap();
         let mut values = Values::new("http://localhost:9800".parse().unwrap());
         change(&mut values);
@@ -111,6 +134,20 @@ impl App {
         };
         let signed_in = self.hub.accounts().register(new, None, &ClientInfo::default()).await.unwrap();
         let cookie = format!("{PLAIN_COOKIE}={}", signed_in.token.expose());
+        self.stranger().with("Cookie", &cookie).with("Origin", "http://localhost:9800")
+    }
+
+    /// An administrator made at the command line, signed in in a browser.
+    pub(crate) async fn operator_admin(&self, username: &str) -> Caller<'_> {
+        let new = NewUser {
+            username: username.to_owned(),
+            password: PASSWORD.into(),
+            display_name: None,
+            email: None,
+        };
+        self.hub.accounts().create_admin(&Actor::Operator, new).await.unwrap();
+        let signed_in = self.hub.accounts().login(username, PASSWORD.into(), &ClientInfo::default()).await;
+        let cookie = format!("{PLAIN_COOKIE}={}", signed_in.unwrap().token.expose());
         self.stranger().with("Cookie", &cookie).with("Origin", "http://localhost:9800")
     }
 
@@ -163,8 +200,8 @@ impl Caller<'_> {
 impl Reply {
     pub(crate) async fn of(response: TestResponse) -> Self {
         let mut response = response.0;
-        let bytes = response.take_body().into_bytes().await.unwrap();
-        Self { response, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+        let bytes = response.take_body().into_bytes().await.unwrap().to_vec();
+        Self { response, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null), bytes }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

@@ -73,6 +73,12 @@ fn schema() -> Value {
             "timestamp": { "type": "integer", "format": "int64", "description": "Unix seconds." },
             "bot_id": text("The bot that was written to."),
             "channel_id": text("The channel of this webhook."),
+            "media": {
+                "type": "array",
+                "description": "Files, when there are any. A message without a text waits up to 5 seconds for \
+                    its files before it is delivered; `url` works either way, and waits for the file, too.",
+                "items": { "$ref": "#/components/schemas/Media" },
+            },
         },
     })
 }

@@ -61,6 +61,31 @@ pub fn tencent(state: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// @copilotkit/aimock 1.43.0.
+pub fn aimock() -> Option<Command> {
+    let package = find("aimock", "npm-aimock-1.43.0/node_modules/@copilotkit/aimock")?;
+    let mut command = Command::new("node");
+    command.arg(script("aimock.mjs")).env("CLIENT_MODULES", package);
+    Some(command)
+}
+
+/// websockets 15.0.1, following a channel.
+pub fn websockets() -> Option<Command> {
+    find("websockets", "python/websockets-15.0.1")?;
+    let mut command = Command::new(find("websockets", "python/bin/python")?);
+    command.arg(script("../sockets/clients/websockets_client.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
+}
+
+/// ws 8.18.3, following a channel.
+pub fn ws() -> Option<Command> {
+    let modules = find("ws", "npm-ws-8.18.3/node_modules/ws")?;
+    let mut command = Command::new("node");
+    command.arg(script("../sockets/clients/ws_client.mjs"));
+    command.env("CLIENT_MODULES", modules.parent()?);
+    Some(command)
+}
+
 /// weixin-agent 0.3.0.
 pub fn weixin_agent() -> Option<Command> {
     find("weixin-agent", "cargo/debug/weixin-agent-client").map(Command::new)

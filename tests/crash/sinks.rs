@@ -1,5 +1,5 @@
-//! The receivers of the load: one takes everything, one refuses some messages once, one answers with a reply.
-//! What they see goes into the books.
+//! The receivers of the load: one takes everything, one refuses some messages once, one answers with a reply, one
+//! is a model that answers. What they see goes into the books.
 
 use std::{
     collections::HashSet,
@@ -22,8 +22,10 @@ use tokio::{net::TcpListener, sync::watch};
 
 use super::upstream::Upstream;
 
-/// The channels, and the paths of their webhooks.
-pub const SINKS: [&str; 3] = ["plain", "flaky", "answering"];
+/// The channels, and the paths of their webhooks; the last has a model instead.
+pub const SINKS: [&str; 4] = ["plain", "flaky", "answering", MODEL];
+/// The channel with a model, and where its endpoint is.
+pub const MODEL: &str = "model";
 /// Every so many messages one is refused at first, or answered.
 const EVERY: usize = 6;
 
@@ -99,6 +101,35 @@ impl Sinks {
         every(payload, 1).then(|| format!("re {payload}"))
     }
 
+    /// Whether the model has something to say to a message, and what.
+    pub fn answer_to(payload: &str) -> Option<String> {
+        every(payload, 4).then(|| format!("well, {payload}"))
+    }
+
+    /// What the model says: now and then an answer, else nothing. Asked again after a crash, it says the same.
+    fn speak(&self, body: &Value) -> (StatusCode, String) {
+        let asked = body["messages"].as_array().and_then(|messages| messages.last());
+        // What a person said before without an answer stands before it.
+        let payload = asked.and_then(|asked| asked["content"].as_str()?.lines().last()).unwrap_or_default();
+        let answer = Self::answer_to(payload);
+        let mut books = self.books.lock().unwrap();
+        books.inbound.received(Receipt {
+            at: Clock::system().now(),
+            sink: MODEL.to_owned(),
+            payload: payload.to_owned(),
+            id: payload.to_owned(),
+            taken: true,
+        });
+        if let Some(answer) = &answer {
+            let person = payload.rsplit_once('-').map_or(payload, |(person, _)| person);
+            books.outbound.sent(&format!("{person} answers"), answer, &["people"], Repeats::Never);
+        }
+        let message = serde_json::json!({ "role": "assistant", "content": answer.unwrap_or_default() });
+        let usage = serde_json::json!({ "prompt_tokens": 5, "completion_tokens": 2 });
+        let choice = serde_json::json!({ "index": 0, "message": message, "finish_reason": "stop" });
+        (StatusCode::OK, serde_json::json!({ "choices": [choice], "usage": usage }).to_string())
+    }
+
     /// What is answered. The books say it before the hub knows it.
     fn judge(&self, sink: &str, id: &str, body: &Value) -> (StatusCode, String) {
         let payload = body["content"].as_str().unwrap_or_default();
@@ -140,9 +171,13 @@ impl LocalService for Sinks {
             return Err(Cut);
         }
         let sink = request.uri().path().trim_start_matches('/').to_owned();
-        let id = request.headers()["webhook-id"].to_str().unwrap_or_default();
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let (status, text) = self.judge(&sink, id, &body);
+        let (status, text) = if sink.starts_with(MODEL) {
+            self.speak(&body)
+        } else {
+            let id = request.headers()["webhook-id"].to_str().unwrap_or_default();
+            self.judge(&sink, id, &body)
+        };
         let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
         response.body(Bytes::from(text)).map_err(|_| Cut)
     }

@@ -23,7 +23,7 @@ use super::{
     load::{PROGRAMS, People, Program},
     number,
     server::{Home, Server},
-    sinks::{Books, SINKS, Sinks},
+    sinks::{Books, MODEL, SINKS, Sinks},
     upstream::Upstream,
 };
 use crate::support::http::{Caller, until};
@@ -132,7 +132,15 @@ impl Stage {
         .await;
         let mut channels = HashMap::new();
         for sink in SINKS {
-            let channel = json!({
+            let model = json!({
+                "name": sink,
+                "ai": {
+                    "source": "custom",
+                    "base_url": format!("http://{}/{MODEL}", self.sinks.address),
+                    "model": "parrot",
+                },
+            });
+            let webhook = json!({
                 "name": sink,
                 "webhook": {
                     "enabled": true,
@@ -142,6 +150,7 @@ impl Stage {
                     "retry": { "schedule_s": vec![1; 20] },
                 },
             });
+            let channel = if sink == MODEL { model } else { webhook };
             let made = self.caller.post(&format!("/api/bots/{id}/channels"), channel).await;
             channels.insert(made["id"].as_str().unwrap().to_owned(), sink);
         }
@@ -340,7 +349,12 @@ impl Stage {
                 let text = texts[trace["message_id"].as_str().unwrap()];
                 books.inbound.told(sink, text, told);
                 // A reply is promised with the outcome of its delivery.
-                if let Some(reply) = Sinks::reply_to(text).filter(|_| *sink == "answering") {
+                let reply = match *sink {
+                    "answering" => Sinks::reply_to(text),
+                    MODEL => Sinks::answer_to(text),
+                    _ => None,
+                };
+                if let Some(reply) = reply {
                     books.outbound.acknowledged(&reply);
                 }
             }

@@ -40,6 +40,15 @@ impl Operation {
         self.described["security"].as_array().is_none_or(Vec::is_empty)
     }
 
+    pub fn is_administration(&self) -> bool {
+        self.path.starts_with("/api/admin/")
+    }
+
+    /// Whether it asks for a channel's key.
+    pub fn is_for_channels(&self) -> bool {
+        self.described["security"].to_string().contains("channelKey")
+    }
+
     pub fn takes_body(&self) -> bool {
         self.described["requestBody"].is_object()
     }

@@ -4,9 +4,13 @@
 use std::num::NonZeroU32;
 
 use hub_core::{
-    accounts::{ClientInfo, NewUser},
+    access::{Actor, Role},
+    accounts::{ClientInfo, NewApiKey, NewUser},
+    admin::UserPatch,
     bots::NewBind,
-    id::{MessageId, TraceId},
+    channels::NewChannel,
+    id::{MessageId, PasskeyId, TraceId},
+    plugins::{NewInstallation, Submission},
     store::StoreConfig,
 };
 use hub_server::{AppSettings, app, rate_limit::RateLimitSettings, settings::Values};
@@ -15,7 +19,7 @@ use poem::{
     endpoint::BoxEndpoint,
     test::{TestClient, TestRequestBuilder},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::operation::Operation;
@@ -30,15 +34,50 @@ pub struct Stage {
     pub client: TestClient<BoxEndpoint<'static, poem::Response>>,
     pub hub: World,
     pub ada: String,
+    /// Another session of ada's, to be ended.
+    pub spare: String,
+    pub credentials: Credentials,
     pub bob: String,
     pub bind: String,
+    pub plugin: String,
+    /// A login that a client of the channel started.
+    channel_bind: String,
+    /// Key of the channel.
+    key: String,
     ids: Vec<(&'static str, String)>,
     /// Looks behind the hub's back.
     witness: tokio::sync::Mutex<SqliteConnection>,
     _folder: tempfile::TempDir,
 }
 
+/// Credentials beside the sessions of ada, who owns everything, and of bob, who owns nothing.
+pub struct Credentials {
+    /// A session of an administrator who owns nothing.
+    pub admin: String,
+    pub ada_key: String,
+    pub bob_key: String,
+    pub channel_key: String,
+    pub expired_session: String,
+    pub expired_key: String,
+}
+
 pub type Request<'r> = TestRequestBuilder<'r, BoxEndpoint<'static, poem::Response>>;
+
+/// The source of a plugin.
+pub fn script(name: &str) -> String {
+    format!("// ==UserScript==\n// @name {name}\n// ==/UserScript==\nfunction onRequest() {{}}\n")
+}
+
+/// A request hook and a message to try it with.
+pub fn mock_message() -> Value {
+    let sender = json!({ "user_id": "ann", "user_name": "Ann" });
+    json!({ "script": script("tagger"), "message": { "content": "hi", "sender": sender } })
+}
+
+/// A response hook and an answer to try it with.
+pub fn mock_response() -> Value {
+    json!({ "script": script("tagger"), "response": { "status": 200, "body": "" } })
+}
 
 /// An answer to a request.
 pub struct Answer {
@@ -54,6 +93,10 @@ impl Stage {
         let bot = hub.bind(None).await;
         let channel = hub.channel(&bot, World::webhook("/hook")).await;
         let bind = hub.hub.bots().start_bind(&hub.owner, NewBind::default()).await.unwrap().bind_id;
+        let own_key =
+            hub.hub.channels().regenerate_key(&hub.owner, bot.id, channel, None).await.unwrap().api_key;
+        let client = hub.hub.channels().authenticate_key(own_key.expose()).await.unwrap();
+        let channel_bind = hub.hub.bots().start_bind(&client, NewBind::default()).await.unwrap().bind_id;
         let mut witness = SqliteConnectOptions::new().filename(&file).connect().await.unwrap();
         let (message, trace): (MessageId, TraceId) =
             (hub.hub.context().ids.next(), hub.hub.context().ids.next());
@@ -69,9 +112,24 @@ impl Stage {
             bot.id
         );
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut witness).await.unwrap();
+        let plugins = hub.hub.plugins();
+        let new = Submission { script: script("tagger"), ..Submission::default() };
+        let plugin = plugins.submit(&hub.owner, new, None).await.unwrap().id;
+        let new = NewInstallation { plugin_id: plugin, version: None, position: None };
+        plugins.install(&hub.owner, bot.id, channel, new).await.unwrap();
+        let passkey: PasskeyId = hub.hub.context().ids.next();
+        let owner = hub.owner.principal();
+        let sql = format!(
+            "INSERT INTO passkeys (id, user_id, credential_id, credential, name, created_at)
+                VALUES ('{passkey}', '{owner}', 'e30', '{{}}', 'Phone', 0);
+             INSERT INTO external_accounts (provider, subject, user_id, username, avatar_url, created_at)
+                VALUES ('github', '1', '{owner}', 'ada', '', 0)"
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut witness).await.unwrap();
         let client = ClientInfo::default();
         let accounts = hub.hub.accounts();
         let ada = accounts.login("ada", "correct horse battery".into(), &client).await.unwrap();
+        let spare = accounts.login("ada", "correct horse battery".into(), &client).await.unwrap();
         let new =
             NewUser { username: "bob".into(), password: PASSWORD.into(), display_name: None, email: None };
         let bob = accounts.register(new, None, &client).await.unwrap();
@@ -79,11 +137,52 @@ impl Stage {
         let other = accounts.login("ada", "correct horse battery".into(), &client).await.unwrap();
         let other = accounts.authenticate_session(other.token.expose()).await.unwrap();
         let session = other.user().unwrap().session_id.unwrap();
+        let named = |name: &str| NewUser {
+            username: name.to_owned(),
+            password: PASSWORD.into(),
+            display_name: None,
+            email: None,
+        };
+        let dan = accounts.register(named("dan"), None, &client).await.unwrap();
+        let rita = accounts.register(named("rita"), None, &client).await.unwrap();
+        let admin = UserPatch { role: Some(Role::Admin), ..UserPatch::default() };
+        hub.hub.admin().update_user(&Actor::Operator, rita.me.user.id, admin).await.unwrap();
+        let key = async |of: &Actor| {
+            let new = NewApiKey { name: "program".to_owned(), expires_in_days: None };
+            accounts.create_api_key(of, new, None).await.unwrap()
+        };
+        let bobs = accounts.authenticate_session(bob.token.expose()).await.unwrap();
+        let (ada_key, bob_key, expired_key) =
+            (key(&hub.owner).await, key(&bobs).await, key(&hub.owner).await);
+        let expired = accounts.login("ada", "correct horse battery".into(), &client).await.unwrap();
+        let gone = accounts.authenticate_session(expired.token.expose()).await.unwrap();
+        let sql = format!(
+            // A use of the other keys is noted already: whoever looks for changes is not to find that one.
+            "UPDATE sessions SET expires_at = 1 WHERE id = '{}'; UPDATE user_keys SET expires_at = 1 WHERE id = '{}';
+             UPDATE user_keys SET last_used_at = 4102444800000",
+            gone.user().unwrap().session_id.unwrap(),
+            expired_key.key.id
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut witness).await.unwrap();
+        let made = NewChannel::named("program");
+        let channel_key = hub.hub.channels().create(&hub.owner, bot.id, made, None).await.unwrap().api_key;
+        let credentials = Credentials {
+            admin: rita.token.expose().to_owned(),
+            ada_key: ada_key.secret.expose().to_owned(),
+            bob_key: bob_key.secret.expose().to_owned(),
+            channel_key: channel_key.expose().to_owned(),
+            expired_session: expired.token.expose().to_owned(),
+            expired_key: expired_key.secret.expose().to_owned(),
+        };
+        let key = key(&hub.owner).await.key.id;
         let values = Values {
             // The limits have tests of their own; here nothing may hide behind one.
             rate_limits: RateLimitSettings {
                 auth_per_ip: MANY,
                 auth_per_account: MANY,
+                bad_credentials: MANY,
+                sends: MANY,
+                debug: MANY,
                 default: MANY,
                 ..RateLimitSettings::default()
             },
@@ -93,33 +192,69 @@ impl Stage {
         let ids = vec![
             ("channelId", channel.to_string()),
             ("traceId", trace.to_string()),
+            ("messageId", message.to_string()),
             ("userId", "ann".to_owned()),
             ("bot", bot.id.to_string()),
             ("session", session.to_string()),
+            ("plugin", plugin.to_string()),
+            ("pluginId", plugin.to_string()),
+            ("key", key.to_string()),
+            ("user", dan.me.user.id.to_string()),
+            ("passkey", passkey.to_string()),
+            ("provider", "github".to_owned()),
         ];
         Self {
             client: TestClient::new(endpoint),
             hub,
             ada: ada.token.expose().to_owned(),
+            spare: spare.token.expose().to_owned(),
+            credentials,
             bob: bob.token.expose().to_owned(),
             bind: bind.to_string(),
+            plugin: plugin.to_string(),
+            channel_bind: channel_bind.to_string(),
+            key: own_key.expose().to_owned(),
             ids,
             witness: tokio::sync::Mutex::new(witness),
             _folder: folder,
         }
     }
 
-    /// The ids of an operation's parameters; `id` is a session or a bot.
+    /// The ids of an operation's parameters; what `id` is shows in the path.
     pub fn ids(&self, operation: &Operation) -> Vec<(&str, &str)> {
-        let id = if operation.path.contains("/sessions/") { "session" } else { "bot" };
+        let kinds = [
+            ("/api/auth/sessions/", "session"),
+            ("/api/auth/passkey/", "passkey"),
+            ("/api/plugins/", "plugin"),
+            ("/api/admin/plugins/", "plugin"),
+            ("/api/webhooks/", "channelId"),
+            ("/api/user/api-keys/", "key"),
+            ("/api/admin/users/", "user"),
+        ];
+        let id =
+            kinds.iter().find(|(start, _)| operation.path.starts_with(start)).map_or("bot", |(_, id)| *id);
         let known = |name: &str| self.ids.iter().find(|(known, _)| *known == name).map(|(_, id)| id.as_str());
         let mut ids: Vec<(&str, &str)> = self.ids.iter().map(|(name, id)| (*name, id.as_str())).collect();
         ids.push(("id", known(id).unwrap()));
         ids
     }
 
+    /// The path of a right call, with its query where it needs one.
     pub fn path(&self, operation: &Operation) -> String {
-        operation.with(&self.ids(operation))
+        self.path_with(operation, "")
+    }
+
+    /// As [`path`](Self::path), with more of a query.
+    pub fn path_with(&self, operation: &Operation, more: &str) -> String {
+        let needed = match operation.id.as_str() {
+            // Nobody moves the clock for whoever waits.
+            "pollChannelMessages" => "timeout=0".to_owned(),
+            "getChannelLogin" => format!("bind_id={}&wait_ms=0", self.channel_bind),
+            _ => String::new(),
+        };
+        let query = [needed.as_str(), more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        let path = operation.with(&self.ids(operation));
+        if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
     }
 
     pub async fn ask(
@@ -135,11 +270,20 @@ impl Stage {
         Answer { status, json: serde_json::from_slice(&text).unwrap_or(Value::Null) }
     }
 
+    /// A channel's calls are made with its key, all others by whoever has the cookie.
+    fn credential(&self, operation: &Operation, cookie: &str) -> (&'static str, String) {
+        if operation.is_for_channels() {
+            ("X-API-Key", self.key.clone())
+        } else {
+            ("Cookie", format!("session={cookie}"))
+        }
+    }
+
     /// A right call, but for the credential.
     pub async fn ask_as(&self, operation: &Operation, path: &str, cookie: &str) -> Answer {
-        let (cookie, body) = (format!("session={cookie}"), (operation.entry().body)(self));
+        let ((name, value), body) = (self.credential(operation, cookie), (operation.entry().body)(self));
         self.ask(operation, path, |request| {
-            let request = request.header("Cookie", cookie);
+            let request = request.header(name, value);
             if body.is_null() { request } else { request.body_json(&body) }
         })
         .await
@@ -152,10 +296,10 @@ impl Stage {
         content_type: &str,
         body: impl Into<Vec<u8>>,
     ) -> Answer {
-        let cookie = format!("session={}", self.ada);
+        let (name, value) = self.credential(operation, &self.ada);
         let (content_type, body) = (content_type.to_owned(), body.into());
         self.ask(operation, &self.path(operation), |request| {
-            request.header("Cookie", cookie).header("Content-Type", content_type).body(body)
+            request.header(name, value).header("Content-Type", content_type).body(body)
         })
         .await
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{PASSWORD, Stage};
+use super::stage::{self, PASSWORD, Stage};
 
 /// How one operation is called rightly.
 pub struct Entry {
@@ -21,14 +21,47 @@ fn none(_: &Stage) -> Value {
     Value::Null
 }
 
+/// The answer of a browser, as far as its form goes.
+fn passkey_answer(signed: &str) -> Value {
+    let mut response = json!({ "clientDataJSON": "e30", "authenticatorData": "e30" });
+    response[signed] = "e30".into();
+    json!({ "flow_id": "hubf_x", "id": "e30", "rawId": "e30", "type": "public-key", "response": response })
+}
+
 /// In the order of calling: what deletes stands last.
 pub const TABLE: &[Entry] = &[
     entry("getHealth", none, 200),
     entry("getReadiness", none, 200),
     entry("register", |_| json!({ "username": "carol", "password": "another long password" }), 200),
     entry("login", |_| json!({ "username": "bob", "password": PASSWORD }), 200),
+    entry("beginPasskeyRegistration", |_| json!({ "username": "dora" }), 200),
+    entry("beginPasskeyLogin", |_| json!({ "username": "ada" }), 200),
+    // Nothing was begun for these: the refusal of what nobody began.
+    entry("finishPasskeyRegistration", |_| passkey_answer("attestationObject"), 401),
+    entry("finishPasskeyLogin", |_| passkey_answer("signature"), 401),
+    entry("listProviders", none, 200),
+    // This hub has no provider.
+    entry("startExternalLogin", none, 404),
+    entry("finishExternalLogin", none, 404),
+    entry("generateQrLogin", none, 200),
+    // Its query is asked for by tests of its own.
+    entry("getQrLoginStatus", none, 400),
+    entry("openQrLogin", |_| json!({ "qr_id": "hubq_x" }), 401),
+    entry("confirmQrLogin", |_| json!({ "qr_id": "hubq_x", "user_code": "BCDF-GHJK", "approve": true }), 401),
+    entry(
+        "exchangeQrLogin",
+        |_| json!({ "qr_id": "hubq_x", "poll_secret": "hubp_x", "exchange": "hubx_x" }),
+        401,
+    ),
     entry("getMe", none, 200),
+    entry("listPasskeys", none, 200),
+    entry("listLinkedAccounts", none, 200),
     entry("listSessions", none, 200),
+    entry("getProfile", none, 200),
+    entry("updateProfile", |_| json!({ "display_name": "Ada" }), 200),
+    entry("listApiKeys", none, 200),
+    entry("createApiKey", |_| json!({ "name": "ci" }), 200),
+    entry("deleteApiKey", none, 200),
     entry("listBots", none, 200),
     entry("getBot", none, 200),
     entry("getBotStatus", none, 200),
@@ -37,6 +70,7 @@ pub const TABLE: &[Entry] = &[
     entry("reconnectBot", none, 200),
     entry("sendMessage", |_| json!({ "content": "hello" }), 409),
     entry("listMessages", none, 200),
+    entry("retryMedia", none, 200),
     entry("listContacts", none, 200),
     entry("setContactRemark", |_| json!({ "remark": "a friend" }), 200),
     entry("listTraces", none, 200),
@@ -50,9 +84,52 @@ pub const TABLE: &[Entry] = &[
     entry("setWebSocketSink", |_| json!({ "enabled": true }), 200),
     entry("setWebhookSink", |_| json!({ "enabled": true, "url": "http://receiver.test/hook" }), 200),
     entry("setAiSink", |_| json!({ "enabled": false }), 200),
+    entry("getAiConfig", none, 200),
+    entry("setAiConfig", |_| json!({ "base_url": "http://receiver.test/v1", "model": "m" }), 200),
+    entry("testAiConfig", none, 200),
+    // Only a request to switch protocols is answered otherwise.
+    entry("connectChannel", none, 400),
+    entry("pollChannelMessages", none, 200),
+    entry("sendChannelMessage", |_| json!({ "recipient": "ann", "text": "hello" }), 409),
+    entry("setChannelTyping", |_| json!({ "to_user_id": "ann", "status": "typing" }), 200),
+    entry("getChannelConfig", none, 200),
+    entry("postChannelConfig", none, 200),
+    entry("getChannelStatus", none, 200),
+    entry("getChannelLogin", none, 200),
+    entry("startChannelLogin", none, 200),
     entry("regenerateChannelKey", none, 200),
+    entry("listPlugins", none, 200),
+    entry("submitPlugin", |_| json!({ "script": stage::script("another") }), 200),
+    entry("getPlugin", none, 200),
+    entry("updatePlugin", |_| json!({ "script": stage::script("tagger") }), 200),
+    entry("listPendingPlugins", none, 200),
+    entry("approvePlugin", |_| json!({}), 200),
+    entry("rejectPlugin", |_| json!({ "reason": "too late" }), 409),
+    entry("installPlugin", |stage| json!({ "plugin_id": stage.plugin, "position": 0 }), 200),
+    entry("listChannelPlugins", none, 200),
+    entry("changeChannelPlugin", |_| json!({ "enabled": false }), 200),
+    entry("debugRequestHook", |_| stage::mock_message(), 200),
+    entry("debugResponseHook", |_| stage::mock_response(), 200),
+    entry("uninstallPlugin", none, 200),
+    entry("deletePlugin", none, 200),
+    entry("listUsers", none, 200),
+    entry("getUser", none, 200),
+    entry("updateUser", |_| json!({ "display_name": "Dan" }), 200),
+    entry("listAllBots", none, 200),
+    entry("getStats", none, 200),
+    entry("listAudit", none, 200),
+    entry("createInvite", |_| json!({}), 200),
+    entry("deleteUser", none, 200),
     entry("deleteChannel", none, 200),
     entry("deleteBot", none, 200),
+    entry("deletePasskey", none, 200),
+    entry("unlinkAccount", none, 200),
     entry("deleteSession", none, 200),
     entry("logout", none, 200),
+    // Ends every session.
+    entry(
+        "changePassword",
+        |_| json!({ "old_password": "correct horse battery", "new_password": "a better passphrase" }),
+        200,
+    ),
 ];

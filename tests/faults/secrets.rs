@@ -63,12 +63,14 @@ async fn sweep(database: Option<&Secret>) {
         ("HUB_METRICS_TOKEN", metrics.as_str()),
         ("HUB_RATE_AUTH_PER_IP", "1000"),
         ("HUB_RATE_AUTH_PER_ACCOUNT", "1000"),
+        ("HUB_RATE_BAD_CREDENTIALS", "1000"),
     ];
     settings.extend(url.as_deref().map(|url| ("HUB_DATABASE_URL", url)));
     let hub = HubProcess::start(folder.path(), &network, &settings).await;
     let mut caller = Caller::new(&hub.url);
 
     sign_in(&mut caller, &mut plants).await;
+    change_credentials(&mut caller, &mut plants).await;
     show_bad_credentials(&mut caller, &mut plants).await;
     let support =
         crate::support::http::Caller::stranger(&hub.url).with_cookie(caller.cookie.clone().unwrap());
@@ -78,6 +80,7 @@ async fn sweep(database: Option<&Secret>) {
     deliver(&mut caller, &mut plants, &network, (&bot, &wx_id), &channels, &mut port).await;
     send(&mut caller, &mut plants, &bot).await;
     read_everything(&mut caller, &bot, &metrics).await;
+    administer(&mut caller, &mut plants, &admin).await;
     assert!(plants.0.len() >= 40, "{} secrets", plants.0.len());
 
     // Who finds nothing has to be able to find something.
@@ -153,6 +156,101 @@ async fn sign_in(caller: &mut Caller, plants: &mut Plants) {
     caller.cookie = Some(cookie.split(';').next().unwrap().to_owned());
 }
 
+fn token_of(cookie: &str) -> String {
+    cookie.split([';', '=']).nth(1).unwrap().to_owned()
+}
+
+/// Keys that are made, used and ended, and passwords that change.
+async fn change_credentials(caller: &mut Caller, plants: &mut Plants) {
+    for n in 0..2 {
+        let idempotency = plants.plant("an idempotency key of an API key");
+        let headers = [("idempotency-key", idempotency.as_str())];
+        let body = json!({ "name": "program" }).to_string();
+        let (status, answer, _) =
+            caller.call(Method::POST, "/api/user/api-keys", &headers, Some(body), true).await;
+        assert!(status < 300, "{answer}");
+        let key = answer["data"]["key"].as_str().unwrap().to_owned();
+        plants.keep("a user's API key", &key);
+        let cookie = caller.cookie.take();
+        let bearer = format!("Bearer {key}");
+        for headers in [[("authorization", bearer.as_str())], [("x-api-key", key.as_str())]] {
+            let (status, answer, _) = caller.call(Method::GET, "/api/auth/me", &headers, None, false).await;
+            assert_eq!(status, 200, "{answer}");
+            caller
+                .refused(Method::POST, "/api/user/api-keys", &headers, Some("{\"name\":\"x\"}".into()))
+                .await;
+        }
+        // In the query it is no credential, and no less a secret.
+        caller.refused(Method::GET, &format!("/api/auth/me?api_key={key}"), &[], None).await;
+        caller.cookie = cookie;
+        if n == 0 {
+            let path = format!("/api/user/api-keys/{}", answer["data"]["id"].as_str().unwrap());
+            caller.done(Method::DELETE, &path, None).await;
+            caller.refused(Method::GET, "/api/auth/me", &[("x-api-key", &key)], None).await;
+        }
+    }
+    let old = plants.named("a password")[0].clone();
+    let wrong = plants.plant("a wrong old password");
+    for body in [
+        json!({ "old_password": wrong, "new_password": plants.plant("a new password that is not taken") }),
+        json!({ "old_password": old, "new_password": [plants.plant("a new password in a list")] }),
+        json!({ "old_password": old, "newpassword": plants.plant("a new password in a wrong field") }),
+    ] {
+        caller.refused(Method::PUT, "/api/user/password", &[], Some(body.to_string())).await;
+    }
+    let body = json!({ "old_password": old, "new_password": plants.plant("a new password") }).to_string();
+    let (status, answer, cookie) =
+        caller.call(Method::PUT, "/api/user/password", &[], Some(body), false).await;
+    assert!(status < 300, "{answer}");
+    let cookie = cookie.unwrap();
+    plants.keep("a renewed session's cookie", &token_of(&cookie));
+    caller.cookie = Some(cookie.split(';').next().unwrap().to_owned());
+    caller.done(Method::GET, "/api/user/profile", None).await;
+    caller.done(Method::GET, "/api/user/api-keys", None).await;
+}
+
+/// What an administrator makes, and everything they can read.
+async fn administer(caller: &mut Caller, plants: &mut Plants, password: &str) {
+    let body = json!({ "username": "root", "password": password }).to_string();
+    let (status, answer, cookie) = caller.call(Method::POST, "/api/auth/login", &[], Some(body), false).await;
+    assert!(status < 300, "{answer}");
+    let cookie = cookie.unwrap();
+    plants.keep("the admin's cookie", &token_of(&cookie));
+    caller.cookie = Some(cookie.split(';').next().unwrap().to_owned());
+    let (status, answer, _) =
+        caller.call(Method::POST, "/api/admin/invites", &[], Some("{}".into()), true).await;
+    assert!(status < 300, "{answer}");
+    let invite = answer["data"]["invite"].as_str().unwrap().to_owned();
+    plants.keep("an invitation", &invite);
+    let new =
+        json!({ "username": "guest", "password": plants.plant("a guest's password"), "invite": invite });
+    for refused in [false, true] {
+        let body = Some(new.to_string());
+        let (status, answer, cookie) =
+            caller.call(Method::POST, "/api/auth/register", &[], body, false).await;
+        assert_eq!(status >= 400, refused, "{answer}");
+        if let Some(cookie) = cookie {
+            plants.keep("a guest's cookie", &token_of(&cookie));
+        }
+    }
+    let mut cookies = caller.cookie.take();
+    let body = json!({ "username": "root", "password": password }).to_string();
+    let (_, _, again) = caller.call(Method::POST, "/api/auth/login", &[], Some(body), false).await;
+    if let Some(again) = again {
+        plants.keep("the admin's second cookie", &token_of(&again));
+        cookies = Some(again.split(';').next().unwrap().to_owned());
+    }
+    caller.cookie = cookies;
+    let users = caller.done(Method::GET, "/api/admin/users?limit=200", None).await;
+    for user in users["items"].as_array().unwrap() {
+        caller.done(Method::GET, &format!("/api/admin/users/{}", user["id"].as_str().unwrap()), None).await;
+    }
+    for path in ["/api/admin/bots", "/api/admin/stats", "/api/admin/audit?limit=200"] {
+        caller.done(Method::GET, path, None).await;
+    }
+    caller.done(Method::POST, "/api/auth/logout", None).await;
+}
+
 /// Credentials of all kinds that nobody knows, in all places.
 async fn show_bad_credentials(caller: &mut Caller, plants: &mut Plants) {
     let cookie = caller.cookie.take();
@@ -217,9 +315,9 @@ async fn make_channels(
         let ai = json!({
             "enabled": true,
             "source": "custom",
-            "base_url": "https://ai.example/v1",
+            "base_url": format!("http://{}/model/{method}", port.address),
             "model": "small",
-            "api_key": plants.plant("an AI key"),
+            "api_key": plants.plant(&format!("the AI key of {method}")),
         });
         let body = json!({ "name": method, "webhook": webhook(&old), "ai": ai }).to_string();
         let key = plants.plant("an idempotency key");
@@ -300,17 +398,22 @@ async fn deliver(
             format!("http://{}/away?token={}", port.address, plants.plant("a token in a location"));
         reply = reply.header("location", &location);
         port.receiver.always(&format!("/{method}"), reply.with_status(status));
+        // And so does every endpoint of a model.
+        let key = plants.named(&format!("AI key of {method}")).join(" ");
+        let refusal = Reply::json(&json!({ "error": { "message": format!("who may use {key}?") } }));
+        port.receiver.always(&format!("/model/{method}/chat/completions"), refusal.with_status(401));
     }
     network.say(wx_id, WITNESS).await;
     until("every channel's first attempt", async || {
         let paths: Vec<String> = port.receiver.received().into_iter().map(|one| one.path).collect();
-        ["/hmac", "/bearer", "/header", "/none"]
+        ["/hmac", "/bearer", "/header", "/none", "/model"]
             .iter()
             .all(|path| paths.iter().any(|seen| seen.starts_with(path)))
             .then_some(())
     })
     .await;
-    let received = port.receiver.received();
+    let mut received = port.receiver.received();
+    received.retain(|one| !one.path.starts_with("/model"));
     let token = received[0].json()["contextToken"].as_str().unwrap().to_owned();
     plants.keep("the permission to answer", &token);
     for name in ["x-signature", "webhook-signature"] {

@@ -279,6 +279,7 @@ async fn e2_an_expired_token_ends_a_held_poll() {
         context_token: "AARz".into(),
         client_id: "hub-1".into(),
         text: "hi".into(),
+        media: None,
     };
     assert!(matches!(bot.connection.send(&outgoing).await, SendOutcome::LoginExpired(_)));
 }

@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use hub_core::{
     egress::{Egress, EgressConfig},
     local_http::{self, Cut, Limits, LocalService},
@@ -54,6 +54,10 @@ impl LocalService for Tap {
         let answer = self.simulator.call(request).await;
         self.answered.send_modify(|paths| paths.push(path));
         answer
+    }
+
+    fn max_body(&self, head: &Parts) -> usize {
+        self.simulator.max_body(head)
     }
 }
 
@@ -177,6 +181,7 @@ pub fn reply_to(message: &InboundMessage, client_id: &str, text: &str) -> Outgoi
         context_token: message.context_token.clone().unwrap_or_else(|| Secret::new("")),
         client_id: client_id.to_owned(),
         text: text.to_owned(),
+        media: None,
     }
 }
 

@@ -308,7 +308,7 @@ async fn another_users_bot_does_not_exist() {
     hub.say(&bot, "hello");
     let trace = hub.wait_trace(&bot, channel, |_| true).await.trace_id;
     let user_id = hub.hub.context().ids.next();
-    let eve = Actor::User(UserActor { user_id, role: Role::Admin, session_id: None });
+    let eve = Actor::User(UserActor::embedded(user_id, Role::Admin));
     let traces = hub.hub.traces();
     for refused in [
         traces.get(&eve, bot.id, trace).await.map(drop),

@@ -1,6 +1,6 @@
 use hub_core::{
     access::Role,
-    accounts::{ClientInfo, User, UserStatus},
+    accounts::{ClientInfo, ProfilePatch, User, UserStatus},
     id::{SessionId, UserId},
     page::PageRequest,
     secret::{Secret, TokenHash},
@@ -16,11 +16,15 @@ contract!("accounts": {
     names_are_unique_and_found => [insert_user, find_user_by_name, find_user],
     hostile_texts_come_back_as_they_were => [insert_user, find_user],
     a_password_is_replaced_only_while_it_is_the_old_one => [replace_password_hash],
+    a_first_password_is_set_once => [replace_password_hash],
+    a_profile_is_changed_by_field => [update_profile],
+    other_sessions_end_and_one_goes_on_renewed => [end_other_sessions, renew_session],
     a_session_opens_for_an_active_user_with_the_same_password => [insert_session, find_holder],
     a_session_ends_by_age_and_by_idleness => [find_holder, list_sessions, delete_ended_sessions],
     a_session_is_touched_once_per_span => [touch_session],
     sessions_are_listed_newest_first_and_belong_to_their_user => [list_sessions, delete_session],
     the_oldest_sessions_are_trimmed => [trim_sessions],
+    ways_of_signing_in_are_counted => [count_sign_in_methods, lock_user, session_opened_at],
     a_one_time_thing_works_once_for_its_purpose_until_it_expires => [insert_one_time, use_one_time],
     one_time_things_are_forgotten => [delete_one_time, delete_expired_one_time],
 });
@@ -112,7 +116,7 @@ async fn a_password_is_replaced_only_while_it_is_the_old_one(db: &Db) {
     let (ada, _) = add(db, "ada", None).await;
     let replace = async |old: &str, new: &str| {
         let (old, new) = (Secret::new(old), Secret::new(new));
-        commit!(db, |tx| tx.accounts().replace_password_hash(ada, &old, &new, START).await).unwrap()
+        commit!(db, |tx| tx.accounts().replace_password_hash(ada, Some(&old), &new, START).await).unwrap()
     };
     assert!(!replace("other", "new").await);
     assert!(replace("hash", "new").await);
@@ -218,6 +222,32 @@ async fn the_oldest_sessions_are_trimmed(db: &Db) {
     assert_eq!(db.count("sessions").await, 6);
 }
 
+async fn ways_of_signing_in_are_counted(db: &Db) {
+    let (ada, _) = add(db, "ada", None).await;
+    let (session, _) = open(db, ada, "token", START).await;
+    let count = async || {
+        commit!(db, |tx| {
+            tx.accounts().lock_user(ada).await?;
+            tx.accounts().count_sign_in_methods(ada).await
+        })
+        .unwrap()
+    };
+    assert_eq!(count().await, 1, "the password");
+    db.sql(format!(
+        "INSERT INTO passkeys (id, user_id, credential_id, credential, name, created_at)
+            VALUES ('p', '{ada}', 'c', '', '', 0);
+         INSERT INTO external_accounts (provider, subject, user_id, username, avatar_url, created_at)
+            VALUES ('github', '1', '{ada}', '', '', 0), ('company', '1', '{ada}', '', '', 0)"
+    ))
+    .await;
+    assert_eq!(count().await, 4);
+    db.sql(format!("UPDATE users SET password_hash = NULL WHERE id = '{ada}'")).await;
+    assert_eq!(count().await, 3);
+    let mut read = db.store.read().await.unwrap();
+    assert_eq!(read.accounts().session_opened_at(session).await.unwrap(), Some(START));
+    assert_eq!(read.accounts().session_opened_at(db.ids.next()).await.unwrap(), None);
+}
+
 async fn a_one_time_thing_works_once_for_its_purpose_until_it_expires(db: &Db) {
     let hash = |text| TokenHash::of(text);
     for token in ["used", "late"] {
@@ -252,4 +282,63 @@ async fn one_time_things_are_forgotten(db: &Db) {
     assert_eq!(expired(1).await, 1, "the limit counts");
     assert_eq!(expired(5).await, 1);
     assert_eq!(expired(5).await, 0);
+}
+
+async fn a_first_password_is_set_once(db: &Db) {
+    let user = user(db, "ada");
+    let id = user.id;
+    commit!(db, |tx| tx.accounts().insert_user(&user, None, None).await).unwrap();
+    let set = async |old: Option<&'static str>, new: &'static str| {
+        commit!(db, |tx| {
+            let (old, new) = (old.map(Secret::new), Secret::new(new));
+            tx.accounts().replace_password_hash(id, old.as_ref(), &new, START).await
+        })
+        .unwrap()
+    };
+    assert!(!set(Some("hash"), "first").await);
+    assert!(set(None, "first").await);
+    assert!(!set(None, "second").await);
+    assert!(set(Some("first"), "second").await);
+}
+
+async fn a_profile_is_changed_by_field(db: &Db) {
+    let (ada, _) = add(db, "ada", None).await;
+    let (bob, _) = add(db, "bob", None).await;
+    let patch = async |id: UserId, name: Option<&'static str>, email: Option<&'static str>| {
+        commit!(db, |tx| {
+            let patch =
+                ProfilePatch { display_name: name.map(str::to_owned), email: email.map(str::to_owned) };
+            tx.accounts().update_profile(id, &patch, START).await
+        })
+        .unwrap()
+    };
+    assert!(patch(ada, Some("Ada"), None).await);
+    assert!(patch(ada, None, Some("a@b.c")).await);
+    assert!(!patch(db.ids.next(), Some("nobody"), None).await);
+    let mut read = db.store.read().await.unwrap();
+    let (found, _) = read.accounts().find_user(ada).await.unwrap().unwrap();
+    assert_eq!((&*found.display_name, &*found.email), ("Ada", "a@b.c"));
+    let (found, _) = read.accounts().find_user(bob).await.unwrap().unwrap();
+    assert_eq!((&*found.display_name, &*found.email), ("Name of bob", ""));
+}
+
+async fn other_sessions_end_and_one_goes_on_renewed(db: &Db) {
+    let (ada, _) = add(db, "ada", None).await;
+    let (bob, _) = add(db, "bob", None).await;
+    let (kept, _) = open(db, ada, "kept", START).await;
+    open(db, ada, "other", START).await;
+    open(db, bob, "bobs", START).await;
+    let ended = commit!(db, |tx| tx.accounts().end_other_sessions(ada, Some(kept)).await).unwrap();
+    assert_eq!(ended, 1);
+    let renew = async |id: SessionId| {
+        commit!(db, |tx| tx.accounts().renew_session(id, &TokenHash::of("renewed")).await).unwrap()
+    };
+    assert!(!renew(db.ids.next()).await);
+    assert!(renew(kept).await);
+    let mut read = db.store.read().await.unwrap();
+    for (token, lives) in [("kept", false), ("other", false), ("renewed", true), ("bobs", true)] {
+        let holder = read.accounts().find_holder(&TokenHash::of(token), alive(START)).await.unwrap();
+        assert_eq!(holder.is_some(), lives, "{token}");
+    }
+    assert_eq!(commit!(db, |tx| tx.accounts().end_other_sessions(ada, None).await).unwrap(), 1);
 }

@@ -16,6 +16,7 @@ contract!("bots": {
     a_bot_comes_back_as_it_was_stored => [insert, find, login, rename],
     a_person_on_a_network_has_one_bot => [insert, holders],
     bots_are_listed_for_their_owner_newest_first => [page, count],
+    bots_are_listed_by_status => [page_in_status],
     a_new_login_starts_over_and_shuts_the_old_poller_out => [replace_login],
     credentials_change_only_as_they_were_read => [update_credentials],
     logins_are_listed_per_owner_and_network => [logins_of],
@@ -260,4 +261,20 @@ async fn polls_are_noted_by_the_lease_holder(db: &Db) {
     assert!(note(fence, None, None).await);
     let bot = db.store.read().await.unwrap().bots().find(None, id).await.unwrap().unwrap();
     assert_eq!((bot.last_poll_at, bot.last_error), (Some(START), None));
+}
+
+async fn bots_are_listed_by_status(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let (a, b, c) = (db.bot(ada).await, db.bot(ada).await, db.bot(bob).await);
+    db.sql(format!("UPDATE bots SET status = 'online' WHERE id IN ('{a}', '{c}')")).await;
+    let mut read = db.store.read().await.unwrap();
+    let mut ids = async |owner: Option<UserId>, status| {
+        let owner = owner.map(|id| id.to_string());
+        let found = read.bots().page_in_status(owner, status, &PageRequest::default()).await.unwrap();
+        found.into_iter().map(|bot| bot.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None, None).await, [c, b, a]);
+    assert_eq!(ids(None, Some(BotStatus::Online)).await, [c, a]);
+    assert_eq!(ids(Some(ada), Some(BotStatus::Online)).await, [a]);
+    assert_eq!(ids(Some(ada), Some(BotStatus::Error)).await, []);
 }

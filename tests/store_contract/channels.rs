@@ -15,7 +15,7 @@ contract!("channels": {
     a_channel_comes_back_as_it_was_stored => [insert, find, of_bot],
     an_update_keeps_what_the_delivery_counts => [update],
     a_handle_is_unique_within_a_bot => [insert, update],
-    channels_are_listed_for_their_owner_newest_first => [page, sees_bot, count],
+    channels_are_listed_for_their_owner_newest_first => [page, sees_bot, count, bot_of],
     a_change_is_the_owners_and_raises_the_revision => [begin_change, config_rev],
     keys_open_their_channel_while_they_are_valid => [find_by_key, replace_key],
     deliveries_are_counted_by_state => [deliveries_by_state],
@@ -124,6 +124,9 @@ async fn channels_are_listed_for_their_owner_newest_first(db: &Db) {
     assert!(read.channels().sees_bot(scope(ada), bot).await.unwrap());
     assert!(!read.channels().sees_bot(scope(bob), bot).await.unwrap());
     assert!(!read.channels().sees_bot(everything(), db.ids.next()).await.unwrap());
+    assert_eq!(read.channels().bot_of(scope(ada), ids[0]).await.unwrap(), Some(bot));
+    assert_eq!(read.channels().bot_of(everything(), ids[0]).await.unwrap(), Some(bot));
+    assert_eq!(read.channels().bot_of(scope(bob), ids[0]).await.unwrap(), None);
     let of = async |scope, bot, id| {
         db.store.read().await.unwrap().channels().find(scope, bot, id).await.unwrap().is_some()
     };

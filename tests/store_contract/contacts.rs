@@ -10,6 +10,7 @@ contract!("contacts": {
     a_remark_is_the_owners => [set_remark],
     windows_close_with_the_login_they_belong_to => [close_windows],
     a_message_opens_the_window_anew => [find],
+    the_newest_permission_is_kept_sealed => [context_token],
 });
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -22,6 +23,17 @@ async fn write(db: &Db, on: &Stage, peer: &str, hours: u32) {
     let now = START + HOUR * hours;
     let batch = hub_core::store::inbox::Accept { now, ..batch(&on.lease, None, vec![one]) };
     db.store.accept(batch).await.unwrap();
+}
+
+async fn the_newest_permission_is_kept_sealed(db: &Db) {
+    let on = stage(db).await;
+    for hours in [1, 2] {
+        write(db, &on, "ann", hours).await;
+    }
+    let mut read = db.store.read().await.unwrap();
+    let token = read.contacts().context_token(on.bot, "ann").await.unwrap().unwrap();
+    assert_eq!(token.as_str(), "token of ann-2");
+    assert!(read.contacts().context_token(on.bot, "Ann").await.unwrap().is_none());
 }
 
 async fn contacts_are_listed_by_their_last_message(db: &Db) {

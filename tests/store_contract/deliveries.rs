@@ -3,14 +3,19 @@
 use std::{cell::Cell, sync::Arc, time::Duration};
 
 use hub_core::{
-    id::{ChannelId, DeliveryId, TraceId},
+    ErrorCode,
+    channels::sinks::{SinkId, SinkKey},
+    id::{DeliveryId, TraceId},
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, JobRow, Replay, SinkHealth},
         traces::TraceUpdate,
     },
 };
 
-use super::scene::{Stage, accept_one, add_channel, just_before, outbound, stage, trace, update};
+use super::scene::{
+    Stage, accept_one, add_channel, batch, just_before, message, outbound, stage, taken, trace, update,
+    with_ai,
+};
 use crate::support::database::{Db, START};
 
 contract!("deliveries": {
@@ -22,6 +27,7 @@ contract!("deliveries": {
     an_outcome_that_comes_again_counts_once => [claim],
     a_second_run_adds_no_reply => [],
     two_outcomes_of_one_trace_in_one_commit_are_both_kept => [],
+    a_trace_ends_with_its_last_sink_and_the_worst_end_stands => [find_by_trace],
     a_webhook_that_fails_for_days_is_switched_off => [],
     what_cannot_be_concluded_is_given_up_by_its_holder => [abandon],
     a_replay_has_a_lane_and_a_trace_of_its_own => [insert_replay, backlog, find_by_trace],
@@ -31,7 +37,7 @@ pub const ON_STORE: super::Covered = ("mod", &[&["finish"]]);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn backlog(db: &Db, on: &Stage, fence: i64, full: &[ChannelId], after: Duration) -> Vec<JobRow> {
+async fn backlog(db: &Db, on: &Stage, fence: i64, full: &[SinkKey], after: Duration) -> Vec<JobRow> {
     let mut read = db.store.read().await.unwrap();
     read.deliveries().backlog(on.bot, fence, full, START + after, 100).await.unwrap()
 }
@@ -55,11 +61,12 @@ fn finished(on: &Stage, id: DeliveryId, trace: TraceId, state: DeliveryState) ->
         trace: update(trace, "request"),
         replies: Vec::new(),
         health: None,
+        usage: None,
     }
 }
 
 async fn state(db: &Db, trace: TraceId) -> (String, i64, Option<String>) {
-    db.store.read().await.unwrap().deliveries().find_by_trace(trace).await.unwrap().unwrap()
+    db.store.read().await.unwrap().deliveries().find_by_trace(trace).await.unwrap().remove(0)
 }
 
 async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
@@ -80,9 +87,16 @@ async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
         (row.first_attempt_at, row.target_url.as_deref(), row.channel_content.as_deref()),
         (None, None, None)
     );
-    assert!(backlog(db, &on, fence, &[on.channel], Duration::ZERO).await.is_empty(), "its memory is used up");
+    let key = |channel, sink| SinkKey { channel, sink };
+    let full = [key(on.channel, SinkId::Webhook)];
+    assert!(backlog(db, &on, fence, &full, Duration::ZERO).await.is_empty(), "its memory is used up");
     let other = add_channel(db, on.bot, "other").await;
-    assert_eq!(backlog(db, &on, fence, &[other], Duration::ZERO).await.len(), 2);
+    let full = [key(other, SinkId::Webhook), key(on.channel, SinkId::Ai)];
+    assert_eq!(
+        backlog(db, &on, fence, &full, Duration::ZERO).await.len(),
+        2,
+        "others' memory does not matter"
+    );
     let slept = commit!(db, |tx| tx.deliveries().claim(&[first], fence - 1).await).unwrap();
     assert!(slept.is_empty(), "an old lease claims nothing");
     assert_eq!(backlog(db, &on, fence, &[], Duration::ZERO).await.len(), 2);
@@ -199,6 +213,74 @@ async fn two_outcomes_of_one_trace_in_one_commit_are_both_kept(db: &Db) {
     assert_eq!(steps, r#"[{"name":"received"},{"name":"first"},{"name":"second"}]"#);
 }
 
+async fn a_trace_ends_with_its_last_sink_and_the_worst_end_stands(db: &Db) {
+    use DeliveryState::{Dead, Done, Skipped};
+    let on = stage(db).await;
+    let word = |state| match state {
+        Dead => "error",
+        Done => "ok",
+        Skipped => "skipped",
+        _ => "pending",
+    };
+    let cases = [
+        (Done, Done, "ok", "second"),
+        (Done, Dead, "error", "second"),
+        (Dead, Done, "error", "first"),
+        (Skipped, Done, "ok", "second"),
+        (Done, Skipped, "ok", "first"),
+        (Skipped, Skipped, "skipped", "second"),
+    ];
+    for (n, (first, second, end, summary)) in cases.into_iter().enumerate() {
+        for together in [false, true] {
+            let key = format!("{n} {together}");
+            let (message, webhook) = taken(db, message(db, on.bot, "ann", &key, "hi"), on.channel, 0);
+            let (message, ai) = with_ai(db, message);
+            let trace = message.routes[0].trace.id;
+            db.store.accept(batch(&on.lease, None, vec![message])).await.unwrap();
+            let outcome = |id, state, summary: &str, attempts| {
+                let mut outcome = finished(&on, id, trace, state);
+                outcome.trace = TraceUpdate {
+                    status: Some(word(state)),
+                    attempts: Some(attempts),
+                    ..update(trace, summary)
+                };
+                Arc::new(outcome)
+            };
+            let told = async || {
+                let sql = format!(
+                    "SELECT status || ' ' || summary || ' ' || attempts FROM traces WHERE id = '{trace}'"
+                );
+                db.text(sql).await.unwrap()
+            };
+            let (one, other) = (outcome(webhook, first, "first", 3), outcome(ai, second, "second", 1));
+            if together {
+                let (one, other) = futures_util::join!(db.store.finish(one), db.store.finish(other));
+                one.and(other).unwrap();
+            } else {
+                db.store.finish(one).await.unwrap();
+                assert_eq!(told().await, "pending first 3", "{key}: the other sink works");
+                // An attempt that fails ends nothing.
+                let mut again = finished(&on, ai, trace, DeliveryState::Parked);
+                again.trace = TraceUpdate {
+                    status: Some("pending"),
+                    ended: 0,
+                    summary: None,
+                    ..update(trace, "again")
+                };
+                db.store.finish(Arc::new(again)).await.unwrap();
+                assert!(told().await.starts_with("pending "), "{key}");
+                let mut last = finished(&on, ai, trace, second);
+                last.attempts = 2;
+                last.trace = TraceUpdate { status: Some(word(second)), ..update(trace, "second") };
+                db.store.finish(Arc::new(last)).await.unwrap();
+            }
+            assert_eq!(told().await, format!("{end} {summary} 3"), "{key}");
+            let mut read = db.store.read().await.unwrap();
+            assert_eq!(read.deliveries().find_by_trace(trace).await.unwrap().len(), 2);
+        }
+    }
+}
+
 async fn a_webhook_that_fails_for_days_is_switched_off(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
@@ -258,23 +340,28 @@ async fn a_replay_has_a_lane_and_a_trace_of_its_own(db: &Db) {
     let on = stage(db).await;
     let (message, id, first) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
     db.store.finish(Arc::new(finished(&on, id, first, DeliveryState::Dead))).await.unwrap();
-    let replay = Replay {
+    let replay = |message| Replay {
         id: db.ids.next(),
         message_id: message,
         bot_id: on.bot,
         channel_id: on.channel,
+        sink: SinkId::Ai,
         target_url: Some("https://elsewhere.example/".to_owned()),
         now: START,
         trace: trace(db, on.bot, message, Some(on.channel), "replay"),
     };
+    let gone = replay(db.ids.next());
+    let refused = commit!(db, |tx| tx.deliveries().insert_replay(&gone).await).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::NotFound, "deleted meanwhile");
+    let replay = replay(message);
     let (new, new_trace) = (replay.id, replay.trace.id);
     commit!(db, |tx| tx.deliveries().insert_replay(&replay).await).unwrap();
     let rows = backlog(db, &on, on.lease.fence, &[], Duration::ZERO).await;
     assert_eq!(ids(&rows), [new.to_string()]);
     assert_eq!((rows[0].lane.as_str(), rows[0].seq), (new.to_string().as_str(), 0));
-    assert_eq!(rows[0].target_url.as_deref(), Some("https://elsewhere.example/"));
+    assert_eq!((rows[0].target_url.as_deref(), &*rows[0].sink), (Some("https://elsewhere.example/"), "ai"));
     assert_eq!(state(db, new_trace).await, ("pending".into(), 0, None));
     assert_eq!(state(db, first).await.0, "dead", "what was given up stays on record");
     let unknown = db.store.read().await.unwrap().deliveries().find_by_trace(db.ids.next()).await.unwrap();
-    assert_eq!(unknown, None);
+    assert_eq!(unknown, []);
 }

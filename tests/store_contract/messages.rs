@@ -5,11 +5,12 @@ use hub_core::{
     page::PageRequest,
 };
 
-use super::scene::{Stage, add_channel, batch, lease, message, outbound, stage, taken};
+use super::scene::{Stage, accept_one, add_channel, batch, lease, message, outbound, stage, taken};
 use crate::support::database::{Db, START};
 
 contract!("messages": {
     messages_are_listed_newest_first_with_their_channels => [page],
+    a_message_exists_within_its_bot => [exists],
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
     quoted_texts_are_found_within_the_bot => [texts_by_network_id],
@@ -105,4 +106,14 @@ async fn quoted_texts_are_found_within_the_bot(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let found = read.messages().texts_by_network_id(on.bot, &["2", "9", "unknown"]).await.unwrap();
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [("2".to_owned(), "second".to_owned())]);
+}
+
+async fn a_message_exists_within_its_bot(db: &Db) {
+    let on = stage(db).await;
+    let (id, _, _) = accept_one(db, &on, "ann", "1", 0).await;
+    let other = db.bot(on.owner).await;
+    let mut read = db.store.read().await.unwrap();
+    assert!(read.messages().exists(on.bot, id).await.unwrap());
+    assert!(!read.messages().exists(other, id).await.unwrap());
+    assert!(!read.messages().exists(on.bot, db.ids.next()).await.unwrap());
 }

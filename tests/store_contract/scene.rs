@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     access::{Actor, Role, Scope, UserActor},
-    channels::{ChannelRecord, OnPluginError},
+    channels::{ChannelRecord, OnPluginError, sinks::SinkId},
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, TraceId, UserId},
     secret::{Sealed, TokenHash},
     store::{
@@ -40,7 +40,7 @@ pub fn just_before(span: Duration) -> Duration {
 
 /// The scope of a user.
 pub fn scope(user_id: UserId) -> Scope {
-    Actor::User(UserActor { user_id, role: Role::Member, session_id: None }).scope().unwrap()
+    Actor::User(UserActor::embedded(user_id, Role::Member)).scope().unwrap()
 }
 
 /// The scope of the operator, who sees everything.
@@ -124,6 +124,7 @@ pub fn trace(
         channel_id,
         replay_of: None,
         status: "pending",
+        open_sinks: 1,
         summary: step.to_owned(),
         started_at: START.as_millis(),
         duration_ms: 0,
@@ -136,6 +137,7 @@ pub fn update(id: TraceId, step: &str) -> TraceUpdate {
     TraceUpdate {
         id,
         status: Some("ok"),
+        ended: 1,
         summary: Some(step.to_owned()),
         attempts: Some(1),
         ended_at: START.as_millis() + 3_000,
@@ -167,7 +169,7 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
     };
     let contact =
         ContactUpdate { context_token: Some(Sealed::from(format!("token of {key}"))), opened_at: START };
-    AcceptMessage { row, contact: Some(contact), routes: Vec::new() }
+    AcceptMessage { row, contact: Some(contact), routes: Vec::new(), media: Vec::new() }
 }
 
 /// The same message, taken by a channel, whose webhook gets a delivery held under `claim`.
@@ -179,9 +181,19 @@ pub fn taken(
 ) -> (AcceptMessage, DeliveryId) {
     let id: DeliveryId = db.ids.next();
     let trace = trace(db, message.row.bot_id, message.row.id, Some(channel_id), "received");
-    let delivery = Some(NewDelivery { id, lane: message.row.peer.clone(), claim });
-    let taken = Some(Taken { content: None, delivery });
+    let delivery = NewDelivery { id, sink: SinkId::Webhook, lane: message.row.peer.clone(), claim };
+    let taken = Some(Taken { content: None, deliveries: vec![delivery] });
     message.routes.push(AcceptRoute { channel_id, trace, taken });
+    (message, id)
+}
+
+/// The same message, whose channel's AI sink gets a delivery too, held by nobody.
+pub fn with_ai(db: &Db, mut message: AcceptMessage) -> (AcceptMessage, DeliveryId) {
+    let id: DeliveryId = db.ids.next();
+    let delivery = NewDelivery { id, sink: SinkId::Ai, lane: message.row.peer.clone(), claim: 0 };
+    let route = message.routes.last_mut().unwrap();
+    route.trace.open_sinks += 1;
+    route.taken.as_mut().unwrap().deliveries.push(delivery);
     (message, id)
 }
 
@@ -226,6 +238,7 @@ pub fn outbound(db: &Db, bot_id: BotId, peer: &str, key: &str, texts: &[&str]) -
                 id: db.ids.next(),
                 client_id: format!("{key}-{text}"),
                 text: (*text).to_owned(),
+                file: None,
             })
             .collect(),
         channel_id: None,

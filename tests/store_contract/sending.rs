@@ -6,7 +6,7 @@ use hub_core::{
     store::{
         leases::Lease,
         outbox::NewOutbound,
-        sending::{ItemState, OpenItem, Settled},
+        sending::{Begun, ItemState, OpenItem, Settled},
         traces::TraceUpdate,
     },
 };
@@ -17,14 +17,17 @@ use crate::support::database::{Db, START};
 contract!("sending": {
     open_items_come_in_order_with_their_window => [open],
     only_what_something_can_be_done_about_is_open => [open],
-    a_send_is_counted_before_it_goes_out => [begin],
-    an_old_lease_sends_nothing => [begin],
-    a_message_is_as_far_as_its_slowest_part => [settle],
-    the_last_part_does_not_hide_a_lost_one => [settle],
-    a_closed_window_and_an_unknown_outcome_are_kept => [settle],
-    an_outcome_counts_for_its_try_and_its_window_only => [settle],
+    a_send_is_counted_before_it_goes_out => [open],
+    sends_of_one_commit_count_each_and_an_item_once => [open],
+    an_old_lease_sends_nothing => [open],
+    a_message_is_as_far_as_its_slowest_part => [],
+    the_last_part_does_not_hide_a_lost_one => [],
+    a_closed_window_and_an_unknown_outcome_are_kept => [],
+    an_outcome_counts_for_its_try_and_its_window_only => [],
     messages_go_when_nothing_waits_for_them => [delete_messages_before],
 });
+
+pub const ON_STORE: super::Covered = ("mod", &[&["begin_send", "settle_send"]]);
 
 async fn enqueue(db: &Db, send: NewOutbound) -> Vec<OutboxId> {
     let ids = send.parts.iter().map(|part| part.id).collect();
@@ -46,7 +49,10 @@ async fn open_at(db: &Db, on: &Stage, after: Duration, limit: u32) -> Vec<OpenIt
 
 async fn begin(db: &Db, lease: &Lease, id: OutboxId) -> bool {
     let lease = lease.clone();
-    commit!(db, |tx| tx.sending().begin(&lease, id, "ann", START).await).unwrap()
+    db.store
+        .begin_send(Begun { lease, id, peer: "ann".to_owned(), shown_to: Vec::new(), now: START })
+        .await
+        .unwrap()
 }
 
 fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Settled {
@@ -70,7 +76,7 @@ fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Se
 }
 
 async fn settle(db: &Db, settled: Settled) -> bool {
-    commit!(db, |tx| tx.sending().settle(&settled).await).unwrap()
+    db.store.settle_send(settled).await.unwrap()
 }
 
 async fn open_items_come_in_order_with_their_window(db: &Db) {
@@ -137,6 +143,56 @@ async fn a_send_is_counted_before_it_goes_out(db: &Db) {
     db.sql("UPDATE outbox SET state = 'sent'").await;
     assert!(!begin(db, &on.lease, id).await, "what is sent is not sent again");
     assert_eq!(db.number("SELECT CAST(window_sends AS BIGINT) FROM contacts").await, 2);
+}
+
+async fn sends_of_one_commit_count_each_and_an_item_once(db: &Db) {
+    let on = stage(db).await;
+    for peer in ["ann", "bob"] {
+        accept_one(db, &on, peer, peer, 0).await;
+    }
+    let (to_ann, to_bob) =
+        (outbound(db, on.bot, "ann", "a", &["1"]), outbound(db, on.bot, "bob", "b", &["2"]));
+    let ann = enqueue(db, to_ann.clone()).await[0];
+    let bob = enqueue(db, to_bob.clone()).await[0];
+    let begun = |lease: &Lease, id, peer: &str| {
+        db.store.begin_send(Begun {
+            lease: lease.clone(),
+            id,
+            peer: peer.to_owned(),
+            shown_to: Vec::new(),
+            now: START,
+        })
+    };
+    let old = Lease { fence: on.lease.fence - 1, bot_id: on.bot };
+    let answers = futures_util::join!(
+        begun(&old, ann, "ann"),
+        begun(&on.lease, ann, "ann"),
+        begun(&on.lease, bob, "bob"),
+        begun(&on.lease, ann, "ann"),
+    );
+    let answers = [answers.0, answers.1, answers.2, answers.3].map(Result::unwrap);
+    assert_eq!(answers, [false, true, true, false]);
+    let items: Vec<_> = open(db, &on)
+        .await
+        .into_iter()
+        .map(|item| (item.attempts, item.unknowns, item.window_sends))
+        .collect();
+    assert_eq!(items, [(1, 0, Some(1)), (1, 0, Some(1))]);
+    let outcome = |send: &NewOutbound, id, attempts, state| {
+        db.store.settle_send(Settled { attempts, ..settled(&on, send, id, state) })
+    };
+    let answers = futures_util::join!(
+        outcome(&to_ann, ann, 0, ItemState::Failed),
+        outcome(&to_ann, ann, 1, ItemState::Sent),
+        outcome(&to_bob, bob, 1, ItemState::Unconfirmed),
+        outcome(&to_ann, ann, 1, ItemState::Failed),
+    );
+    let answers = [answers.0, answers.1, answers.2, answers.3].map(Result::unwrap);
+    assert_eq!(answers, [false, true, true, false]);
+    for (send, status) in [(to_ann, "sent"), (to_bob, "unconfirmed")] {
+        let stored = db.text(format!("SELECT status FROM messages WHERE id = '{}'", send.message_id)).await;
+        assert_eq!(stored.as_deref(), Some(status));
+    }
 }
 
 async fn an_old_lease_sends_nothing(db: &Db) {
@@ -292,4 +348,7 @@ async fn messages_go_when_nothing_waits_for_them(db: &Db) {
     assert_eq!(delete(later, 9).await, 0);
     let kept = db.texts("SELECT dedupe_key FROM messages ORDER BY dedupe_key").await;
     assert_eq!(kept, ["parked", "pending", "queued", "sending"]);
+    for table in ["channel_log", "deliveries", "traces", "outbox"] {
+        assert_eq!(db.count(table).await, 2, "{table}: what went with the messages");
+    }
 }

@@ -98,9 +98,9 @@ async fn waiting_writers_share_a_commit(db: &Db) {
 }
 
 async fn a_broken_constraint_is_a_conflict(db: &Db) {
-    let nobody = db.ids.next::<hub_core::id::kind::Message>();
-    let trace = super::scene::trace(db, db.ids.next(), nobody, None, "no such message");
-    let refused = commit!(db, |tx| tx.traces().insert(&[&trace]).await).unwrap_err();
+    let channel = super::scene::channel(db, db.ids.next(), "no such bot");
+    let hash = hub_core::secret::TokenHash::of("key");
+    let refused = commit!(db, |tx| tx.channels().insert(&channel, &hash).await).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Conflict);
     let ada = db.user("ada").await;
     let taken = commit!(db, |tx| {

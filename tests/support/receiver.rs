@@ -90,6 +90,13 @@ impl Reply {
         Self { headers, body: body.to_string(), ..Self::status(200) }
     }
 
+    /// 200 with a body of any type.
+    #[must_use]
+    pub fn text(content_type: &str, body: &str) -> Self {
+        let headers = vec![("content-type", content_type.to_owned())];
+        Self { headers, body: body.to_owned(), ..Self::status(200) }
+    }
+
     /// The same answer with another status.
     #[must_use]
     pub fn with_status(self, status: u16) -> Self {

@@ -11,6 +11,7 @@ use hub_core::{
     Hub,
     access::{Actor, UserActor},
     accounts::{ClientInfo, NewUser},
+    ai::{NoTools, Tools},
     bots::{BindStatus, BotHealth, NewBind, NewSend, Sent},
     channels::{
         NewChannel,
@@ -21,12 +22,12 @@ use hub_core::{
     id::{BotId, ChannelId, TraceId},
     local_http::LocalService,
     network::{
-        TextFormat,
         ilink::{IlinkConfig, IlinkNetwork},
         sim::{Account, Outbound, SIM_HOST, SimConfig, Simulator},
     },
     page::PageRequest,
     random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
     store::StoreConfig,
     time::{Clock, ManualClock, Timestamp},
     traces::{Trace, TraceQuery},
@@ -54,6 +55,7 @@ pub struct WorldBuilder {
     store: Option<StoreConfig>,
     sim: Option<SimConfig>,
     config: Option<HubConfig>,
+    tools: Option<Arc<dyn Tools>>,
 }
 
 /// A hub and the world around it.
@@ -77,6 +79,7 @@ struct Parts {
     store: StoreConfig,
     config: HubConfig,
     ilink: IlinkConfig,
+    tools: Arc<dyn Tools>,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -111,6 +114,13 @@ impl WorldBuilder {
         self
     }
 
+    /// What models may call.
+    #[must_use]
+    pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
     /// Opens the hub and registers its owner. Nothing runs yet.
     pub async fn open(self) -> World {
         let clock = Clock::from(ManualClock::new(START));
@@ -120,6 +130,7 @@ impl WorldBuilder {
             store,
             config: self.config.unwrap_or_else(test_config),
             ilink: test_ilink(),
+            tools: self.tools.unwrap_or_else(|| Arc::new(NoTools)),
             _folder: Some(folder),
             clock: clock.clone(),
         };
@@ -138,7 +149,7 @@ impl WorldBuilder {
             .await
             .expect("the first user registers");
         let user = signed_in.me.user;
-        let owner = Actor::User(UserActor { user_id: user.id, role: user.role, session_id: None });
+        let owner = Actor::User(UserActor::embedded(user.id, user.role));
         World { hub, sim, receiver, owner, parts }
     }
 
@@ -182,6 +193,8 @@ impl Parts {
             .secret_key([7; 32])
             .network(network)
             .egress(egress)
+            .tools(Arc::clone(&self.tools))
+            .sandbox(SandboxConfig::of(WorkerProgram::InProcessTrustedOnly))
             .config(self.config.clone())
             .clock(clock)
             .random(Random::system())
@@ -290,12 +303,8 @@ impl World {
 
     /// Accepts a text for a person.
     pub async fn send_to(&self, bot: &TestBot, person: Option<&str>, text: &str) -> hub_core::Result<Sent> {
-        let new = NewSend {
-            to_user_id: person.map(str::to_owned),
-            content: text.to_owned(),
-            context_token: None,
-            format: TextFormat::Plain,
-        };
+        let new =
+            NewSend { to_user_id: person.map(str::to_owned), content: text.to_owned(), ..NewSend::default() };
         self.hub.bots().send(&self.owner, bot.id, new, None).await
     }
 

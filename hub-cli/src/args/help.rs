@@ -18,6 +18,10 @@ HUB_DATA_DIR          folder of the hub's database and key; the server reads it 
 HUB_DATABASE_URL      database in place of the folder's: sqlite://PATH or postgres://…
 HUB_SECRET_KEY        key that seals secrets, as 64 hex digits or base64
 HUB_SECRET_KEY_FILE   file with that key [default: secret.key in the folder]
+HUB_SERVER            address of a hub server to ask, in place of a data folder
+HUB_TOKEN             API key for that server
+HUB_PROFILE           profile to use, as `profiles list` shows them
+HUB_EGRESS_ALLOW      private targets that the hub may call, as for the server
 HUB_SIM_URL           address of a running simulator [default: http://127.0.0.1:9801]
 HUB_SIM_LISTEN        address of `sim serve` [default: 127.0.0.1:9801]
 NO_COLOR              no colour, when set to anything

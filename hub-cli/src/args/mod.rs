@@ -4,23 +4,49 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
+mod ai_config;
+mod audit;
+mod channel_plugins;
+mod channels;
 mod db;
+mod debug;
 mod demo;
 mod help;
+mod listen;
+mod login;
 mod openapi;
+mod plugins;
 mod send;
 mod sim;
+mod tail;
 mod traces;
 mod users;
 
+pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
+pub use audit::{AuditCommand, AuditListArgs, StatsArgs};
+pub use channel_plugins::{ChannelPluginsCommand, ChannelTarget};
+pub use channels::{
+    ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
+    ChannelsRotateKeyArgs,
+};
 pub use db::DbCommand;
+pub use debug::{DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
 pub use demo::DemoArgs;
 pub use help::{HelpArgs, TOPICS};
+pub use listen::ListenArgs;
+pub use login::{LoginArgs, LogoutArgs, ProfilesCommand, WhoamiArgs};
 pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand};
+pub use plugins::{
+    PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs, PluginsListArgs,
+    PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,
+};
 pub use send::SendArgs;
 pub use sim::{SimCommand, SimSayArgs, SimTarget};
+pub use tail::TailArgs;
 pub use traces::{TracesCommand, TracesListArgs, TracesShowArgs};
-pub use users::{CreateAdminArgs, UsersCommand};
+pub use users::{
+    CreateAdminArgs, InviteArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs,
+};
 
 use crate::{
     exit::{Exit, Failure},
@@ -71,22 +97,74 @@ pub struct LocalArgs {
     pub database_url: Option<String>,
 }
 
+/// Which hub, where a command can also ask a server.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Hub")]
+pub struct HubArgs {
+    /// Server to ask, with the API key of an administrator in HUB_TOKEN, in place of a data folder
+    #[arg(long, env = "HUB_SERVER", value_name = "URL")]
+    pub server: Option<url::Url>,
+    #[command(flatten)]
+    pub local: LocalArgs,
+}
+
+/// Which page of a list.
+#[derive(Debug, Clone, Args)]
+pub struct PageArgs {
+    /// At most so many, 1 to 200
+    #[arg(long, default_value_t = 50)]
+    pub limit: u32,
+    /// Go on from here, as an earlier page said
+    #[arg(long)]
+    pub cursor: Option<String>,
+}
+
 /// Everything the command line can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run one message through a hub in this process and show what happened
     Demo(DemoArgs),
+    /// Sign in to a hub
+    Login(LoginArgs),
+    /// Forget how to sign in to a hub
+    Logout(LogoutArgs),
+    /// Show who is signed in
+    Whoami(WhoamiArgs),
+    /// The hubs you are signed in to
+    #[command(subcommand, alias = "profile")]
+    Profiles(ProfilesCommand),
     /// Send a message as a bot
     Send(SendArgs),
+    /// Follow what happens to the messages of a bot
+    Tail(TailArgs),
+    /// Forward a channel's messages to a local URL
+    Listen(ListenArgs),
     /// Look at what happened to messages
     #[command(subcommand, visible_alias = "trace")]
     Traces(TracesCommand),
+    /// Manage where the messages of a bot go
+    #[command(subcommand, alias = "channel")]
+    Channels(ChannelsCommand),
+    /// Try a plugin in the sandbox, without sending anything
+    #[command(subcommand)]
+    Debug(DebugCommand),
+    /// Write, check and review plugins
+    #[command(subcommand, alias = "plugin")]
+    Plugins(PluginsCommand),
     /// Use the simulated chat network
     #[command(subcommand)]
     Sim(SimCommand),
     /// Manage people
     #[command(subcommand, alias = "user")]
     Users(UsersCommand),
+    /// Count what the hub has and does
+    Stats(StatsArgs),
+    /// Read what administrators and holders of credentials did
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Set the AI endpoint that answers for channels
+    #[command(subcommand)]
+    AiConfig(AiConfigCommand),
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
@@ -129,11 +207,23 @@ impl Cli {
             self.command,
             Command::Send(_)
                 | Command::Traces(_)
+                | Command::Tail(_)
+                | Command::Channels(_)
+                | Command::Debug(_)
+                | Command::Plugins(_)
                 | Command::Sim(SimCommand::Say(_))
                 | Command::Users(_)
+                | Command::Stats(_)
+                | Command::Audit(_)
+                | Command::AiConfig(_)
                 | Command::Db(_)
         );
         self.global.local && !on_a_store
+    }
+
+    /// Whether the files are to be worked on though a server is named.
+    pub fn is_local(&self) -> bool {
+        self.global.local
     }
 
     /// Whether a signal is the usual end of this command.

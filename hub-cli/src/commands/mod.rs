@@ -1,21 +1,37 @@
 //! What the commands do. One file per verb that has more to it than a call.
 
+mod ai_config;
+mod audit;
+mod channel_plugins;
+mod channels;
 mod create_admin;
+mod debug;
 mod demo;
 mod export;
 mod help;
+mod listen;
+mod login;
 mod migrate;
+mod plugins;
+mod profiles;
 mod reset;
 mod say;
 mod send;
 mod serve;
+mod tail;
 mod traces;
+mod users;
 mod waterfall;
 
 use std::io::Read;
 
+use hub_core::accounts::UserStatus;
+
 use crate::{
-    args::{Cli, Command, DbCommand, OpenapiCommand, SimCommand, TracesCommand, UsersCommand},
+    args::{
+        AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, DbCommand, OpenapiCommand,
+        ProfilesCommand, SimCommand, TracesCommand, UsersCommand,
+    },
     exit::{Exit, Failure},
     printer::{Format, Printer},
 };
@@ -42,18 +58,53 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         }
     }
     if cli.is_local_in_vain() {
-        return Err(Failure::usage("--local: this command works on no data folder")
-            .with_hint("send, traces, sim say, users and db do; leave --local out"));
+        return Err(Failure::usage("--local: this command works on no data folder").with_hint(
+            "send, traces, tail, channels, sim say, plugins, users, ai-config, stats, audit and db do; leave --local out",
+        ));
     }
+    let local = cli.is_local();
     match cli.command {
         Command::Demo(_) => demo::run(printer).await?,
+        Command::Login(args) => login::run(args, printer).await?,
+        Command::Logout(args) => login::logout(&args, printer)?,
+        Command::Whoami(args) => login::whoami(args, printer).await?,
+        Command::Profiles(command) => profiles::run(command, printer)?,
         Command::Send(args) => send::run(args, printer).await?,
+        Command::Tail(args) => tail::run(args, printer).await?,
+        Command::Listen(args) => listen::run(args, printer).await?,
+        Command::Channels(ChannelsCommand::List(args)) => channels::list(args, printer).await?,
+        Command::Channels(ChannelsCommand::Show(args)) => channels::show(args, printer).await?,
+        Command::Channels(ChannelsCommand::Create(args)) => channels::create(args, printer).await?,
+        Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, printer).await?,
+        Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, printer).await?,
+        Command::Channels(ChannelsCommand::RotateKey(args)) => channels::rotate_key(args, printer).await?,
         Command::Traces(TracesCommand::List(args)) => traces::list(args, printer).await?,
         Command::Traces(TracesCommand::Show(args)) => traces::show(args, printer).await?,
+        Command::Debug(command) => return debug::run(command, printer).await,
+        Command::Channels(ChannelsCommand::Plugins(command)) => {
+            channel_plugins::run(command, printer).await?;
+        }
+        Command::Plugins(command) => return plugins::run(command, printer).await,
         Command::Sim(SimCommand::Say(args)) => say::run(args, printer).await?,
         Command::Sim(SimCommand::Serve { listen }) => serve::run(listen, printer).await?,
         Command::Sim(SimCommand::Reset { target }) => reset::run(&target, printer).await?,
         Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, printer).await?,
+        Command::Users(UsersCommand::List(args)) => users::list(args, local, printer).await?,
+        Command::Users(UsersCommand::Show(args)) => users::show(args, local, printer).await?,
+        Command::Users(UsersCommand::Update(args)) => users::update(args, local, printer).await?,
+        Command::Users(UsersCommand::Disable(args)) => {
+            users::switch(args, UserStatus::Disabled, local, printer).await?;
+        }
+        Command::Users(UsersCommand::Enable(args)) => {
+            users::switch(args, UserStatus::Active, local, printer).await?;
+        }
+        Command::Users(UsersCommand::Delete(args)) => users::delete(args, local, printer).await?,
+        Command::Users(UsersCommand::Invite(args)) => users::invite(args, local, printer).await?,
+        Command::Stats(args) => audit::stats(args, local, printer).await?,
+        Command::Audit(AuditCommand::List(args)) => audit::list(args, local, printer).await?,
+        Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, printer).await?,
+        Command::AiConfig(AiConfigCommand::Set(args)) => ai_config::set(args, printer).await?,
+        Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, printer).await?,
         Command::Db(DbCommand::Migrate { local }) => migrate::run(&local, printer).await?,
         Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, printer)?,
         Command::Help(args) => help::run(&args, printer)?,
@@ -65,13 +116,31 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
 fn fields(command: &Command) -> &'static [&'static str] {
     match command {
         Command::Demo(_) => &demo::FIELDS,
+        Command::Login(_) | Command::Logout(_) => &login::FIELDS,
+        Command::Whoami(_) => &login::WHOAMI_FIELDS,
+        Command::Profiles(ProfilesCommand::List) => &profiles::FIELDS,
+        Command::Profiles(_) => &profiles::FIELDS[..1],
         Command::Send(_) => &send::FIELDS,
-        Command::Traces(TracesCommand::List(_)) => &traces::LIST_FIELDS,
+        Command::Tail(_) | Command::Traces(TracesCommand::List(_)) => &traces::LIST_FIELDS,
+        Command::Listen(_) => &listen::FIELDS,
+        Command::Channels(ChannelsCommand::RotateKey(_)) => &channels::KEY_FIELDS,
+        Command::Channels(ChannelsCommand::Delete(_)) => &channels::DELETE_FIELDS,
+        Command::Channels(ChannelsCommand::Plugins(_)) => &channel_plugins::FIELDS,
+        Command::Channels(_) => &channels::FIELDS,
         Command::Traces(TracesCommand::Show(_)) => &traces::FIELDS,
+        Command::Debug(_) => &debug::FIELDS,
+        Command::Plugins(command) => plugins::fields(command),
         Command::Sim(SimCommand::Say(_)) => &say::FIELDS,
         Command::Sim(SimCommand::Serve { .. }) => &[],
         Command::Sim(SimCommand::Reset { .. }) => &reset::FIELDS,
         Command::Users(UsersCommand::CreateAdmin(_)) => &create_admin::FIELDS,
+        Command::Users(UsersCommand::Delete(_)) => &users::DELETE_FIELDS,
+        Command::Users(UsersCommand::Invite(_)) => &users::INVITE_FIELDS,
+        Command::Users(_) => &users::FIELDS,
+        Command::Stats(_) => &audit::STATS_FIELDS,
+        Command::Audit(_) => &audit::LIST_FIELDS,
+        Command::AiConfig(AiConfigCommand::Show(_) | AiConfigCommand::Set(_)) => &ai_config::FIELDS,
+        Command::AiConfig(AiConfigCommand::Test(_)) => &ai_config::TEST_FIELDS,
         Command::Db(DbCommand::Migrate { .. }) => &migrate::FIELDS,
         Command::Openapi(OpenapiCommand::Export(_)) => &export::FIELDS,
         Command::Help(_) => &help::FIELDS,

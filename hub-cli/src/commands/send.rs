@@ -7,7 +7,6 @@ use hub_core::{
     access::Actor,
     bots::NewSend,
     id::TraceId,
-    network::TextFormat,
     traces::{Trace, TraceStatus},
 };
 use serde_json::json;
@@ -32,8 +31,7 @@ pub async fn run(args: SendArgs, printer: &Printer) -> Result<(), Failure> {
     let new = NewSend {
         to_user_id: Some(args.to),
         content: content.trim_end_matches('\n').to_owned(),
-        context_token: None,
-        format: TextFormat::Plain,
+        ..NewSend::default()
     };
     let sent = hub.bots().send(&Actor::Operator, bot.id, new, None).await?;
     let status = if args.wait {

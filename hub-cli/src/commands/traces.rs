@@ -86,7 +86,8 @@ pub fn document(trace: &Trace) -> Value {
     document
 }
 
-fn head(trace: &Trace) -> Value {
+/// The same without its steps.
+pub fn head(trace: &Trace) -> Value {
     json!({
         "trace_id": trace.trace_id,
         "message_id": trace.message_id,

@@ -4,7 +4,14 @@
 //! this once and stored as a hash. [`Accounts::authenticate_session`] turns it back into an
 //! [`Actor`](crate::access::Actor) for every later request.
 
+mod admission;
+mod api_key;
+mod external;
+mod flow;
+mod passkey;
 mod password;
+mod profile;
+mod qr_login;
 mod session;
 mod setup;
 #[cfg(test)]
@@ -13,12 +20,23 @@ mod user;
 
 use std::net::IpAddr;
 
+pub use api_key::{ApiKey, CreatedApiKey, MAX_KEY_DAYS, MAX_KEYS, NewApiKey};
+pub use external::{
+    ExternalAccount, ExternalReturn, ExternalStart, OAuthEndpoints, Provider, ProviderKind, ReturnError,
+    is_safe_path,
+};
+pub use flow::Browser;
+pub use passkey::{Ceremony, NewPasskey, Passkey};
 pub use password::PasswordHasher;
+pub use profile::{NewPassword, ProfilePatch};
+pub use qr_login::{QrAsker, QrLogin, QrPoll, QrStatus};
 pub use session::Session;
 pub use setup::{EnsuredAdmin, SETUP_TOKEN_LIFETIME};
-pub use user::{Me, NewUser, User, UserStatus};
+pub use user::{Me, NewProfile, NewUser, User, UserStatus};
 
-use crate::{context::Context, error::Result, secret::Secret, store::accounts::Alive};
+use session::not_signed_in;
+
+use crate::{context::Context, error::Result, revocation, secret::Secret, store::accounts::Alive};
 
 /// Users, their passwords and sessions: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
@@ -61,9 +79,11 @@ impl<'h> Accounts<'h> {
     }
 
     /// Deletes at most `limit` rows of each kind that nobody can use any more: ended sessions, expired
-    /// one-time things and idempotency keys. Returns how many; retention calls it again while it is not 0.
+    /// one-time things and idempotency keys, what was told of revocations, old entries of the audit log. Returns
+    /// how many; retention calls it again while it is not 0.
     pub async fn delete_expired(&self, limit: u32) -> Result<u64> {
         let alive = self.alive();
+        let (told, audited) = (alive.now - revocation::KEPT, alive.now - self.ctx.config.audit_retention);
         self.ctx
             .store
             .write(move |tx| {
@@ -71,7 +91,11 @@ impl<'h> Accounts<'h> {
                     let sessions = tx.accounts().delete_ended_sessions(alive, limit).await?;
                     let one_time = tx.accounts().delete_expired_one_time(alive.now, limit).await?;
                     let keys = tx.idempotency().delete_expired(alive.now, limit).await?;
-                    Ok(sessions + one_time + keys)
+                    let told = tx.revocations().delete_before(told, limit).await?;
+                    let audited = tx.audit().delete_before(audited, limit).await?;
+                    let flows = tx.sign_in_flows().delete_expired(alive.now, limit).await?;
+                    let qr_logins = tx.qr_logins().delete_expired(alive.now, limit).await?;
+                    Ok(sessions + one_time + keys + told + audited + flows + qr_logins)
                 })
             })
             .await

@@ -1,6 +1,13 @@
 //! Passwords: what is accepted, and hashing that cannot starve the process (`contract.md` §2).
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use argon2::{
     Algorithm, Argon2, Params, Version,
@@ -65,19 +72,24 @@ const COMMON: [&str; 40] = [
 
 /// Notes what is wrong with a new password. Whoever has taken `username` can guess it first.
 pub(super) fn check(problems: &mut Problems, password: &Secret, username: &str) {
+    check_as(problems, "password", password, username);
+}
+
+/// The same for a field of another name.
+pub(super) fn check_as(problems: &mut Problems, field: &'static str, password: &Secret, username: &str) {
     let text = password.expose();
     let length = text.chars().take(LENGTH.end() + 1).count();
     if !LENGTH.contains(&length) {
-        problems.add("password", "must be 8 to 256 characters");
+        problems.add(field, "must be 8 to 256 characters");
         return;
     }
     let lower = text.to_lowercase();
     let mut chars = lower.chars();
     let first = chars.next();
     if lower == username.to_lowercase() {
-        problems.add("password", "must not be the username");
+        problems.add(field, "must not be the username");
     } else if COMMON.contains(&lower.as_str()) || chars.all(|c| Some(c) == first) {
-        problems.add("password", "is too easy to guess");
+        problems.add(field, "is too easy to guess");
     }
 }
 
@@ -89,6 +101,8 @@ pub struct PasswordHasher {
     room: Arc<Semaphore>,
     /// One permit per hash that runs.
     slots: Arc<Semaphore>,
+    /// How many were computed.
+    computed: Arc<AtomicU64>,
     random: Random,
 }
 
@@ -110,6 +124,7 @@ impl PasswordHasher {
         Self {
             room: Arc::new(Semaphore::new(at_once + WAITING)),
             slots: Arc::new(Semaphore::new(at_once)),
+            computed: Arc::default(),
             random,
         }
     }
@@ -132,6 +147,11 @@ impl PasswordHasher {
         self.run(move || verify_now(&password, stored.as_ref(), &salt)).await?
     }
 
+    /// How many passwords were hashed or compared so far, which is what a sign-in costs.
+    pub fn computed(&self) -> u64 {
+        self.computed.load(Ordering::Relaxed)
+    }
+
     /// Runs a computation in a place of its own. The place is held until it ends, also when the caller has
     /// gone away meanwhile.
     async fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
@@ -140,6 +160,7 @@ impl PasswordHasher {
                 .with_retry_after(Duration::from_secs(1))
         })?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(Error::internal)?;
+        self.computed.fetch_add(1, Ordering::Relaxed);
         let job = tokio::task::spawn_blocking(move || {
             let _held = (room, slot);
             compute()

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::{
     access::{Actor, UserActor},
     accounts::{Accounts, ClientInfo, Me, SignedIn, UserStatus, password::Verdict, user::canonical_username},
+    audit::{Action, NewEntry},
     error::{Error, ErrorCode, Result},
     id::{SessionId, UserId},
     page::{Page, PageRequest},
+    revocation::{Revocation, Revoked},
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     store::{Tx, accounts::SessionRow},
     time::Timestamp,
@@ -17,6 +21,8 @@ use crate::{
 const MAX_SESSIONS: u32 = 100;
 /// A session's last use is noted at most this often.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// How long after its sign-in a session may change the ways of signing in.
+const FRESH: Duration = Duration::from_secs(15 * 60);
 /// No password is longer in bytes: 256 characters of four.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
@@ -45,9 +51,25 @@ pub(super) struct NewSession {
     created_at: Timestamp,
     expires_at: Timestamp,
     client: ClientInfo,
+    entry: NewEntry,
+    trimmed: Revocation,
 }
 
 impl NewSession {
+    /// How the user proved who they are, for the audit log: a password, unless said otherwise.
+    #[must_use]
+    pub(super) fn by(mut self, method: &str) -> Self {
+        self.entry = self.entry.detail(json!({ "method": method }));
+        self
+    }
+
+    /// Gives the session to another user than the one it was made for.
+    pub(super) fn belongs_to(&mut self, user_id: UserId) {
+        self.user_id = user_id;
+        self.entry.actor = user_id.to_string();
+        self.trimmed.revoked = Revoked::User(user_id);
+    }
+
     /// Opens the session within a transaction, and ends the user's oldest beyond the cap.
     ///
     /// # Errors
@@ -64,8 +86,10 @@ impl NewSession {
         if !tx.accounts().insert_session(&row, password_hash).await? {
             return Err(wrong_credentials());
         }
-        tx.accounts().trim_sessions(self.user_id, MAX_SESSIONS).await?;
-        Ok(())
+        if tx.accounts().trim_sessions(self.user_id, MAX_SESSIONS).await? > 0 {
+            tx.revocations().add(&self.trimmed).await?;
+        }
+        tx.audit().add(&self.entry).await
     }
 }
 
@@ -85,17 +109,17 @@ impl Accounts<'_> {
         };
         let stored = found.as_ref().and_then(|(_, hash)| hash.clone());
         let verdict = self.ctx.passwords.verify(password, stored).await?;
-        let (user, Some(old_hash)) = found.ok_or_else(wrong_credentials)? else {
-            return Err(wrong_credentials());
-        };
+        let (user, old_hash) = found.ok_or_else(wrong_credentials)?;
         let new_hash = match verdict {
-            Verdict::Wrong => return Err(wrong_credentials()),
-            Verdict::Right => None,
-            Verdict::Outdated(hash) => Some(hash),
+            Verdict::Right if user.status == UserStatus::Active => None,
+            Verdict::Outdated(hash) if user.status == UserStatus::Active => Some(hash),
+            Verdict::Wrong | Verdict::Right | Verdict::Outdated(_) => {
+                self.note_failed_login(user.id, client);
+                return Err(wrong_credentials());
+            }
         };
-        if user.status != UserStatus::Active {
-            return Err(wrong_credentials());
-        }
+        // Without a hash nothing is right.
+        let old_hash = old_hash.ok_or_else(wrong_credentials)?;
         let session = self.new_session(user.id, client);
         let (token, user_id) = (session.token.clone(), user.id);
         let open = self.ctx.store.write(move |tx| {
@@ -103,25 +127,52 @@ impl Accounts<'_> {
                 session.open(tx, Some(&old_hash)).await?;
                 if let Some(new_hash) = new_hash {
                     let now = session.created_at;
-                    tx.accounts().replace_password_hash(user_id, &old_hash, &new_hash, now).await?;
+                    tx.accounts().replace_password_hash(user_id, Some(&old_hash), &new_hash, now).await?;
                 }
                 Ok(())
             })
         });
         open.await?;
-        Ok(SignedIn { me: Me::new(user, true), token })
+        let me = self.find_me(user_id).await?.unwrap_or_else(|| Me::new(user, true));
+        Ok(SignedIn { me, token })
+    }
+
+    /// The user of a session that was opened lately. Ways of signing in are added and removed with such a one
+    /// alone: not with a browser that somebody left open, and not with an API key (reliability C5, C8, L6).
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody else.
+    pub(super) async fn fresh_user(self, actor: &Actor) -> Result<UserActor> {
+        let user = *actor.user()?;
+        let stale = || {
+            Error::new(ErrorCode::Forbidden, "sign in again to change how you sign in")
+                .with_hint("this needs a session that was opened within the last 15 minutes")
+        };
+        let session = user.session_id.ok_or_else(stale)?;
+        let opened_at = self.ctx.store.read().await?.accounts().session_opened_at(session).await?;
+        let fresh = opened_at.is_some_and(|at| at + FRESH > self.ctx.store.now());
+        if fresh { Ok(user) } else { Err(stale()) }
+    }
+
+    /// Notes a failed sign-in behind the answer. A name that nobody has is not kept: people type passwords there.
+    fn note_failed_login(self, user_id: UserId, client: &ClientInfo) {
+        let entry = self.ctx.audit_sign_in(None, Action::LoginFailed, client).target(user_id, "");
+        self.ctx.store.write_later(move |tx| Box::pin(async move { tx.audit().add(&entry).await }));
     }
 
     pub(super) fn new_session(self, user_id: UserId, client: &ClientInfo) -> NewSession {
-        let now = self.ctx.store.now();
+        let (now, id) = (self.ctx.store.now(), self.ctx.ids.next());
         NewSession {
-            id: self.ctx.ids.next(),
+            id,
             user_id,
             token: new_token(TokenKind::Session, &self.ctx.random),
             created_at: now,
             expires_at: now + self.ctx.config.session_lifetime,
             client: client.cleaned(),
+            entry: self.ctx.audit_sign_in(Some(user_id), Action::Login, client).target(id, ""),
+            trimmed: self.ctx.revocation(Revoked::User(user_id)),
         }
+        .by("password")
     }
 
     /// Who holds a session token. Nothing is cached: a session that was ended, a user who was disabled or
@@ -144,6 +195,7 @@ impl Accounts<'_> {
             user_id: holder.user_id,
             role: holder.role,
             session_id: Some(holder.session_id),
+            key_id: None,
         }))
     }
 
@@ -154,10 +206,7 @@ impl Accounts<'_> {
     pub async fn logout(&self, actor: &Actor) -> Result<()> {
         let user = *actor.user()?;
         let Some(session_id) = user.session_id else { return Ok(()) };
-        let end = self.ctx.store.write(move |tx| {
-            Box::pin(async move { tx.accounts().delete_session(user.user_id, session_id).await })
-        });
-        end.await.map(|_| ())
+        self.end_session(actor, user.user_id, session_id, Action::Logout).await.map(|_| ())
     }
 
     /// The user's living sessions, newest first. Cursors belong to the list [`Accounts::session_list`] names.
@@ -185,11 +234,38 @@ impl Accounts<'_> {
     /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` for anybody who is not a user.
     pub async fn delete_session(&self, actor: &Actor, id: SessionId) -> Result<()> {
         let user_id = actor.user()?.user_id;
-        let end = self
-            .ctx
-            .store
-            .write(move |tx| Box::pin(async move { tx.accounts().delete_session(user_id, id).await }));
-        if end.await? { Ok(()) } else { Err(Error::not_found("session")) }
+        let ended = self.end_session(actor, user_id, id, Action::SessionEnded).await?;
+        if ended { Ok(()) } else { Err(Error::not_found("session")) }
+    }
+
+    /// Ends a session of a user, here and on other nodes; says whether there was one.
+    async fn end_session(
+        &self,
+        actor: &Actor,
+        user_id: UserId,
+        id: SessionId,
+        action: Action,
+    ) -> Result<bool> {
+        let revocation = self.ctx.revocation(Revoked::Session(id));
+        let entry = self.ctx.audit(actor, action).target(id, "");
+        let end = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                // Before the session is gone: the entry takes its address.
+                tx.audit().add(&entry).await?;
+                if !tx.accounts().delete_session(user_id, id).await? {
+                    return Err(Error::not_found("session"));
+                }
+                tx.revocations().add(&revocation).await
+            })
+        });
+        match end.await {
+            Ok(()) => {
+                self.ctx.tell_revoked(revocation.revoked);
+                Ok(true)
+            }
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::{
     access::{Actor, Role},
     accounts::{Accounts, NewUser, User, user::add_user},
+    audit::Action,
     error::{Error, ErrorCode, Result},
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
@@ -76,13 +79,15 @@ impl Accounts<'_> {
     async fn add_admin(&self, new: NewUser, only_first: bool) -> Result<EnsuredAdmin> {
         let (mut user, password) = new.into_user(self.ctx.ids.next(), self.ctx.store.now())?;
         let password_hash = self.ctx.passwords.hash(password).await?;
+        let entry = self.ctx.audit(&Actor::Operator, Action::UserCreated).target(user.id, "");
         let write = self.ctx.store.write(move |tx| {
             Box::pin(async move {
                 tx.accounts().lock_admins().await?;
                 if only_first && tx.accounts().has_admin().await? {
                     return Ok(EnsuredAdmin::Exists);
                 }
-                user.role = add_user(tx, &user, &password_hash, Some(Role::Admin)).await?;
+                user.role = add_user(tx, &user, Some(&password_hash), Some(Role::Admin)).await?;
+                tx.audit().add(&entry.detail(json!({ "role": user.role.as_str() }))).await?;
                 Ok(EnsuredAdmin::Created(user))
             })
         });

@@ -1,12 +1,14 @@
 //! Users and how one becomes one.
 
+use serde_json::json;
+
 use crate::{
     access::{Actor, Role},
-    accounts::{Accounts, ClientInfo, SignedIn, password},
-    config::Registration,
-    error::{Error, ErrorCode, Problems, Result},
+    accounts::{Accounts, ClientInfo, SignedIn, admission::Admission, password},
+    audit::{Action, NewEntry},
+    error::{Error, Problems, Result},
     id::UserId,
-    secret::{Secret, TokenHash, TokenKind, parse_token},
+    secret::Secret,
     store::{Tx, accounts::Purpose},
     text,
     time::Timestamp,
@@ -76,6 +78,17 @@ pub struct NewUser {
     pub email: Option<String>,
 }
 
+/// What somebody gives to get an account in which they sign in by other means than a password.
+#[derive(Debug, Clone, Default)]
+pub struct NewProfile {
+    /// The wanted name. Capitals are taken as small letters: names are unique without regard to case.
+    pub username: String,
+    /// The name to show, 1 to 64 characters; the username as typed when left out.
+    pub display_name: Option<String>,
+    /// E-mail address.
+    pub email: Option<String>,
+}
+
 /// Names that look official; only an admin may have one.
 const RESERVED: [&str; 10] = [
     "admin",
@@ -90,6 +103,11 @@ const RESERVED: [&str; 10] = [
     "system",
 ];
 
+/// Whether a name looks official.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// The stored form of a username; `None` when nobody can have that name.
 pub(super) fn canonical_username(text: &str) -> Option<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -102,21 +120,42 @@ impl NewUser {
     /// # Errors
     /// `INVALID_PARAMS` naming every broken field.
     pub(super) fn into_user(self, id: UserId, now: Timestamp) -> Result<(User, Secret)> {
-        let mut problems = Problems::default();
+        let Self { username, password, display_name, email } = self;
+        let profile = NewProfile { username, display_name, email };
+        let user = profile.into_user(Problems::default(), Some(&password), id, now)?;
+        Ok((user, password))
+    }
+}
+
+impl NewProfile {
+    /// Checks every field and makes a user of them; the role is the store's to give. `problems` are those of
+    /// other fields; a password is checked with them.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field.
+    pub(super) fn into_user(
+        self,
+        mut problems: Problems,
+        password: Option<&Secret>,
+        id: UserId,
+        now: Timestamp,
+    ) -> Result<User> {
         let username = canonical_username(&self.username);
         problems.check(
             username.is_some(),
             "username",
             "must be 2 to 32 letters a-z, digits, underscores or hyphens",
         );
-        password::check(&mut problems, &self.password, &self.username);
+        if let Some(password) = password {
+            password::check(&mut problems, password, &self.username);
+        }
         if let Some(name) = &self.display_name {
             text::check_name(&mut problems, "display_name", name, 1..=64);
         }
         let email = self.email.unwrap_or_default();
-        problems.check(email.is_empty() || is_email(&email), "email", "must be an e-mail address");
+        check_email(&mut problems, &email);
         problems.finish()?;
-        let user = User {
+        Ok(User {
             id,
             username: username.unwrap_or_default(),
             display_name: self.display_name.unwrap_or(self.username),
@@ -124,9 +163,13 @@ impl NewUser {
             role: Role::Member,
             status: UserStatus::Active,
             created_at: now,
-        };
-        Ok((user, self.password))
+        })
     }
+}
+
+/// Notes what is wrong with an e-mail address; the empty text is none, and fine.
+pub(super) fn check_email(problems: &mut Problems, email: &str) {
+    problems.check(email.is_empty() || is_email(email), "email", "must be an e-mail address");
 }
 
 /// Whether a text has the shape of an address. Whether mail arrives there is another question.
@@ -144,64 +187,47 @@ fn is_email(text: &str) -> bool {
 impl Accounts<'_> {
     /// Makes an account and signs it in. While no admin exists, the new user becomes one; with
     /// `setup_token_required` only who shows the setup token does, and nobody else gets an account before.
-    /// A setup token also opens a closed registration, once.
+    /// `ticket` is the setup token, which also opens a closed registration, once, or an invitation, which opens
+    /// one that is `invite`.
     ///
     /// # Errors
     /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when the name is taken, `INVALID_TOKEN` for a
-    /// setup token that is unknown, used or expired, `FORBIDDEN` when registration is closed or the setup
-    /// token is missing, `RATE_LIMITED` when too many passwords wait to be hashed.
+    /// ticket that is unknown, used or expired, `FORBIDDEN` when registration is closed or the ticket is missing, `RATE_LIMITED` when too many passwords wait to be hashed.
     pub async fn register(
         &self,
         new: NewUser,
-        setup_token: Option<Secret>,
+        ticket: Option<Secret>,
         client: &ClientInfo,
     ) -> Result<SignedIn> {
         let ctx = self.ctx;
-        let (mut user, password) = new.into_user(ctx.ids.next(), ctx.store.now())?;
-        let setup = setup_token.map(|token| setup_hash(&token)).transpose()?;
-        if setup.is_none() {
-            self.check_registration_open().await?;
-        }
+        let (user, password) = new.into_user(ctx.ids.next(), ctx.store.now())?;
+        let entry = self.check_entry(ticket, user.id, client).await?;
         let password_hash = ctx.passwords.hash(password).await?;
-        let needs_setup = ctx.config.setup_token_required && setup.is_none();
         let session = self.new_session(user.id, client);
         let token = session.token.clone();
-        let user = ctx
-            .store
-            .write(move |tx| {
-                Box::pin(async move {
-                    if let Some(hash) = &setup {
-                        let used = tx.accounts().use_one_time(Purpose::Setup, hash, user.created_at).await?;
-                        used.ok_or_else(bad_setup_token)?;
-                    }
-                    user.role = add_user(tx, &user, &password_hash, None).await?;
-                    match user.role {
-                        Role::Admin if needs_setup => return Err(setup_token_missing()),
-                        Role::Member if RESERVED.contains(&user.username.as_str()) => {
-                            return Err(Error::invalid("username", "is reserved"));
-                        }
-                        Role::Admin | Role::Member => {}
-                    }
-                    session.open(tx, Some(&password_hash)).await?;
-                    Ok(user)
-                })
+        let admit = ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let user = entry.admit(tx, user, Some(&password_hash)).await?;
+                session.open(tx, Some(&password_hash)).await?;
+                Ok(user)
             })
-            .await?;
-        Ok(SignedIn { me: Me::new(user, true), token })
+        });
+        Ok(SignedIn { me: Me::new(admit.await?, true), token })
     }
 
-    /// Refuses early what the write would refuse anyway, before a hash is spent on it.
-    async fn check_registration_open(&self) -> Result<()> {
-        if self.ctx.config.registration != Registration::Open {
-            return Err(Error::new(ErrorCode::Forbidden, "registration is closed")
-                .with_hint("ask an administrator for an account"));
-        }
-        if self.ctx.config.setup_token_required
-            && !self.ctx.store.read().await?.accounts().has_admin().await?
-        {
-            return Err(setup_token_missing());
-        }
-        Ok(())
+    /// Refuses early what [`Entry::admit`] would refuse anyway.
+    pub(super) async fn check_entry(
+        self,
+        ticket: Option<Secret>,
+        user_id: UserId,
+        client: &ClientInfo,
+    ) -> Result<Entry> {
+        let noted = self.ctx.audit_sign_in(Some(user_id), Action::UserRegistered, client);
+        Ok(Entry {
+            admission: self.admission(ticket).await?,
+            setup_token_required: self.ctx.config.setup_token_required,
+            noted: noted.target(user_id, ""),
+        })
     }
 
     /// The signed-in user.
@@ -210,15 +236,55 @@ impl Accounts<'_> {
     /// `FORBIDDEN` for anybody who is not a user, `UNAUTHORIZED` when the account is gone.
     pub async fn me(&self, actor: &Actor) -> Result<Me> {
         let id = actor.user()?.user_id;
-        let found = self.ctx.store.read().await?.accounts().find_user(id).await?;
-        let (user, password_hash) = found.ok_or_else(super::session::not_signed_in)?;
-        Ok(Me::new(user, password_hash.is_some()))
+        self.find_me(id).await?.ok_or_else(super::session::not_signed_in)
+    }
+
+    /// A user as they see themselves.
+    pub(super) async fn find_me(self, id: UserId) -> Result<Option<Me>> {
+        let mut read = self.ctx.store.read().await?;
+        let Some((user, password_hash)) = read.accounts().find_user(id).await? else { return Ok(None) };
+        let accounts = read.external_accounts().list(id).await?;
+        Ok(Some(Me {
+            passkeys: read.passkeys().count(id).await?,
+            oauth_accounts: accounts.into_iter().map(|account| account.provider).collect(),
+            ..Me::new(user, password_hash.is_some())
+        }))
     }
 }
 
 impl Me {
     pub(super) fn new(user: User, has_password: bool) -> Self {
         Self { user, has_password, passkeys: 0, oauth_accounts: Vec::new() }
+    }
+}
+
+/// The permission to make one account.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    admission: Admission,
+    setup_token_required: bool,
+    noted: NewEntry,
+}
+
+impl Entry {
+    /// Makes the account within a transaction.
+    ///
+    /// # Errors
+    /// As [`Accounts::register`].
+    pub(super) async fn admit(
+        self,
+        tx: &mut Tx,
+        mut user: User,
+        password_hash: Option<&Secret>,
+    ) -> Result<User> {
+        self.admission.admit(tx, user.created_at).await?;
+        user.role = add_user(tx, &user, password_hash, None).await?;
+        self.admission.allows(user.role, self.setup_token_required)?;
+        if user.role == Role::Member && is_reserved(&user.username) {
+            return Err(Error::invalid("username", "is reserved"));
+        }
+        tx.audit().add(&self.noted.detail(json!({ "role": user.role.as_str() }))).await?;
+        Ok(user)
     }
 }
 
@@ -230,12 +296,12 @@ impl Me {
 pub(super) async fn add_user(
     tx: &mut Tx,
     user: &User,
-    password_hash: &Secret,
+    password_hash: Option<&Secret>,
     role: Option<Role>,
 ) -> Result<Role> {
     let mut accounts = tx.accounts();
     accounts.lock_admins().await?;
-    let role = accounts.insert_user(user, Some(password_hash), role).await?;
+    let role = accounts.insert_user(user, password_hash, role).await?;
     let role = role.ok_or_else(|| Error::conflict(format!("the username {} is taken", user.username)))?;
     if role == Role::Admin {
         accounts.delete_one_time(Purpose::Setup, "").await?;
@@ -243,20 +309,4 @@ pub(super) async fn add_user(
         tx.demo().hand_over(user.id).await?;
     }
     Ok(role)
-}
-
-fn setup_hash(token: &Secret) -> Result<TokenHash> {
-    parse_token(TokenKind::Setup, token.expose().trim()).ok_or_else(bad_setup_token)
-}
-
-fn bad_setup_token() -> Error {
-    Error::new(ErrorCode::InvalidToken, "the setup token is wrong, used or expired")
-        .with_hint("restart the server for a new one, or run `hub-cli --local users create-admin`")
-}
-
-fn setup_token_missing() -> Error {
-    Error::new(
-        ErrorCode::Forbidden,
-        "this hub has no administrator yet: register with the setup token that the server printed at its start",
-    )
 }

@@ -5,6 +5,7 @@ use crate::{
     bots::Bots,
     error::{Error, Problems, Result},
     id::{BotId, ChannelId, MessageId, TraceId},
+    media::MediaView,
     network::{MessageItem, MessageKind, Quote},
     page::{Page, PageRequest},
     time::Timestamp,
@@ -59,6 +60,8 @@ pub struct Message {
     pub content: String,
     /// Its parts.
     pub items: Vec<MessageItem>,
+    /// Its files, with links to read them.
+    pub media: Vec<MediaView>,
     /// What it refers to.
     pub quoted: Option<Quote>,
     /// What became of it: `received` and its like inbound, `queued`, `sent` and their like outbound.
@@ -122,8 +125,15 @@ impl Bots<'_> {
             return Err(Error::not_found("bot"));
         }
         let rows = read.messages().page(bot_id, filter, page).await?;
+        drop(read);
         let list = Self::message_list(bot_id, filter);
-        Ok(Page::from_rows(&list, page, rows, |message| message.id.to_string()))
+        let mut page = Page::from_rows(&list, page, rows, |message| message.id.to_string());
+        let ids: Vec<MessageId> = page.items.iter().map(|message| message.id).collect();
+        let mut media = self.ctx.files().of_messages(&ids).await?;
+        for message in &mut page.items {
+            message.media = media.remove(&message.id).unwrap_or_default();
+        }
+        Ok(page)
     }
 
     /// The name of a bot's list of messages under a filter, for [`PageRequest::parse`]: a cursor goes on only

@@ -6,24 +6,30 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId},
     page::{Page, PageRequest},
+    revocation::Revoked,
 };
 
+mod attachment;
 mod binding;
 mod contacts;
 pub mod credentials;
 mod messages;
+pub(crate) mod private;
 pub mod qr;
 mod record;
 mod send;
 #[cfg(test)]
 mod testing;
+mod typing;
 pub mod window;
 
+pub use attachment::Attachment;
 pub use binding::{BindStatus, BindStep, BindView, NewBind, StoredBind};
 pub use contacts::{Contact, StoredContact};
 pub use messages::{Direction, Message, MessageFilter};
 pub use record::{Bot, BotHealth, BotRecord, BotStatus};
 pub use send::{NewSend, Sent};
+pub use typing::Typists;
 
 /// Bots, the bind flow, contacts and messages: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +66,17 @@ impl<'h> Bots<'h> {
         self.record(actor, id).await.map(|bot| self.view(bot))
     }
 
+    /// The bot of a channel client's channel.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but a channel client; `NOT_FOUND` when it was deleted meanwhile.
+    pub async fn of_client(&self, actor: &Actor) -> Result<BotRecord> {
+        let client = actor.client()?;
+        let owner = Some(client.owner_id.to_string());
+        let found = self.ctx.store.read().await?.bots().find(owner, client.bot_id).await?;
+        found.ok_or_else(|| Error::not_found("bot"))
+    }
+
     /// One bot, with what its poller last noted.
     ///
     /// # Errors
@@ -81,6 +98,7 @@ impl<'h> Bots<'h> {
     /// `NOT_FOUND` unless it is the actor's.
     pub async fn delete(&self, actor: &Actor, id: BotId) -> Result<()> {
         let owner = actor.scope()?.owner();
+        let revocation = self.ctx.revocation(Revoked::Bot(id));
         let found = self
             .ctx
             .store
@@ -89,6 +107,7 @@ impl<'h> Bots<'h> {
                     let found = tx.bots().delete(owner, id).await?;
                     if found {
                         tx.binds().delete_of_bot(id).await?;
+                        tx.revocations().add(&revocation).await?;
                     }
                     Ok(found)
                 })
@@ -97,6 +116,7 @@ impl<'h> Bots<'h> {
         if !found {
             return Err(Error::not_found("bot"));
         }
+        self.ctx.tell_revoked(revocation.revoked);
         self.ctx.wake.hint(Hint::Bot(id));
         Ok(())
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access::Actor,
-    bots::{BotStatus, Bots, login_expired, sender, window::Closed},
+    bots::{Attachment, BotStatus, Bots, attachment, login_expired, sender, window::Closed},
     context::Hint,
     error::{Error, ErrorCode, Problems, Result},
     id::{BotId, MessageId, TraceId},
@@ -23,8 +23,10 @@ use crate::{
 pub struct NewSend {
     /// Receiver, byte for byte; the person who owns the account when absent.
     pub to_user_id: Option<String>,
-    /// The text.
+    /// The text; with a file it may be empty, and is its caption otherwise.
     pub content: String,
+    /// A file. People see it after the text.
+    pub media: Option<Attachment>,
     /// A permission to answer, as programs echo it. Only its length is looked at: the newest one of the
     /// receiver is used (`contract.md` §4).
     pub context_token: Option<Secret>,
@@ -44,7 +46,7 @@ pub struct Sent {
 }
 
 /// Longest id of a person, in characters.
-const MAX_USER_ID: usize = 200;
+pub(super) const MAX_USER_ID: usize = 200;
 /// Longest permission to answer, in bytes.
 const MAX_CONTEXT_TOKEN: usize = 4096;
 
@@ -65,8 +67,9 @@ impl Bots<'_> {
         let (owner, channel_id) = sender(actor, bot_id)?;
         check(&new, self.ctx.config.max_text)?;
         let token = new.context_token.as_ref().map(|token| TokenHash::of(token.expose()));
-        let input =
-            (bot_id, &new.to_user_id, &new.content, token.as_ref().map(TokenHash::as_str), new.format);
+        let file = new.media.as_ref().map(Attachment::fingerprint);
+        let token = token.as_ref().map(TokenHash::as_str);
+        let input = (bot_id, &new.to_user_id, &new.content, token, new.format, file);
         let key = idempotency_key
             .map(|key| Idempotent::new(self.ctx, actor, "bot.send", &input, key))
             .transpose()?;
@@ -85,31 +88,52 @@ impl Bots<'_> {
         if bot.status == BotStatus::Expired {
             return Err(login_expired());
         }
-        let parts = network.split_text(&new.content, new.format);
-        if parts.iter().all(|part| part.trim().is_empty()) {
+        let texts = match new.content.trim() {
+            "" => Vec::new(),
+            _ => network.split_text(&new.content, new.format),
+        };
+        if new.media.is_none() && texts.iter().all(|text| text.trim().is_empty()) {
             return Err(Error::invalid("content", "has nothing to show"));
         }
+        let peer = new.to_user_id.unwrap_or_else(|| bot.owner_user_id.clone());
+        let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
+        let file = match new.media {
+            None => None,
+            Some(media) => {
+                // Before anything is fetched or stored: it may not go out anyway.
+                self.check_window(bot_id, &peer, texts.len() + 1, &rules).await?;
+                Some(media.keep(self.ctx, &bot, channel_id).await?)
+            }
+        };
         failpoint!("send.accept");
         let trace_id = self.ctx.ids.next();
         let now = self.ctx.store.now();
-        let parts: Vec<NewPart> = parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
+        let ids = &self.ctx.ids;
+        let content = match &file {
+            Some(file) if texts.is_empty() => file.file_name.clone(),
+            _ => new.content,
+        };
+        let mut parts: Vec<NewPart> = texts.into_iter().map(|text| NewPart::new(ids, text)).collect();
+        parts.extend(file.clone().map(|file| NewPart::file(ids, file)));
         let outbound = NewOutbound {
             message_id: self.ctx.ids.next(),
             bot_id,
-            peer: new.to_user_id.unwrap_or(bot.owner_user_id),
+            peer,
             dedupe_key: parts[0].client_id.clone(),
-            content: new.content,
+            content,
             parts,
             channel_id,
             trace_id: Some(trace_id),
             expires_at: now + self.ctx.config.outbox_lifetime,
             now,
         };
-        let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
         let caller = if channel_id.is_some() { "channel" } else { "api" };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {
                 check_window(tx, &outbound, &rules, max_queued).await?;
+                if let Some(file) = &file {
+                    attachment::check_unsent(tx, file, now).await?;
+                }
                 tx.outbox().enqueue(std::slice::from_ref(&outbound)).await?;
                 tx.traces().insert(&[&traces::of_send(&outbound, trace_id, caller)]).await?;
                 let message_id = outbound.message_id;
@@ -121,6 +145,15 @@ impl Bots<'_> {
         self.ctx.wake.hint(Hint::Outbox(bot_id));
         Ok(sent)
     }
+
+    /// Whether so many parts could go out now, as far as can be seen without the transaction that decides it.
+    async fn check_window(&self, bot_id: BotId, peer: &str, parts: usize, rules: &WindowRules) -> Result<()> {
+        let mut read = self.ctx.store.read().await?;
+        let window = read.contacts().find(bot_id, peer).await?.map(|contact| contact.window);
+        let left = window.unwrap_or_default().check(rules, self.ctx.store.now());
+        let left = left.map_err(|closed| refused(&closed))?;
+        fit(parts, read.outbox().queued_parts(bot_id, peer).await?, left, self.ctx.config.max_outbox_per_peer)
+    }
 }
 
 fn check(new: &NewSend, max_text: usize) -> Result<()> {
@@ -128,7 +161,7 @@ fn check(new: &NewSend, max_text: usize) -> Result<()> {
     if let Some(user) = &new.to_user_id {
         text::check_name(&mut problems, "to_user_id", user, 1..=MAX_USER_ID);
     }
-    if new.content.trim().is_empty() {
+    if new.content.trim().is_empty() && new.media.is_none() {
         problems.add("content", "must not be empty");
     } else {
         text::check_body(&mut problems, "content", &new.content, max_text);
@@ -146,7 +179,12 @@ async fn check_window(tx: &mut Tx, new: &NewOutbound, rules: &WindowRules, max_q
     let window = tx.contacts().find(new.bot_id, &new.peer).await?.map(|contact| contact.window);
     let left = window.unwrap_or_default().check(rules, new.now).map_err(|closed| refused(&closed))?;
     let queued = tx.outbox().queued_parts(new.bot_id, &new.peer).await?;
-    let parts = u32::try_from(new.parts.len()).unwrap_or(u32::MAX);
+    fit(new.parts.len(), queued, left, max_queued)
+}
+
+/// Whether so many parts more are within what the network allows and the hub keeps.
+fn fit(parts: usize, queued: u32, left: Option<u32>, max_queued: u32) -> Result<()> {
+    let parts = u32::try_from(parts).unwrap_or(u32::MAX);
     if let Some(left) = left
         && queued.saturating_add(parts) > left
     {
@@ -154,7 +192,7 @@ async fn check_window(tx: &mut Tx, new: &NewOutbound, rules: &WindowRules, max_q
         return Err(Error::new(
             ErrorCode::WindowClosed,
             format!(
-                "the text needs {parts} sends and {free} are left until this person writes again \
+                "it needs {parts} sends and {free} are left until this person writes again \
                  ({queued} wait already)"
             ),
         ));
@@ -326,6 +364,7 @@ mod tests {
                 id: ctx.ids.next(),
                 client_id: key.to_owned(),
                 text: "quo\"te".to_owned(),
+                file: None,
             }],
             channel_id: None,
             trace_id: None,

@@ -22,7 +22,7 @@ use crate::{
         TextFormat, WindowRules,
     },
     random::Random,
-    secret::Secret,
+    secret::{KeyMark, Secret},
     store::{
         StoreConfig,
         bots::{NewBot, NewLogin},
@@ -120,7 +120,7 @@ pub(super) fn login(person: &str, token: &str) -> Credentials {
 
 /// A text to the account's own person.
 pub(super) fn say(text: &str) -> NewSend {
-    NewSend { to_user_id: None, content: text.to_owned(), context_token: None, format: TextFormat::Plain }
+    NewSend { content: text.to_owned(), ..NewSend::default() }
 }
 
 /// A text to a person.
@@ -178,7 +178,7 @@ impl World {
              VALUES ('{user_id}', '{name}', '', '', 'member', 'active', 0, 0)"
         ))
         .await;
-        Actor::User(UserActor { user_id, role: Role::Member, session_id: None })
+        Actor::User(UserActor::embedded(user_id, Role::Member))
     }
 
     /// The client of a new channel of a bot.
@@ -191,7 +191,8 @@ impl World {
                 'retry', 60, 0, 0, 0)"
         ))
         .await;
-        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id: owner.user().unwrap().user_id })
+        let owner_id = owner.user().unwrap().user_id;
+        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id, key: KeyMark::default() })
     }
 
     /// A bot whose account belongs to `person`.

@@ -16,6 +16,7 @@ use crate::{
     error::{Error, Problems, Result},
     id::{BotId, ChannelId},
     idempotency,
+    plugins::InstalledPlugin,
     secret::{Secret, TokenHash},
     text,
     time::Timestamp,
@@ -96,6 +97,9 @@ pub struct Channel {
     pub ai: AiSettings,
     /// Whether the AI sink has a key of its own.
     pub ai_has_api_key: bool,
+    /// Its plugins, in the order they run.
+    #[serde(default)]
+    pub plugins: Vec<InstalledPlugin>,
     /// What became of its messages.
     pub stats: ChannelStats,
     /// What happens to a delivery whose plugin failed.
@@ -113,11 +117,11 @@ pub struct Channel {
 pub struct ChannelStats {
     /// Messages the channel received since it exists.
     pub received: u64,
-    /// Webhook deliveries that were taken, of those still kept.
+    /// Deliveries to webhook and model that ended well, of those still kept.
     pub delivered: u64,
-    /// Webhook deliveries that were given up.
+    /// Deliveries that were given up.
     pub failed: u64,
-    /// Webhook deliveries that wait for their next attempt.
+    /// Deliveries that wait for an attempt.
     pub pending: u64,
 }
 
@@ -193,6 +197,7 @@ impl NewChannel {
         let webhook = self.webhook.as_ref().map(|webhook| webhook.validate(&ctx.egress, None));
         let webhook =
             note(&mut problems, "webhook", webhook.unwrap_or_else(|| Ok(WebhookSettings::default())));
+        note(&mut problems, "websocket", self.websocket.validate());
         let ai = self.ai.as_ref().map(|ai| ai.validate(&ctx.egress));
         let ai = note(&mut problems, "ai", ai.unwrap_or_else(|| Ok(AiSettings::default())));
         problems.finish()?;

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use serde_json::json;
 
 use super::Channels;
 use crate::{
     access::Actor,
+    audit::Action,
     context::{Context, Hint},
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId},
+    revocation::Revoked,
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
 };
@@ -74,20 +77,24 @@ impl Channels<'_> {
         let old_key_expires_at =
             grace_hours.map(|hours| self.ctx.store.now() + Duration::from_secs(u64::from(hours) * 60 * 60));
         let (api_key, new) = NewKey::generate(self.ctx, old_key_expires_at);
+        let revocation = self.ctx.revocation(Revoked::Channel(id));
+        let entry = self.ctx.audit(actor, Action::ChannelKeyRegenerated).target(id, "");
+        let entry = entry.detail(json!({ "grace_hours": grace_hours }));
         self.ctx
             .store
             .write(move |tx| {
                 async move {
                     tx.channels().begin_change(scope, bot_id).await?;
-                    if tx.channels().replace_key(bot_id, id, &new).await? {
-                        Ok(())
-                    } else {
-                        Err(Error::not_found("channel"))
+                    if !tx.channels().replace_key(bot_id, id, &new).await? {
+                        return Err(Error::not_found("channel"));
                     }
+                    tx.audit().add(&entry).await?;
+                    tx.revocations().add(&revocation).await
                 }
                 .boxed()
             })
             .await?;
+        self.ctx.tell_revoked(revocation.revoked);
         self.ctx.wake.hint(Hint::Bot(bot_id));
         Ok(RegeneratedKey { api_key, old_key_expires_at })
     }

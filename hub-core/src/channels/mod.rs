@@ -15,6 +15,8 @@ use crate::{
     id::{BotId, ChannelId},
     idempotency::{self, Idempotent},
     page::{Page, PageRequest},
+    plugins,
+    revocation::Revoked,
     secret::TokenHash,
     store::{Read, fault::is_constraint},
 };
@@ -23,6 +25,7 @@ mod channel;
 pub mod filter;
 pub mod handle;
 pub mod keys;
+pub mod log;
 mod record;
 pub mod runtime;
 pub mod sinks;
@@ -109,7 +112,7 @@ impl<'h> Channels<'h> {
                 Idempotent::new(self.ctx, actor, "channel.create", &wanted, key)
             })
             .transpose()?;
-        let channel = record.clone().show(ChannelStats::default(), key.at)?;
+        let channel = record.clone().show(ChannelStats::default(), Vec::new(), key.at)?;
         let most = self.ctx.config.max_channels;
         let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
@@ -140,7 +143,7 @@ impl<'h> Channels<'h> {
     /// # Errors
     /// `NOT_FOUND` when it was deleted meanwhile.
     pub async fn of_client(&self, client: &ChannelActor) -> Result<Channel> {
-        let owner = UserActor { user_id: client.owner_id, role: Role::Member, session_id: None };
+        let owner = UserActor::embedded(client.owner_id, Role::Member);
         self.find(Actor::User(owner).scope()?, client.bot_id, client.channel_id).await
     }
 
@@ -170,20 +173,21 @@ impl<'h> Channels<'h> {
     /// `NOT_FOUND`.
     pub async fn delete(&self, actor: &Actor, bot_id: BotId, id: ChannelId) -> Result<()> {
         let scope = actor.scope()?;
+        let revocation = self.ctx.revocation(Revoked::Channel(id));
         self.ctx
             .store
             .write(move |tx| {
                 async move {
                     tx.channels().begin_change(scope, bot_id).await?;
-                    if tx.channels().delete(bot_id, id).await? {
-                        Ok(())
-                    } else {
-                        Err(Error::not_found("channel"))
+                    if !tx.channels().delete(bot_id, id).await? {
+                        return Err(Error::not_found("channel"));
                     }
+                    tx.revocations().add(&revocation).await
                 }
                 .boxed()
             })
             .await?;
+        self.ctx.tell_revoked(revocation.revoked);
         self.ctx.wake.hint(Hint::Bot(bot_id));
         Ok(())
     }
@@ -211,7 +215,7 @@ impl<'h> Channels<'h> {
     /// Replaces the WebSocket sink's settings.
     ///
     /// # Errors
-    /// `NOT_FOUND`.
+    /// `INVALID_PARAMS` with every bad origin, `NOT_FOUND`.
     pub async fn set_websocket(
         &self,
         actor: &Actor,
@@ -219,6 +223,7 @@ impl<'h> Channels<'h> {
         id: ChannelId,
         websocket: &WebSocketSettings,
     ) -> Result<Channel> {
+        websocket.validate()?;
         let json = encode(websocket)?;
         self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
             record.websocket = json;
@@ -276,21 +281,30 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         let scope = actor.scope()?;
         let now = self.ctx.store.now();
-        let record = self
+        let revocation = self.ctx.revocation(Revoked::Channel(id));
+        let (record, ended) = self
             .ctx
             .store
             .write(move |tx| {
                 async move {
                     tx.channels().begin_change(scope, bot_id).await?;
                     let mut record = found(tx.channels().find(scope, bot_id, id).await?)?;
+                    let before = record.enabled;
                     change(&mut record)?;
                     record.updated_at = now;
                     tx.channels().update(&record, aftermath).await.map_err(handle_taken)?;
-                    Ok(record)
+                    let ended = before && !record.enabled;
+                    if ended {
+                        tx.revocations().add(&revocation).await?;
+                    }
+                    Ok((record, ended))
                 }
                 .boxed()
             })
             .await?;
+        if ended {
+            self.ctx.tell_revoked(revocation.revoked);
+        }
         self.ctx.wake.hint(Hint::Bot(bot_id));
         let mut read = self.ctx.store.read().await?;
         self.show_one(&mut read, record).await
@@ -315,12 +329,15 @@ impl<'h> Channels<'h> {
         for (id, state, count) in read.channels().deliveries_by_state(bot_id, first, last).await? {
             stats.entry(id).or_default().add(&state, u64::try_from(count).unwrap_or(0));
         }
+        let rows_of_plugins = read.plugins().installed(bot_id, first, last).await?;
+        let mut plugins = plugins::by_channel(rows_of_plugins)?;
         let now = self.ctx.store.now();
         rows.into_iter()
             .map(|row| {
                 let mut stats = stats.remove(&row.id).unwrap_or_default();
                 stats.received = u64::try_from(row.last_seq).unwrap_or(0);
-                row.show(stats, now)
+                let plugins = plugins.remove(&row.id).unwrap_or_default();
+                row.show(stats, plugins, now)
             })
             .collect()
     }

@@ -8,11 +8,12 @@ use super::{
     channel::{Channel, ChannelStats, OnPluginError},
     handle::Handle,
     keys::key_prefix,
-    sinks::{Change, WebhookSettings},
+    sinks::{AiSettings, Change, WebhookSettings},
 };
 use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId},
+    plugins::InstalledPlugin,
     secret::{Sealed, Sealer, Secret},
     time::Timestamp,
 };
@@ -63,6 +64,11 @@ impl ChannelRecord {
         let mut settings: WebhookSettings = decode(&self.webhook)?;
         settings.enabled &= self.webhook_disabled.is_none();
         Ok(settings)
+    }
+
+    /// The AI sink's settings.
+    pub fn ai(&self) -> Result<AiSettings> {
+        decode(&self.ai)
     }
 
     /// The current webhook secret.
@@ -128,7 +134,7 @@ impl ChannelRecord {
     }
 
     /// What callers see.
-    pub fn show(self, stats: ChannelStats, now: Timestamp) -> Result<Channel> {
+    pub fn show(self, stats: ChannelStats, plugins: Vec<InstalledPlugin>, now: Timestamp) -> Result<Channel> {
         Ok(Channel {
             handle: self.handle()?,
             webhook: self.webhook()?,
@@ -140,6 +146,7 @@ impl ChannelRecord {
             webhook_old_secret_expires_at: self.webhook_old_until.filter(|until| now < *until),
             webhook_disabled_reason: self.webhook_disabled,
             ai_has_api_key: self.ai_api_key.is_some(),
+            plugins,
             stats,
             id: self.id,
             bot_id: self.bot_id,

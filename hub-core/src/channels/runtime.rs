@@ -2,20 +2,21 @@
 //!
 //! Nothing here asks who wants to know: it is for `delivery`, which works for the bot itself.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     channel::OnPluginError,
     filter::{CompiledFilter, Filter, FilterInput},
     handle::Handle,
     record::{ChannelRecord, decode},
-    sinks::{AiSettings, WebSocketSettings, WebhookSettings},
+    sinks::{AiSettings, SinkId, WebSocketSettings, WebhookSettings},
 };
 use crate::{
     context::WorkContext,
-    error::Result,
+    error::{Error, Result},
     id::{BotId, ChannelId},
     network::MessageKind,
+    plugins::{self, runtime::Installed},
     secret::{Sealer, Secret},
     time::Timestamp,
 };
@@ -56,6 +57,8 @@ pub struct ChannelRuntime {
     pub ai: AiSettings,
     /// Key of the AI sink's own endpoint.
     pub ai_api_key: Option<Secret>,
+    /// Its plugins that are switched on, in the order they run.
+    pub plugins: Vec<Arc<Installed>>,
     /// What happens to a delivery whose plugin failed.
     pub on_plugin_error: OnPluginError,
     /// How long a failing delivery may hold back its conversation.
@@ -121,16 +124,32 @@ pub enum Route<'a> {
 /// then nothing is accepted for the bot, rather than sent unsigned or not at all.
 pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
     let (config_rev, records) = ctx.store.channels(bot_id).await?;
+    // Read after the revision: what is newer than it says is loaded again.
+    let mut plugins: HashMap<ChannelId, Vec<Arc<Installed>>> = plugins::runtime::load(ctx, bot_id).await?;
     let sealer = ctx.sealer.clone();
     let compile = move || {
-        let channels = records.into_iter().map(|record| ChannelRuntime::new(record, &sealer).map(Arc::new));
-        channels.collect::<Result<_>>()
+        let mut channels = Vec::with_capacity(records.len());
+        for record in records {
+            let plugins = plugins.remove(&record.id).unwrap_or_default();
+            channels.push(Arc::new(ChannelRuntime::new(record, plugins, &sealer)?));
+        }
+        Ok::<_, Error>(channels)
     };
     Ok(BotChannels { config_rev, channels: ctx.computations.run(compile).await?? })
 }
 
+impl BotChannels {
+    /// Channels whose clients also see what the bot sends.
+    pub fn shown_outbound(&self) -> Vec<ChannelId> {
+        let shown = |channel: &&Arc<ChannelRuntime>| {
+            channel.enabled && channel.websocket.enabled && channel.websocket.include_outbound
+        };
+        self.channels.iter().filter(shown).map(|channel| channel.id).collect()
+    }
+}
+
 impl ChannelRuntime {
-    fn new(record: ChannelRecord, sealer: &Sealer) -> Result<Self> {
+    fn new(record: ChannelRecord, plugins: Vec<Arc<Installed>>, sealer: &Sealer) -> Result<Self> {
         let old_secret = record.webhook_old_secret(sealer)?;
         Ok(Self {
             id: record.id,
@@ -146,6 +165,7 @@ impl ChannelRuntime {
                 .map(|(secret, until)| OldSecret { secret, until }),
             ai: decode(&record.ai)?,
             ai_api_key: record.ai_api_key(sealer)?,
+            plugins,
             on_plugin_error: record.on_plugin_error,
             lane_hold: Duration::from_secs(record.lane_hold_s.into()),
             id_texts: (record.id.to_string(), record.bot_id.to_string()),
@@ -187,6 +207,22 @@ impl ChannelRuntime {
                 decision => Route::Skipped { reason: decision.reason },
             },
         }
+    }
+
+    /// The sinks that a message it takes is delivered to, beside the log that clients read.
+    pub fn sinks(&self) -> impl Iterator<Item = SinkId> + use<> {
+        let sinks = [(SinkId::Webhook, self.webhook.enabled), (SinkId::Ai, self.ai.enabled)];
+        sinks.into_iter().filter_map(|(sink, on)| on.then_some(sink))
+    }
+
+    /// The channel's id as text.
+    pub fn id_text(&self) -> &str {
+        &self.id_texts.0
+    }
+
+    /// The bot's id as text.
+    pub fn bot_id_text(&self) -> &str {
+        &self.id_texts.1
     }
 
     /// The webhook secret before the current one, when it still signs at `now`.

@@ -12,8 +12,9 @@ use super::{
     node::{Behind, BotWork, Engine},
 };
 use crate::{
+    channels::sinks::{SinkId, SinkKey},
     error::Result,
-    id::{ChannelId, DeliveryId},
+    id::DeliveryId,
     store::deliveries::JobRow,
     time::Timestamp,
 };
@@ -34,14 +35,14 @@ impl Engine {
         self.scan_under(bot, bot.behind.lock().await).await;
     }
 
-    /// Loads more when a channel has little left in memory and more in the store. Does nothing while somebody
+    /// Loads more when a sink has little left in memory and more in the store. Does nothing while somebody
     /// else looks: the next job that ends asks again.
-    pub(super) async fn refill(&self, bot: &BotWork, channel: ChannelId) {
-        if !self.lanes().is_low(channel) {
+    pub(super) async fn refill(&self, bot: &BotWork, key: SinkKey) {
+        if !self.lanes(key.sink).is_low(key) {
             return;
         }
         if let Ok(behind) = bot.behind.try_lock()
-            && behind.is_behind(channel)
+            && behind.is_behind(key)
         {
             self.scan_under(bot, behind).await;
         }
@@ -63,10 +64,12 @@ impl Engine {
             behind.resolve_doubts();
         }
         loop {
-            let full: Vec<ChannelId> = {
-                let lanes = self.lanes();
-                channels.channels.iter().map(|channel| channel.id).filter(|id| !lanes.room(*id)).collect()
-            };
+            let mut full: Vec<SinkKey> = Vec::new();
+            for sink in SinkId::KINDS {
+                let lanes = self.lanes(sink);
+                let keys = channels.channels.iter().map(|channel| SinkKey { channel: channel.id, sink });
+                full.extend(keys.filter(|key| !lanes.room(*key)));
+            }
             let rows = store.backlog(&bot.lease, &full, store.now(), CHUNK).await?;
             let whole = rows.len() < CHUNK as usize;
             let mut loaded = self.load(bot, rows);
@@ -105,7 +108,7 @@ impl Engine {
             let lane = match channel {
                 // What was parked or is sent again blocks nobody and waits for nobody.
                 _ if own_lane => job.id.to_string(),
-                Some(channel) => lane_of(channel, &job.content, job.id),
+                Some(channel) => lane_of(channel, &job.content, job.sink, job.id),
                 None => lane,
             };
             let not_before = (job.attempts > 0).then_some(due_at);
@@ -116,13 +119,12 @@ impl Engine {
 
     fn push(&self, bot: &BotWork, loaded: Vec<Loaded>) {
         let channels = bot.channels();
-        let mut lanes = self.lanes();
         for Loaded { job, lane, not_before } in loaded {
             let channel = channels.channels.iter().find(|channel| channel.id == job.channel_id);
-            let pace = channel.map_or(super::worker::DEFAULT_PACE, |channel| super::worker::pace(channel));
-            lanes.push(job.channel_id, &lane, pace, job, not_before);
+            let pace =
+                channel.map_or(super::worker::DEFAULT_PACE, |channel| super::worker::pace(channel, job.sink));
+            self.lanes(job.sink).push(job.key(), &lane, pace, job, not_before);
         }
-        drop(lanes);
         self.work_ready.notify_one();
     }
 }

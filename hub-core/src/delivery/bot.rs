@@ -9,7 +9,10 @@ use tokio::sync::Notify;
 
 use crate::{
     bots::{BotStatus, credentials},
-    channels::runtime::{self, BotChannels},
+    channels::{
+        runtime::{self, BotChannels},
+        sinks::SinkKey,
+    },
     context::WorkContext,
     error::Result,
     id::{ChannelId, DeliveryId},
@@ -33,6 +36,7 @@ pub struct BotWork {
     /// may be gone.
     pub(super) poke: Notify,
     pub(super) outbox_ready: Notify,
+    pub(super) media_ready: Notify,
     channels: RwLock<Arc<BotChannels>>,
     /// The status last stored, so that nothing is written when nothing changed.
     status: Mutex<Option<(BotStatus, Option<String>)>>,
@@ -69,6 +73,7 @@ impl BotWork {
             behind: tokio::sync::Mutex::new(Behind::everything()),
             poke: Notify::new(),
             outbox_ready: Notify::new(),
+            media_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
             status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
             suspect: AtomicBool::new(false),
@@ -128,7 +133,7 @@ impl BotWork {
 #[derive(Debug)]
 pub struct Behind {
     everything: bool,
-    channels: HashSet<ChannelId>,
+    sinks: HashSet<SinkKey>,
     /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims
     /// them failed, or happened and nobody heard of it.
     doubtful: Vec<DeliveryId>,
@@ -137,21 +142,21 @@ pub struct Behind {
 impl Behind {
     /// Nothing was loaded yet.
     fn everything() -> Self {
-        Self { everything: true, channels: HashSet::new(), doubtful: Vec::new() }
+        Self { everything: true, sinks: HashSet::new(), doubtful: Vec::new() }
     }
 
-    pub(super) fn is_behind(&self, channel: ChannelId) -> bool {
-        self.everything || !self.doubtful.is_empty() || self.channels.contains(&channel)
+    pub(super) fn is_behind(&self, sink: SinkKey) -> bool {
+        self.everything || !self.doubtful.is_empty() || self.sinks.contains(&sink)
     }
 
-    pub(super) fn add(&mut self, channel: ChannelId) {
-        self.channels.insert(channel);
+    pub(super) fn add(&mut self, sink: SinkKey) {
+        self.sinks.insert(sink);
     }
 
-    /// Everything is in memory but for these channels.
-    pub(super) fn only(&mut self, channels: HashSet<ChannelId>) {
+    /// Everything is in memory but for what these sinks have to get.
+    pub(super) fn only(&mut self, sinks: HashSet<SinkKey>) {
         self.everything = false;
-        self.channels = channels;
+        self.sinks = sinks;
     }
 
     /// Nobody knows whether these were claimed.

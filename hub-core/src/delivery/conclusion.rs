@@ -8,11 +8,16 @@ use super::{
     job::Job,
     node::{BotWork, Engine},
     retry::{self, Next, Verdict},
-    stage::{Concluded, Outcome},
+    sink::ai,
+    stage::{Concluded, Outcome, Reply},
 };
 use crate::{
-    channels::{runtime::ChannelRuntime, sinks::Ordering},
+    channels::{
+        runtime::ChannelRuntime,
+        sinks::{Ordering, SinkId},
+    },
     network::TextFormat,
+    sandbox,
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
         outbox::{NewOutbound, NewPart},
@@ -45,7 +50,7 @@ impl Engine {
         let now = self.ctx.store.now();
         let Concluded { outcome, replies, mut steps } = concluded;
         let (after, status, summary, error) = self.judge(channel, job, &outcome, now);
-        let health = self.health(channel, &outcome, now);
+        let health = (job.sink == SinkId::Webhook).then(|| self.health(channel, &outcome, now)).flatten();
         if let After::Hold(at) | After::Park(at) = after
             && let Some(last) = steps.last_mut()
         {
@@ -71,6 +76,7 @@ impl Engine {
             trace: TraceUpdate {
                 id: job.trace_id,
                 status: Some(status.as_str()),
+                ended: i64::from(matches!(after, After::Over(_))),
                 summary: Some(summary),
                 attempts: Some(i64::from(job.attempts)),
                 ended_at: now.as_millis(),
@@ -78,6 +84,7 @@ impl Engine {
             },
             replies,
             health,
+            usage: None,
         };
         (finished, after)
     }
@@ -94,20 +101,31 @@ impl Engine {
                 let after = After::Over(DeliveryState::Skipped);
                 return (after, TraceStatus::Skipped, "skipped by a plugin".to_owned(), None);
             }
+            Outcome::Ignored { reason } => {
+                let after = After::Over(DeliveryState::Skipped);
+                return (after, TraceStatus::Skipped, (*reason).to_owned(), None);
+            }
             Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
                 return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
             }
             Outcome::Answer { verdict: Verdict::Gone, summary, .. } => {
                 (format!("{summary}: the receiver wants nothing more"), None)
             }
-            Outcome::Failure { summary, permanent: true } => (summary.clone(), None),
-            Outcome::Failure { summary, permanent: false } => (summary.clone(), Some(None)),
+            Outcome::Failure { summary, permanent: true }
+            | Outcome::PluginFailed { summary, retry: false } => (summary.clone(), None),
+            Outcome::Failure { summary, permanent: false }
+            | Outcome::PluginFailed { summary, retry: true } => (summary.clone(), Some(None)),
             Outcome::Answer { verdict: Verdict::Retry { after }, summary, .. } => {
                 (summary.clone(), Some(*after))
             }
         };
+        let webhook = &channel.webhook;
+        let (schedule_s, ordering) = match job.sink {
+            SinkId::Webhook => (&webhook.retry.schedule_s[..], webhook.ordering),
+            SinkId::Ai => (&ai::SCHEDULE_S[..], Ordering::Conversation),
+        };
         let next = after.map_or(Next::Dead, |after| {
-            retry::next_attempt(job.attempts, &channel.webhook.retry.schedule_s, after, now, &self.ctx.random)
+            retry::next_attempt(job.attempts, schedule_s, after, now, &self.ctx.random)
         });
         match next {
             Next::Dead => {
@@ -116,9 +134,8 @@ impl Engine {
             }
             Next::At(at) => {
                 let first = job.first_attempt_at.unwrap_or(now);
-                let holds = job.seq > 0
-                    && channel.webhook.ordering == Ordering::Conversation
-                    && at.since(first) <= channel.lane_hold;
+                let holds =
+                    job.seq > 0 && ordering == Ordering::Conversation && at.since(first) <= channel.lane_hold;
                 let after = if holds { After::Hold(at) } else { After::Park(at) };
                 let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
                 (after, TraceStatus::Pending, told, Some(summary))
@@ -130,7 +147,11 @@ impl Engine {
     fn health(&self, channel: &ChannelRuntime, outcome: &Outcome, now: Timestamp) -> Option<SinkHealth> {
         let mut healthy = self.healthy.lock().unwrap_or_else(PoisonError::into_inner);
         let report = match outcome {
-            Outcome::Skipped | Outcome::Failure { permanent: true, .. } => return None,
+            // What a plugin does says nothing about the receiver.
+            Outcome::Skipped
+            | Outcome::Ignored { .. }
+            | Outcome::PluginFailed { .. }
+            | Outcome::Failure { permanent: true, .. } => return None,
             Outcome::Answer { verdict: Verdict::Success, .. } => {
                 if !healthy.insert(channel.id) {
                     return None;
@@ -148,34 +169,59 @@ impl Engine {
         Some(SinkHealth { channel: channel.id, report })
     }
 
-    /// Rows for the texts that the sender gets; one text is one row keyed (delivery, ordinal), so that a second
-    /// run adds none (`contract.md` §6.6).
-    fn replies(
+    /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none
+    /// (`contract.md` §6.6).
+    pub(super) fn replies(
         &self,
         bot: &BotWork,
         channel: &ChannelRuntime,
         job: &Job,
-        texts: Vec<String>,
+        replies: Vec<Reply>,
         now: Timestamp,
         steps: &mut Vec<Step>,
     ) -> Vec<NewOutbound> {
-        let row = |(ordinal, text): (usize, String)| {
+        let mut rows = Vec::new();
+        for Reply { key, by, content } in replies {
+            let text = match content {
+                // PostgreSQL cannot hold it (`reliability.md` N3), and no chat shows it.
+                sandbox::Reply::Text(text) => text.replace('\0', "\u{fffd}"),
+                other => {
+                    let detail = json!({ "to": job.content.peer, "error": unsendable(&other) });
+                    steps.push(Step::new(StepName::Reply, by, TraceStatus::Error, now, now, detail));
+                    continue;
+                }
+            };
+            if text.trim().is_empty() {
+                let detail = json!({ "to": job.content.peer, "error": "the text is blank" });
+                steps.push(Step::new(StepName::Reply, by, TraceStatus::Error, now, now, detail));
+                continue;
+            }
             let parts = bot.network.split_text(&text, TextFormat::Markdown);
             let detail = json!({ "to": job.content.peer, "parts": parts.len(), "state": "queued" });
-            steps.push(Step::new(StepName::Reply, "webhook", TraceStatus::Pending, now, now, detail));
-            NewOutbound {
+            steps.push(Step::new(StepName::Reply, by, TraceStatus::Pending, now, now, detail));
+            rows.push(NewOutbound {
                 message_id: self.ctx.ids.next(),
                 bot_id: job.bot_id,
                 peer: job.content.peer.clone(),
-                dedupe_key: format!("{}:{ordinal}", job.id),
+                dedupe_key: format!("{}:{key}", job.id),
                 content: text,
                 parts: parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect(),
                 channel_id: Some(channel.id),
                 trace_id: Some(job.trace_id),
                 expires_at: now + self.ctx.config.outbox_lifetime,
                 now,
-            }
-        };
-        texts.into_iter().enumerate().map(row).collect()
+            });
+        }
+        rows
+    }
+}
+
+/// Why a reply that is no text is not sent.
+fn unsendable(reply: &sandbox::Reply) -> &'static str {
+    match reply {
+        sandbox::Reply::Forward => {
+            "there is no answer to forward, or it is no text: files cannot be sent yet"
+        }
+        _ => "files cannot be sent yet",
     }
 }

@@ -9,22 +9,28 @@ use std::{
 use serde_json::json;
 
 use super::{
-    job::{Content, Job, seal_private},
+    job::{Content, Job},
+    media::source_place,
     node::{BotWork, Engine},
 };
 use crate::{
-    channels::runtime::{BotChannels, ChannelRuntime, Route, RouteInput},
-    channels::sinks::Ordering,
+    bots::private,
+    channels::{
+        runtime::{BotChannels, ChannelRuntime, Route, RouteInput},
+        sinks::{Ordering, SinkId, SinkKey},
+    },
+    context::Hint,
     error::{ErrorCode, Result},
     events::Event,
-    id::{DeliveryId, MessageId, TraceId},
+    id::{ChannelId, DeliveryId, MessageId, TraceId},
     invariants::invariant,
-    network::{Batch, InboundMessage, MessageClass, MessageKind, Quote},
+    network::{Batch, InboundMedia, InboundMessage, MessageClass, MessageKind, Quote},
     secret::Secret,
     store::{
         inbox::{
             Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken,
         },
+        media::NewInboundMedia,
         traces::NewTrace,
     },
     time::Timestamp,
@@ -46,16 +52,24 @@ pub enum Intake {
 /// A message that was routed, kept until its commit.
 struct Routed {
     content: Arc<Content>,
-    /// One entry per channel; `None` where the webhook has nothing to do.
-    jobs: Vec<Option<RoutedJob>>,
+    /// Where it was routed, whether taken or not.
+    channels: Vec<ChannelId>,
+    /// One entry per channel; `None` where no sink has anything to do.
+    work: Vec<Option<RoutedWork>>,
 }
 
-/// A delivery in the making.
-struct RoutedJob {
-    id: DeliveryId,
+/// What a channel's sinks have to do.
+struct RoutedWork {
     trace_id: TraceId,
     channel: Arc<ChannelRuntime>,
     channel_text: Option<String>,
+    deliveries: Vec<RoutedDelivery>,
+}
+
+/// A delivery in the making.
+struct RoutedDelivery {
+    id: DeliveryId,
+    sink: SinkId,
     /// Whether this node keeps it in memory.
     held: bool,
 }
@@ -118,10 +132,10 @@ impl Engine {
         let mut routed = Vec::with_capacity(batch.messages.len());
         let mut messages = Vec::with_capacity(batch.messages.len());
         for message in &batch.messages {
-            let claims = |channel: &ChannelRuntime| {
-                let held = !behind.is_behind(channel.id) && self.lanes().room(channel.id);
+            let claims = |key: SinkKey| {
+                let held = !behind.is_behind(key) && self.lanes(key.sink).room(key);
                 if !held {
-                    behind.add(channel.id);
+                    behind.add(key);
                 }
                 held
             };
@@ -147,6 +161,9 @@ impl Engine {
                 }
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
                 fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
+                if batch.messages.iter().any(|message| !message.media.is_empty()) {
+                    bot.media_ready.notify_one();
+                }
                 self.dispatch(bot, routed, &stored);
                 Ok(Some(Intake::Done))
             }
@@ -158,8 +175,9 @@ impl Engine {
             }
             Err(error) => {
                 if error.code() == ErrorCode::Unavailable {
-                    let jobs = routed.iter().flat_map(|work| &work.jobs).flatten();
-                    behind.doubt(jobs.filter(|job| job.held).map(|job| job.id));
+                    let work = routed.iter().flat_map(|routed| &routed.work).flatten();
+                    let deliveries = work.flat_map(|work| &work.deliveries);
+                    behind.doubt(deliveries.filter(|one| one.held).map(|one| one.id));
                 }
                 Err(error)
             }
@@ -189,12 +207,12 @@ impl Engine {
         message: &InboundMessage,
         quoted: &HashMap<String, String>,
         now: Timestamp,
-        mut claims: impl FnMut(&ChannelRuntime) -> bool,
+        mut claims: impl FnMut(SinkKey) -> bool,
     ) -> (AcceptMessage, Routed) {
         let ctx = &self.ctx;
         let id: MessageId = ctx.ids.next();
         let content = Arc::new(content_of(id, message, quoted));
-        let private = seal_private(&ctx.sealer, id, message.context_token.as_ref(), &message.raw);
+        let private = private::seal(&ctx.sealer, id, message.context_token.as_ref(), &message.raw);
         let row = MessageRow {
             id,
             bot_id: bot.lease.bot_id,
@@ -215,16 +233,16 @@ impl Engine {
             sent_at: message.sent_at.as_millis(),
             created_at: now.as_millis(),
         };
-        let mut work = Routed { content: Arc::clone(&content), jobs: Vec::new() };
+        let mut routed = Routed { content: Arc::clone(&content), channels: Vec::new(), work: Vec::new() };
         if message.class != MessageClass::User {
             let trace =
                 (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
             let routes = trace.into_iter().collect();
-            return (AcceptMessage { row, contact: None, routes }, work);
+            return (AcceptMessage { row, contact: None, routes, media: Vec::new() }, routed);
         }
         let opened_at =
             if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
-        let token_place = super::outbox::token_place(bot.lease.bot_id, &content.from_user_id);
+        let token_place = private::token_place(bot.lease.bot_id, &content.from_user_id);
         let contact = ContactUpdate {
             context_token: message.context_token.as_ref().map(|token| ctx.sealer.seal(&token_place, token)),
             opened_at,
@@ -241,41 +259,58 @@ impl Engine {
             };
             let decided = channel.route(&input);
             let trace_id: TraceId = ctx.ids.next();
-            let (taken, job) = match &decided {
+            let (taken, work) = match &decided {
                 Route::Skipped { .. } => (None, None),
                 Route::Passed { content: text } => {
                     let channel_text = (*text != content.text).then(|| (*text).to_owned());
-                    let delivery = channel.webhook.enabled.then(|| {
-                        let held = claims(channel);
-                        (ctx.ids.next::<crate::id::kind::Delivery>(), held)
-                    });
+                    let delivery = |sink| RoutedDelivery {
+                        id: ctx.ids.next(),
+                        sink,
+                        held: claims(SinkKey { channel: channel.id, sink }),
+                    };
+                    let deliveries: Vec<_> = channel.sinks().map(delivery).collect();
+                    let new = |one: &RoutedDelivery| NewDelivery {
+                        id: one.id,
+                        sink: one.sink,
+                        lane: lane_of(channel, &content, one.sink, one.id),
+                        claim: if one.held { bot.lease.fence } else { 0 },
+                    };
                     let taken = Taken {
                         content: channel_text.clone(),
-                        delivery: delivery.map(|(id, held)| NewDelivery {
-                            id,
-                            lane: lane_of(channel, &content, id),
-                            claim: if held { bot.lease.fence } else { 0 },
-                        }),
+                        deliveries: deliveries.iter().map(new).collect(),
                     };
-                    let job = delivery.map(|(id, held)| RoutedJob {
-                        id,
-                        trace_id,
-                        channel: Arc::clone(channel),
-                        channel_text,
-                        held,
-                    });
-                    (Some(taken), job)
+                    let work =
+                        RoutedWork { trace_id, channel: Arc::clone(channel), channel_text, deliveries };
+                    (Some(taken), Some(work).filter(|work| !work.deliveries.is_empty()))
                 }
             };
             let trace = self.first_trace(bot, id, trace_id, channel, &decided, message, now);
             routes.push(AcceptRoute { channel_id: channel.id, trace, taken });
-            work.jobs.push(job);
+            routed.channels.push(channel.id);
+            routed.work.push(work);
         }
-        (AcceptMessage { row, contact: Some(contact), routes }, work)
+        (AcceptMessage { row, contact: Some(contact), routes, media: self.files_of(message) }, routed)
     }
 
-    /// The trace as it stands when the message is committed: received, filtered, and done unless a webhook has
-    /// to be called.
+    /// Rows for the files of a message; what is fetched is decided by whether the message is new.
+    fn files_of(&self, message: &InboundMessage) -> Vec<NewInboundMedia> {
+        let row = |file: &InboundMedia| {
+            let id = self.ctx.ids.next();
+            NewInboundMedia {
+                id,
+                item: i64::try_from(file.item).unwrap_or(i64::MAX),
+                kind: file.kind,
+                file_name: clean(&file.file_name),
+                size: file.size.and_then(|size| i64::try_from(size).ok()).unwrap_or(0),
+                md5: file.md5.clone().unwrap_or_default(),
+                source: self.ctx.sealer.seal(&source_place(id), &file.reference),
+            }
+        };
+        message.media.iter().map(row).collect()
+    }
+
+    /// The trace as it stands when the message is committed: received, filtered, and done unless a sink has to
+    /// get it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one trace, named once")]
     fn first_trace(
         &self,
@@ -291,6 +326,7 @@ impl Engine {
         let received = json!({ "msg_type": message.kind.as_str(), "items": message.items.len() });
         let mut steps =
             vec![Step::new(StepName::Received, "inbox", TraceStatus::Ok, started, started, received)];
+        let mut open_sinks = 0;
         let (status, summary) = match decided {
             Route::Skipped { reason } => {
                 let detail = json!({ "reason": reason });
@@ -299,8 +335,15 @@ impl Engine {
             }
             Route::Passed { .. } => {
                 steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Ok, started, now, json!({})));
-                if channel.webhook.enabled {
-                    (TraceStatus::Pending, "queued for the webhook".to_owned())
+                let clients = if channel.websocket.enabled { self.ctx.live.sockets(channel.id) } else { 0 };
+                if clients > 0 {
+                    let detail = json!({ "clients": clients });
+                    steps.push(Step::new(StepName::Websocket, "log", TraceStatus::Ok, now, now, detail));
+                }
+                open_sinks = i64::try_from(channel.sinks().count()).unwrap_or(0);
+                if let Some(sink) = channel.sinks().next() {
+                    let more = if open_sinks > 1 { " and other sinks" } else { "" };
+                    (TraceStatus::Pending, format!("queued for the {}{more}", sink.text()))
                 } else {
                     (TraceStatus::Ok, "in the channel's log".to_owned())
                 }
@@ -313,6 +356,7 @@ impl Engine {
             channel_id: Some(channel.id),
             replay_of: None,
             status: status.as_str(),
+            open_sinks,
             summary,
             started_at: started.as_millis(),
             duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
@@ -331,21 +375,22 @@ impl Engine {
             channel_id: None,
             replay_of: None,
             status: TraceStatus::Error.as_str(),
+            open_sinks: 0,
             summary: "quarantined: the message could not be read".to_owned(),
             started_at: now.as_millis(),
             duration_ms: 0,
             steps: format!("[{}]", steps_text(&[step])),
         };
-        AcceptRoute { channel_id: crate::id::ChannelId::from_u128(0), trace, taken: None }
+        AcceptRoute { channel_id: ChannelId::from_u128(0), trace, taken: None }
     }
 
     /// Whether every channel's log only went on (design rule D20).
     fn numbers_grow(&self, bot: &BotWork, routed: &[Routed], stored: &[Option<Vec<i64>>]) -> bool {
         let mut last = bot.seqs.lock().unwrap_or_else(PoisonError::into_inner);
-        let numbered = routed.iter().zip(stored).filter_map(|(work, seqs)| Some((work, seqs.as_ref()?)));
-        numbered.flat_map(|(work, seqs)| work.jobs.iter().zip(seqs)).all(|(job, &seq)| {
-            let Some(job) = job.as_ref().filter(|_| seq > 0) else { return true };
-            let (channel_id, violations) = (job.channel.id, &self.ctx.violations);
+        let numbered = routed.iter().zip(stored).filter_map(|(routed, seqs)| Some((routed, seqs.as_ref()?)));
+        numbered.flat_map(|(routed, seqs)| routed.work.iter().zip(seqs)).all(|(work, &seq)| {
+            let Some(work) = work.as_ref().filter(|_| seq > 0) else { return true };
+            let (channel_id, violations) = (work.channel.id, &self.ctx.violations);
             let before = last.insert(channel_id, seq).unwrap_or(0);
             invariant!(violations, before < seq, "a channel's cursor grows", %channel_id, before, seq)
         })
@@ -354,33 +399,40 @@ impl Engine {
     /// After the commit: what this node holds goes into its lanes.
     fn dispatch(&self, bot: &BotWork, routed: Vec<Routed>, stored: &[Option<Vec<i64>>]) {
         let mut pushed = false;
-        for (work, seqs) in routed.into_iter().zip(stored) {
+        for (routed, seqs) in routed.into_iter().zip(stored) {
             let Some(seqs) = seqs else { continue };
-            let message_id = work.content.message_id;
+            let message_id = routed.content.message_id;
             self.ctx.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
-            for (job, seq) in work.jobs.into_iter().zip(seqs) {
-                let Some(RoutedJob { id, trace_id, channel, channel_text, held: true }) = job else {
-                    continue;
-                };
+            for (channel_id, seq) in routed.channels.iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
+                if self.ctx.live.committed(*channel_id, *seq) {
+                    self.ctx.wake.hint(Hint::Log(*channel_id));
+                }
+            }
+            for (work, seq) in routed.work.into_iter().zip(seqs) {
+                let Some(RoutedWork { trace_id, channel, channel_text, deliveries }) = work else { continue };
                 if *seq == 0 {
                     continue;
                 }
-                let job = Job {
-                    id,
-                    trace_id,
-                    bot_id: bot.lease.bot_id,
-                    channel_id: channel.id,
-                    fence: bot.lease.fence,
-                    seq: *seq,
-                    attempts: 0,
-                    first_attempt_at: None,
-                    target_url: None,
-                    channel_text,
-                    content: Arc::clone(&work.content),
-                };
-                let lane: Arc<str> = lane_of(&channel, &job.content, id).into();
-                self.lanes().push(channel.id, &lane, super::worker::pace(&channel), job, None);
-                pushed = true;
+                for RoutedDelivery { id, sink, .. } in deliveries.into_iter().filter(|one| one.held) {
+                    let job = Job {
+                        id,
+                        trace_id,
+                        bot_id: bot.lease.bot_id,
+                        channel_id: channel.id,
+                        sink,
+                        fence: bot.lease.fence,
+                        seq: *seq,
+                        attempts: 0,
+                        first_attempt_at: None,
+                        target_url: None,
+                        channel_text: channel_text.clone(),
+                        content: Arc::clone(&routed.content),
+                        media: Vec::new(),
+                    };
+                    let lane: Arc<str> = lane_of(&channel, &job.content, sink, id).into();
+                    self.lanes(sink).push(job.key(), &lane, super::worker::pace(&channel, sink), job, None);
+                    pushed = true;
+                }
             }
         }
         if pushed {
@@ -389,11 +441,11 @@ impl Engine {
     }
 }
 
-/// What has to stay in order: the conversation, or nothing.
-pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, id: DeliveryId) -> String {
-    match channel.webhook.ordering {
-        Ordering::Conversation => content.peer.clone(),
-        Ordering::None => id.to_string(),
+/// What has to stay in order: the conversation, or nothing. A model always answers in order.
+pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, sink: SinkId, id: DeliveryId) -> String {
+    match (sink, channel.webhook.ordering) {
+        (SinkId::Webhook, Ordering::None) => id.to_string(),
+        (SinkId::Webhook, Ordering::Conversation) | (SinkId::Ai, _) => content.peer.clone(),
     }
 }
 
@@ -413,6 +465,7 @@ fn content_of(id: MessageId, message: &InboundMessage, quoted: &HashMap<String, 
         session_id,
         group_id: clean(&message.group_id),
         kind: message.kind,
+        has_media: !message.media.is_empty(),
         text,
         items: clean(&crate::store::json(&message.items)),
         quote: message.quote.as_ref().map(|quote| resolve(quote, quoted)),
@@ -446,6 +499,7 @@ fn quarantine(message: InboundMessage) -> InboundMessage {
         kind: MessageKind::Other,
         content: String::new(),
         items: Vec::new(),
+        media: Vec::new(),
         quote: None,
         context_token: None,
         ..message

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::lanes::Queued;
 use crate::{
+    bots::private,
+    channels::sinks::{SinkId, SinkKey},
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
-    network::{MessageKind, Quote},
-    secret::{Sealed, Sealer, Secret},
+    media::MediaView,
+    network::{MessageItem, MessageKind, Quote},
+    secret::{Sealer, Secret},
     store::deliveries::{JobMessage, JobRow},
     time::Timestamp,
 };
@@ -35,6 +36,8 @@ pub struct Content {
     pub text: String,
     /// Parts, as JSON.
     pub items: String,
+    /// Whether there are files.
+    pub has_media: bool,
     /// Quote.
     pub quote: Option<Quote>,
     /// Permission to answer.
@@ -54,6 +57,8 @@ pub struct Job {
     pub bot_id: BotId,
     /// Its channel.
     pub channel_id: ChannelId,
+    /// The sink it goes to.
+    pub sink: SinkId,
     /// The lease under which it is held.
     pub fence: i64,
     /// Place in the channel's log; 0 for a replay.
@@ -68,12 +73,19 @@ pub struct Job {
     pub channel_text: Option<String>,
     /// The message.
     pub content: Arc<Content>,
+    /// The message's files as they stood at the last attempt.
+    pub media: Vec<MediaView>,
 }
 
 impl Job {
     /// The text as the channel sees it.
     pub fn text(&self) -> &str {
         self.channel_text.as_deref().unwrap_or(&self.content.text)
+    }
+
+    /// Whose queue it waits in.
+    pub const fn key(&self) -> SinkKey {
+        SinkKey { channel: self.channel_id, sink: self.sink }
     }
 }
 
@@ -83,37 +95,11 @@ impl Queued for Job {
     }
 }
 
-/// The secret half of a stored message: sealed as one JSON text.
-#[derive(Debug, Serialize, Deserialize)]
-struct Private {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    context_token: Option<String>,
-    raw: String,
-}
-
-/// Seals what is secret in a message for its row.
-pub(crate) fn seal_private(sealer: &Sealer, id: MessageId, token: Option<&Secret>, raw: &Secret) -> Sealed {
-    let private =
-        Private { context_token: token.map(|token| token.expose().to_owned()), raw: raw.expose().to_owned() };
-    sealer.seal(&private_place(id), &Secret::new(crate::store::json(&private)))
-}
-
-fn private_place(id: MessageId) -> String {
-    format!("messages.private:{id}")
-}
-
 impl Content {
     /// Reads a stored message.
     pub(crate) fn open(row: JobMessage, sealer: &Sealer) -> Result<Self> {
         let message_id: MessageId = row.message_id.parse()?;
-        let context_token = match row.private {
-            None => None,
-            Some(sealed) => {
-                let text = sealer.open(&private_place(message_id), &Sealed::from(sealed))?;
-                let private: Private = serde_json::from_str(text.expose()).map_err(Error::internal)?;
-                private.context_token.map(Secret::new)
-            }
-        };
+        let context_token = private::context_token(sealer, message_id, row.private)?;
         Ok(Self {
             message_id,
             from_user_id: row.from_user_id,
@@ -122,6 +108,7 @@ impl Content {
             session_id: row.session_id,
             group_id: row.group_id,
             kind: MessageKind::from_word(&row.kind),
+            has_media: has_media(&row.items),
             text: row.content,
             items: row.items,
             quote: row.quoted.map(|text| serde_json::from_str(&text)).transpose().map_err(Error::internal)?,
@@ -131,6 +118,12 @@ impl Content {
     }
 }
 
+/// Whether there may be files among the parts of a message.
+pub(super) fn has_media(items: &str) -> bool {
+    let items: Vec<MessageItem> = serde_json::from_str(items).unwrap_or_default();
+    items.iter().any(|item| !matches!(item.kind, MessageKind::Text | MessageKind::Other))
+}
+
 /// Reads a stored delivery; the lane and the due time belong to the queue.
 pub(crate) fn open_job(row: JobRow, bot_id: BotId, fence: i64, sealer: &Sealer) -> Result<Job> {
     Ok(Job {
@@ -138,6 +131,7 @@ pub(crate) fn open_job(row: JobRow, bot_id: BotId, fence: i64, sealer: &Sealer) 
         trace_id: row.trace_id.parse()?,
         bot_id,
         channel_id: row.channel_id.parse()?,
+        sink: row.sink.parse()?,
         fence,
         seq: row.seq,
         attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
@@ -145,5 +139,6 @@ pub(crate) fn open_job(row: JobRow, bot_id: BotId, fence: i64, sealer: &Sealer) 
         target_url: row.target_url,
         channel_text: row.channel_content,
         content: Arc::new(Content::open(row.message, sealer)?),
+        media: Vec::new(),
     })
 }

@@ -3,7 +3,7 @@
 //! 1. [`poller`](self): a bot's network is asked for what is new.
 //! 2. `inbox`: messages, their deliveries and the cursor are committed in one transaction.
 //! 3. [`lanes`]: deliveries wait in order per conversation, channels take turns.
-//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last.
+//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last; or by a model.
 //! 5. `conclusion`: what follows from it is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
@@ -13,9 +13,11 @@ mod backlog;
 mod bot;
 mod conclusion;
 mod hints;
+pub mod hooks;
 mod inbox;
 pub mod job;
 pub mod lanes;
+mod media;
 pub mod node;
 mod outbox;
 pub mod payload;

@@ -15,13 +15,16 @@ use tokio::sync::{Notify, broadcast::error::RecvError};
 pub use super::bot::{Behind, BotWork};
 use super::{hints, job::Job, lanes::Lanes, retention};
 use crate::{
+    admin::tally,
     bots::BotStatus,
+    channels::{log, sinks::SinkId},
     context::{Context, Hint, WorkContext},
     counters::Load,
     error::{Error, Result},
     events::Event,
     id::{BotId, ChannelId, NodeId},
     invariants::invariant,
+    revocation,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
     time::Timestamp,
@@ -38,7 +41,10 @@ pub struct Engine {
     pub(super) ctx: WorkContext,
     pub(super) node: NodeId,
     pub(super) tasks: Tasks,
-    lanes: Mutex<Lanes<Job>>,
+    /// Apart by the kind of sink: models take minutes where webhooks take milliseconds, and neither may use up
+    /// the other's slots or memory.
+    webhook_lanes: Mutex<Lanes<Job>>,
+    ai_lanes: Mutex<Lanes<Job>>,
     pub(super) work_ready: Notify,
     /// Channels whose webhook took its last message: their next success is no news for the store.
     pub(super) healthy: Mutex<HashSet<ChannelId>>,
@@ -59,6 +65,9 @@ impl Engine {
     pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
         let engine = Self::start_work(ctx.for_work(), tasks).await?;
         retention::start(&ctx, &engine.tasks);
+        revocation::start(&ctx, &engine.tasks);
+        tally::start(&ctx, engine.node, &engine.tasks);
+        log::start(&ctx, engine.node, &engine.tasks);
         if ctx.store.is_shared() {
             hints::start(&ctx, engine.node, &engine.tasks);
         }
@@ -76,7 +85,8 @@ impl Engine {
         }
         let engine = Arc::new(Self {
             node: ctx.ids.next(),
-            lanes: Mutex::new(Lanes::new(ctx.config.max_jobs, ctx.config.max_in_flight)),
+            webhook_lanes: Mutex::new(Lanes::new(ctx.config.max_jobs, ctx.config.max_in_flight)),
+            ai_lanes: Mutex::new(Lanes::new(ctx.config.max_jobs, ctx.config.max_ai_in_flight)),
             work_ready: Notify::new(),
             healthy: Mutex::default(),
             bots: RwLock::default(),
@@ -94,15 +104,30 @@ impl Engine {
         Ok(engine)
     }
 
-    pub(super) fn lanes(&self) -> MutexGuard<'_, Lanes<Job>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The lanes of a kind of sink.
+    pub(super) fn lanes(&self, sink: SinkId) -> MutexGuard<'_, Lanes<Job>> {
+        let lanes = match sink {
+            SinkId::Webhook => &self.webhook_lanes,
+            SinkId::Ai => &self.ai_lanes,
+        };
+        lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets every waiting job that `gone` names.
+    fn forget(&self, gone: impl Fn(&Job) -> bool) {
+        for sink in SinkId::KINDS {
+            self.lanes(sink).forget(&gone);
+        }
     }
 
     /// What this node has in hand.
     pub fn in_hand(&self) -> Load {
-        let lanes = self.lanes();
-        let (queued, in_flight) = (lanes.len().saturating_sub(lanes.in_flight()), lanes.in_flight());
-        drop(lanes);
+        let (mut queued, mut in_flight) = (0, 0);
+        for sink in SinkId::KINDS {
+            let lanes = self.lanes(sink);
+            queued += lanes.len().saturating_sub(lanes.in_flight());
+            in_flight += lanes.in_flight();
+        }
         let bots = self.bots.read().unwrap_or_else(PoisonError::into_inner);
         let statuses: Vec<_> = bots.values().map(|bot| bot.known_status()).collect();
         let count = |status| statuses.iter().filter(|found| **found == status).count();
@@ -159,8 +184,9 @@ impl Engine {
                 heard = hints.recv() => match heard.map(|heard| heard.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
                     Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },
+                    Ok(Hint::Media(id)) => if let Some(bot) = self.bot(id) { bot.media_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bot(id) { self.scan(&bot).await },
-                    Err(RecvError::Lagged(_)) => {}
+                    Ok(Hint::Revoked | Hint::Log(_) | Hint::Listening(_)) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
                 },
             }
@@ -216,7 +242,7 @@ impl Engine {
                 self.stopped().insert(bot_id);
             }
             bot.tasks.stop();
-            self.lanes().forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
+            self.forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
         }
         for lease in held {
             match self.bot(lease.bot_id) {
@@ -244,7 +270,7 @@ impl Engine {
         self.move_bot(bot, BotStatus::Error, Some(reason.to_owned())).await;
         self.bots.write().unwrap_or_else(PoisonError::into_inner).remove(&bot_id);
         bot.tasks.stop();
-        self.lanes().forget(|job| job.bot_id == bot_id);
+        self.forget(|job| job.bot_id == bot_id);
     }
 
     /// Starts the work for a bot.
@@ -260,6 +286,7 @@ impl Engine {
         self.scan(&bot).await;
         self.start_poller(&bot, work.cursor, &work.status);
         self.start_outbox(&bot);
+        self.start_media(&bot);
         Ok(())
     }
 

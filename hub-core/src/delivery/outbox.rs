@@ -15,18 +15,21 @@ use std::{
 use futures_util::FutureExt;
 use tracing::Instrument;
 
+use self::handover::{Handed, Handover};
 use super::node::{BotWork, Engine};
 use crate::{
-    bots::window::Window,
+    bots::{private, window::Window},
+    context::Hint,
     error::{ErrorCode, Result},
-    id::{BotId, OutboxId},
+    id::OutboxId,
     network::{Outgoing, WindowRules},
     secret::{Sealed, Secret},
     spans,
-    store::sending::{ItemState, OpenItem},
+    store::sending::{Begun, ItemState, OpenItem},
     time::Timestamp,
 };
 
+mod handover;
 mod settlement;
 
 /// Items looked at in one round.
@@ -37,11 +40,6 @@ const MAX_PEERS: usize = 32;
 pub(super) const SUSPECT: &str = "the network takes messages without giving ids; people may not see them";
 /// People whose last sends are remembered; beyond that those are forgotten who count for no limit any more.
 const REMEMBERED: usize = 4_096;
-
-/// Where a person's permission to answer is sealed for.
-pub(super) fn token_place(bot_id: BotId, user_id: &str) -> String {
-    format!("contacts.context_token:{bot_id}:{user_id}")
-}
 
 /// One bot's sending.
 struct Outbox {
@@ -59,6 +57,10 @@ struct Sending {
     recent: HashMap<String, VecDeque<Timestamp>>,
     /// How often the network throttled each item that waits for it.
     throttled: HashMap<String, u32>,
+    /// Files that the network has and that wait to be sent.
+    handed: HashMap<String, Handed>,
+    /// How often each item's file could not be handed over.
+    failures: HashMap<String, u32>,
     confirmed_before: bool,
     unconfirmed_in_a_row: u32,
 }
@@ -190,12 +192,26 @@ impl Outbox {
         }
         failpoint!("outbox.token");
         let Some(token) = self.token(item)? else { return Ok(Go::Wait) };
+        // Before anything is marked: a file that is handed over and not sent is seen by nobody, so that this part
+        // may be repeated.
+        let media = match self.hand_over(item, was_unknown).await? {
+            Handover::Nothing => None,
+            Handover::Done(media) => Some(media),
+            Handover::Not(go) => return Ok(go),
+        };
         if !self.wait_for_gap(&item.peer).await {
             return Ok(Go::Wait);
         }
         let (store, id) = (&self.engine.ctx.store, item.id.parse::<OutboxId>()?);
-        if !store.begin(&self.bot.lease, id, &item.peer, store.now()).await? {
+        let shown_to = self.bot.channels().shown_outbound();
+        let (lease, peer) = (self.bot.lease.clone(), item.peer.clone());
+        if !store.begin(Begun { lease, id, peer, shown_to: shown_to.clone(), now: store.now() }).await? {
             return Ok(Go::Wait);
+        }
+        for channel in shown_to {
+            if self.engine.ctx.live.refresh(channel) {
+                self.engine.ctx.wake.hint(Hint::Log(channel));
+            }
         }
         failpoint!("outbox.begun", passed);
         let outgoing = Outgoing {
@@ -203,6 +219,7 @@ impl Outbox {
             context_token: token,
             client_id: item.client_id.clone(),
             text: item.text.clone(),
+            media,
         };
         let started = self.engine.ctx.store.now();
         let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
@@ -231,7 +248,7 @@ impl Outbox {
 
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {
         let Some(sealed) = &item.context_token else { return Ok(None) };
-        let place = token_place(self.bot.lease.bot_id, &item.peer);
+        let place = private::token_place(self.bot.lease.bot_id, &item.peer);
         self.engine.ctx.sealer.open(&place, &Sealed::from(sealed.clone())).map(Some)
     }
 

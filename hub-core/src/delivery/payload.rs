@@ -4,10 +4,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::job::Job;
-use crate::network::{MessageKind, Quote};
+use crate::{
+    media::MediaView,
+    network::{MessageKind, Quote},
+};
 
 /// The fields of the specification, in its order. `items` stands there when the message is more than one
-/// text, `quoted` when it quotes.
+/// text, `media` when it has files, `quoted` when it quotes.
 #[derive(Debug, Serialize)]
 pub struct Payload<'a> {
     /// Always `message`.
@@ -33,6 +36,9 @@ pub struct Payload<'a> {
     /// Parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<RawValue>>,
+    /// Files, with links to read them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub media: &'a [MediaView],
     /// What the message quotes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quoted: Option<&'a Quote>,
@@ -65,6 +71,7 @@ impl<'a> Payload<'a> {
             bot_id: job.bot_id.to_string(),
             channel_id: job.channel_id.to_string(),
             items,
+            media: &job.media,
             quoted: content.quote.as_ref(),
         }
     }

@@ -1,4 +1,4 @@
-//! Forgetting: traces, messages and used-up one-time things go after their time, in small pieces.
+//! Forgetting: traces, messages, files and used-up one-time things go after their time, in small pieces.
 
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use crate::{accounts::Accounts, context::Context, error::Result, tasks::Tasks};
 const ROUND: Duration = Duration::from_secs(10 * 60);
 /// Rows of one transaction, so that none takes long (reliability P14).
 const PIECE: u32 = 500;
+/// Days for which it is known what models cost.
+const USAGE_DAYS: i64 = 400;
 
 /// Starts forgetting.
 pub(super) fn start(ctx: &Context, tasks: &Tasks) {
@@ -46,8 +48,11 @@ async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
             })
             .await?;
         let gone = gone.max(Accounts::new(ctx).delete_expired(PIECE).await?);
+        let day = now.as_days() - USAGE_DAYS;
+        ctx.store.write(move |tx| Box::pin(async move { tx.ai().delete_usage_before(day).await })).await?;
         if gone < piece || tasks.stopping() {
-            return Ok(());
+            break;
         }
     }
+    crate::media::sweep(ctx, tasks).await
 }

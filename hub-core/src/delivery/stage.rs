@@ -4,8 +4,7 @@
 //! ```text
 //! Filtered ─draft─▶ Drafted ─on_request─▶ Prepared ─attempt─▶ Answered ─on_response─▶ Concluded
 //! ```
-//! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages pass on what they get
-//! as long as a channel has no plugins installed.
+//! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages are in [`super::hooks`].
 
 use std::sync::Arc;
 
@@ -13,8 +12,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::Value;
 
-use super::{job::Job, payload::Payload, retry::Verdict};
-use crate::{channels::runtime::ChannelRuntime, traces::Step};
+use super::{
+    hooks::{self, Head, State},
+    job::Job,
+    payload::Payload,
+    retry::Verdict,
+};
+use crate::{channels::runtime::ChannelRuntime, context::WorkContext, sandbox, traces::Step};
 
 /// A message that a channel takes.
 #[derive(Debug)]
@@ -56,10 +60,14 @@ pub struct Prepared<'j> {
     pub job: &'j Job,
     /// The channel's settings.
     pub channel: Arc<ChannelRuntime>,
-    /// The request; `None` when a hook said to skip it.
-    pub request: Option<Request>,
-    /// Texts that hooks want sent to the sender.
-    pub replies: Vec<String>,
+    /// The request, or how the attempt ends without one.
+    pub request: Result<Request, Outcome>,
+    /// What hooks want sent to the sender, at once.
+    pub replies: Vec<Reply>,
+    /// Whether any of it was taken over already.
+    pub replied: bool,
+    /// What plugins left for their response hooks.
+    pub states: Vec<State>,
     /// Steps so far.
     pub steps: Vec<Step>,
 }
@@ -73,8 +81,16 @@ pub struct Answered<'j> {
     pub channel: Arc<ChannelRuntime>,
     /// What came back.
     pub outcome: Outcome,
-    /// Texts for the sender.
-    pub replies: Vec<String>,
+    /// The request that was sent, without what authenticated it.
+    pub request: Option<Request>,
+    /// The head of the answer.
+    pub head: Option<Head>,
+    /// What is still to be sent to the sender.
+    pub replies: Vec<Reply>,
+    /// Whether a plugin replied before the request.
+    pub replied: bool,
+    /// What plugins left for their response hooks.
+    pub states: Vec<State>,
     /// Steps so far.
     pub steps: Vec<Step>,
 }
@@ -84,6 +100,11 @@ pub struct Answered<'j> {
 pub enum Outcome {
     /// Nothing was sent, on purpose.
     Skipped,
+    /// The message is none for this sink.
+    Ignored {
+        /// Why.
+        reason: &'static str,
+    },
     /// An answer came.
     Answer {
         /// What it means.
@@ -95,6 +116,13 @@ pub enum Outcome {
         /// The body.
         body: Bytes,
     },
+    /// A plugin failed before the request, and nothing was sent.
+    PluginFailed {
+        /// One line: `plugin tagger: throw`.
+        summary: String,
+        /// Whether the delivery is tried again.
+        retry: bool,
+    },
     /// No answer came, or the request could not be made.
     Failure {
         /// One line: `timeout: …`.
@@ -104,13 +132,31 @@ pub enum Outcome {
     },
 }
 
+/// Something for the sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What tells it from the delivery's other replies, and is the same when the attempt is made again.
+    pub key: String,
+    /// Who replied, for the trace: `webhook`, `plugin`, …
+    pub by: &'static str,
+    /// What it is.
+    pub content: sandbox::Reply,
+}
+
+impl Reply {
+    /// The only text of a sink.
+    pub fn text(by: &'static str, text: String) -> Self {
+        Self { key: "0".to_owned(), by, content: sandbox::Reply::Text(text) }
+    }
+}
+
 /// An attempt with everything that follows from it.
 #[derive(Debug)]
 pub struct Concluded {
     /// How it ended.
     pub outcome: Outcome,
-    /// Texts for the sender, in order.
-    pub replies: Vec<String>,
+    /// What the sender gets, in order.
+    pub replies: Vec<Reply>,
     /// Steps of this attempt.
     pub steps: Vec<Step>,
 }
@@ -132,22 +178,23 @@ impl<'j> Filtered<'j> {
 }
 
 impl<'j> Drafted<'j> {
-    /// Runs the channel's request hooks in their order of installation. No plugin is installed anywhere yet.
-    pub fn on_request(self) -> Prepared<'j> {
-        let Self { job, channel, request } = self;
-        Prepared { job, channel, request: Some(request), replies: Vec::new(), steps: Vec::new() }
+    /// Runs the channel's request hooks in their order of installation.
+    pub async fn on_request(self, ctx: &WorkContext) -> Prepared<'j> {
+        hooks::on_request(ctx, self).await
     }
 }
 
 impl Answered<'_> {
-    /// Runs the channel's response hooks, then the automatic reply (`contract.md` §6.5): a plugin that replied
-    /// goes first, and no plugin is installed anywhere yet.
-    pub fn on_response(self) -> Concluded {
-        let Self { channel, outcome, mut replies, steps, .. } = self;
-        if channel.webhook.auto_reply && replies.is_empty() {
-            replies.extend(outcome.reply());
+    /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first
+    /// (`contract.md` §6.5).
+    pub async fn on_response(self, ctx: &WorkContext) -> Concluded {
+        let (automatic, replied) = (self.channel.webhook.auto_reply, self.replied);
+        let mut concluded = hooks::on_response(ctx, self).await;
+        let plugins_replied = replied || !concluded.replies.is_empty();
+        if automatic && !plugins_replied {
+            concluded.replies.extend(concluded.outcome.reply().map(|text| Reply::text("webhook", text)));
         }
-        Concluded { outcome, replies, steps }
+        concluded
     }
 }
 

@@ -11,11 +11,14 @@ use super::{
     job::Job,
     lanes::{Pace, Slot},
     node::{BotWork, Engine},
-    sink::{Sink, webhook::Webhook},
-    stage::{Concluded, Filtered, Outcome},
+    sink::{Sink, ai, webhook::Webhook},
+    stage::{Concluded, Filtered, Outcome, Prepared},
 };
 use crate::{
-    channels::{runtime::ChannelRuntime, sinks::MAX_RETRIES},
+    channels::{
+        runtime::ChannelRuntime,
+        sinks::{MAX_RETRIES, SinkId, SinkKey},
+    },
     error::{Error, ErrorCode},
     events::Event,
     invariants::invariant,
@@ -35,8 +38,14 @@ const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// The pace of a channel whose settings are gone: its jobs only have to end.
 pub(super) const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration::ZERO };
 
-/// How much of a channel may run.
-pub(super) fn pace(channel: &ChannelRuntime) -> Pace {
+/// Messages of one channel that models answer at the same time.
+const AI_IN_FLIGHT: usize = 4;
+
+/// How much of a channel's sink may run.
+pub(super) fn pace(channel: &ChannelRuntime, sink: SinkId) -> Pace {
+    if sink == SinkId::Ai {
+        return Pace { max_in_flight: AI_IN_FLIGHT, spacing: Duration::ZERO };
+    }
     let spacing = channel
         .webhook
         .rate_limit_per_s
@@ -48,6 +57,8 @@ pub(super) fn pace(channel: &ChannelRuntime) -> Pace {
 enum Attempted {
     /// The delivery waits at the head of its lane.
     Held(Timestamp),
+    /// The delivery waits there for the files of its message, until then at the latest.
+    Waits(Timestamp),
     /// The sink has it, and more of the channel may be loaded.
     Delivered(Arc<BotWork>),
     /// It is out of its lane, or somebody else's.
@@ -82,11 +93,15 @@ impl Engine {
 
     /// Starts what may run now; says when more may.
     fn start_jobs(self: &Arc<Self>) -> Option<Timestamp> {
+        SinkId::KINDS.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
+    }
+
+    fn start_jobs_of(self: &Arc<Self>, sink: SinkId) -> Option<Timestamp> {
         loop {
             let now = self.ctx.clock.now();
-            let mut lanes = self.lanes();
+            let mut lanes = self.lanes(sink);
             let popped = lanes.pop(now);
-            for (channel_id, lane) in lanes.take_doubled() {
+            for (SinkKey { channel: channel_id, .. }, lane) in lanes.take_doubled() {
                 invariant!(self.ctx.violations, false, "one head per lane", %channel_id, %lane);
             }
             let Some((slot, job)) = popped else { return lanes.next_timer() };
@@ -100,14 +115,20 @@ impl Engine {
 
     /// One attempt, from the lane to the commit and back.
     async fn run(&self, slot: Slot, mut job: Job) {
-        let guard = SlotGuard { engine: self, slot: Some(slot) };
+        let guard = SlotGuard { engine: self, sink: job.sink, slot: Some(slot) };
         match AssertUnwindSafe(self.attempt(&mut job)).catch_unwind().await {
             Ok(Attempted::Held(until)) => guard.hold(job, until),
+            Ok(Attempted::Waits(until)) => {
+                let message_id = job.content.message_id;
+                guard.hold(job, until);
+                // They may have come between the look and the hold.
+                self.release_if_there(message_id).await;
+            }
             Ok(Attempted::Left) => drop(guard),
             Ok(Attempted::Delivered(bot)) => {
                 drop(guard);
                 // A receiver that takes nothing is not fed faster than the regular look does.
-                self.refill(&bot, job.channel_id).await;
+                self.refill(&bot, job.key()).await;
             }
             // A bug of ours outside the sink: the delivery stays at the head of its lane.
             Err(_) => {
@@ -141,21 +162,44 @@ impl Engine {
         let Some(channel) = self.channel_of(&bot, job).await else {
             return Attempted::Left; // Deleted, and its rows with it.
         };
+        match self.media_for(job).await {
+            Ok(Ok(media)) => job.media = media,
+            Ok(Err(until)) => return Attempted::Waits(until),
+            Err(error) => {
+                Self::report("the files of a message could not be looked for", &bot, &error);
+                return Attempted::Held(self.ctx.clock.now() + AFTER_PANIC);
+            }
+        }
         failpoint!("attempt.before", passed);
         let started = self.ctx.store.now();
-        let concluded = if channel.webhook.enabled || job.target_url.is_some() {
-            let asked = async {
-                let prepared = Filtered { job, channel: Arc::clone(&channel) }.draft().on_request();
-                Webhook.attempt(&self.ctx, prepared).await.on_response()
-            };
-            AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| panicked(started))
-        } else {
-            off(started)
+        let mut usage = None;
+        let is_on = match job.sink {
+            SinkId::Webhook => channel.webhook.enabled || job.target_url.is_some(),
+            SinkId::Ai => channel.ai.enabled,
         };
+        let asked = async {
+            match job.sink {
+                _ if !is_on => off(job.sink, started),
+                SinkId::Webhook => {
+                    let drafted = Filtered { job, channel: Arc::clone(&channel) }.draft();
+                    let mut prepared = drafted.on_request(&self.ctx).await;
+                    self.reply_at_once(&bot, &channel, job, &mut prepared).await;
+                    Webhook.attempt(&self.ctx, prepared).await.on_response(&self.ctx).await
+                }
+                SinkId::Ai => {
+                    let answered = ai::answer(&self.ctx, &bot, &channel, job).await;
+                    usage = answered.usage;
+                    answered.concluded
+                }
+            }
+        };
+        let asked = AssertUnwindSafe(asked).catch_unwind().await;
+        let concluded = asked.unwrap_or_else(|_| panicked(job.sink, started));
         failpoint!("attempt.answered", passed);
         job.attempts += 1;
         job.first_attempt_at.get_or_insert(started);
-        let (finished, after) = self.conclude(&bot, &channel, job, concluded);
+        let (mut finished, after) = self.conclude(&bot, &channel, job, concluded);
+        finished.usage = usage;
         if !self.store_outcome(&bot, finished).await {
             return Attempted::Left;
         }
@@ -164,6 +208,33 @@ impl Engine {
             After::Hold(until) => Attempted::Held(until),
             After::Over(DeliveryState::Done) => Attempted::Delivered(bot),
             After::Over(_) | After::Park(_) => Attempted::Left,
+        }
+    }
+
+    /// Sends what request hooks replied without waiting for the receiver (`contract.md` §6.4). What cannot be
+    /// stored now is stored with the outcome, under the same keys.
+    async fn reply_at_once(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        prepared: &mut Prepared<'_>,
+    ) {
+        if prepared.replies.is_empty() {
+            return;
+        }
+        prepared.replied = true;
+        let (now, mut steps) = (self.ctx.store.now(), Vec::new());
+        let rows = self.replies(bot, channel, job, prepared.replies.clone(), now, &mut steps);
+        match self.ctx.store.reply(&bot.lease, rows).await {
+            Ok(true) => {
+                prepared.replies.clear();
+                prepared.steps.append(&mut steps);
+                bot.outbox_ready.notify_one();
+            }
+            // Whoever has the bot now makes the attempt again; or the store is busy.
+            Ok(false) => {}
+            Err(error) => Self::report("replies wait for the outcome", bot, &error),
         }
     }
 
@@ -231,6 +302,7 @@ impl Engine {
         let trace = TraceUpdate {
             id: trace_id,
             status: Some(TraceStatus::Error.as_str()),
+            ended: 1,
             summary: Some(format!("abandoned after {attempts} attempt(s): {reason}")),
             attempts: Some(attempts),
             ended_at: now.as_millis(),
@@ -251,36 +323,50 @@ impl Engine {
     }
 }
 
-/// The attempt at a webhook that was switched off meanwhile.
-fn off(now: Timestamp) -> Concluded {
-    let detail = json!({ "error": "the channel's webhook is off" });
+/// The step of an attempt at a sink.
+fn step_of(sink: SinkId) -> StepName {
+    match sink {
+        SinkId::Webhook => StepName::Request,
+        SinkId::Ai => StepName::Ai,
+    }
+}
+
+/// The attempt at a sink that was switched off meanwhile.
+fn off(sink: SinkId, now: Timestamp) -> Concluded {
+    let name = match sink {
+        SinkId::Webhook => "webhook",
+        SinkId::Ai => "AI sink",
+    };
+    let told = format!("the channel's {name} is off");
+    let detail = json!({ "error": told });
     Concluded {
-        outcome: Outcome::Failure { summary: "the channel's webhook is off".to_owned(), permanent: true },
+        outcome: Outcome::Failure { summary: told, permanent: true },
         replies: Vec::new(),
-        steps: vec![Step::new(StepName::Request, "webhook", TraceStatus::Error, now, now, detail)],
+        steps: vec![Step::new(step_of(sink), &sink.text(), TraceStatus::Error, now, now, detail)],
     }
 }
 
 /// An attempt in which the hub itself failed: it counts, so that what always fails ends.
-fn panicked(started: Timestamp) -> Concluded {
+fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
     let detail = json!({ "error": "the hub failed while it made this attempt" });
     Concluded {
         outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
         replies: Vec::new(),
-        steps: vec![Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail)],
+        steps: vec![Step::new(step_of(sink), &sink.text(), TraceStatus::Error, started, started, detail)],
     }
 }
 
 /// Gives the slot back whatever happens, a panic included.
 struct SlotGuard<'e> {
     engine: &'e Engine,
+    sink: SinkId,
     slot: Option<Slot>,
 }
 
 impl SlotGuard<'_> {
     fn hold(mut self, job: Job, until: Timestamp) {
         if let Some(slot) = self.slot.take() {
-            self.engine.lanes().hold(slot, job, until);
+            self.engine.lanes(self.sink).hold(slot, job, until);
         }
     }
 }
@@ -288,7 +374,7 @@ impl SlotGuard<'_> {
 impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            self.engine.lanes().finish(slot);
+            self.engine.lanes(self.sink).finish(slot);
             self.engine.work_ready.notify_one();
         }
     }

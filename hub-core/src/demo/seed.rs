@@ -92,7 +92,7 @@ async fn bind(
     for_bot: Option<BotId>,
     person: &str,
 ) -> Result<Bot> {
-    let actor = Actor::User(UserActor { user_id: owner, role: Role::Member, session_id: None });
+    let actor = Actor::User(UserActor::embedded(owner, Role::Member));
     let new = NewBind { network: Some(NETWORK.to_owned()), name: name.map(str::to_owned), for_bot };
     let login = hub.bots().start_bind(&actor, new).await?;
     simulator.scan(login.qr_text.expose())?;

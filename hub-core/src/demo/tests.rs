@@ -65,7 +65,7 @@ impl World {
             email: None,
         };
         let user = self.hub.accounts().register(new, None, &ClientInfo::default()).await.unwrap().me.user;
-        Actor::User(crate::access::UserActor { user_id: user.id, role: user.role, session_id: None })
+        Actor::User(crate::access::UserActor::embedded(user.id, user.role))
     }
 
     async fn stop(self) {

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     net::SocketAddr,
+    ops::ControlFlow,
     pin::Pin,
     sync::{
         Arc,
@@ -13,13 +14,13 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::{
-    Answer, Call, EgressConfig, EgressError, EgressFault, Resolver,
+    Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Resolver,
     fault::{Blocked, Unresolved},
     target::Target,
 };
@@ -143,12 +144,48 @@ impl Body for ObservedBody {
     }
 }
 
+/// Keeps an answer whole.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: BytesMut,
+}
+
+impl Reader for Whole {
+    fn begin(&mut self, status: StatusCode, headers: &HeaderMap) {
+        self.status = status;
+        self.headers = headers.clone();
+    }
+
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+        self.body.extend_from_slice(piece);
+        ControlFlow::Continue(())
+    }
+}
+
+impl From<Whole> for Answer {
+    fn from(Whole { status, headers, body }: Whole) -> Self {
+        Self { status, headers, body: body.freeze() }
+    }
+}
+
+/// Runs something that dials this port.
+pub(super) async fn with_port<F: Future>(port: u16, run: F) -> F::Output {
+    PORT.scope(port, run).await
+}
+
 /// Sends one request over the network.
-pub(super) async fn call(http: &reqwest::Client, call: Call, target: &Target) -> Result<Answer, EgressError> {
+pub(super) async fn call(
+    http: &reqwest::Client,
+    call: Call,
+    target: &Target,
+    reader: &mut dyn Reader,
+) -> Result<(), EgressError> {
     // An empty body is never read, so it tells nothing: assume the worse.
     let taken = Arc::new(AtomicBool::new(call.body.is_empty()));
     let deadline = call.deadline;
-    let exchange = PORT.scope(target.port, exchange(http, call, target.https, &taken));
+    let exchange = PORT.scope(target.port, exchange(http, call, target.https, &taken, reader));
     let outcome = tokio::time::timeout(deadline, exchange).await;
     outcome.unwrap_or_else(|_| Err(out_of_time(deadline, taken.load(Ordering::Relaxed))))
 }
@@ -158,7 +195,8 @@ async fn exchange(
     call: Call,
     https: bool,
     taken: &Arc<AtomicBool>,
-) -> Result<Answer, EgressError> {
+    reader: &mut dyn Reader,
+) -> Result<(), EgressError> {
     let mut request = reqwest::Request::new(call.method, call.url.as_url().clone());
     *request.headers_mut() = without_framing(call.headers);
     if !call.body.is_empty() {
@@ -175,24 +213,28 @@ async fn exchange(
     if announced > call.max_answer as u64 {
         return Err(EgressError::too_large(call.max_answer));
     }
-    let mut body = BytesMut::new();
+    reader.begin(response.status(), response.headers());
+    let mut left = call.max_answer;
     while let Some(chunk) =
         response.chunk().await.map_err(|error| EgressError::classify(&error, true, https))?
     {
-        if body.len() + chunk.len() > call.max_answer {
+        let Some(rest) = left.checked_sub(chunk.len()) else {
             return Err(EgressError::too_large(call.max_answer));
+        };
+        left = rest;
+        if reader.take(&chunk).is_break() {
+            break;
         }
-        body.extend_from_slice(&chunk);
     }
-    let headers = std::mem::take(response.headers_mut());
-    Ok(Answer { status: response.status(), headers, body: body.freeze() })
+    Ok(())
 }
 
 /// Calls a service inside the process under the same limits.
 pub(super) async fn call_in_process(
     service: Arc<dyn LocalService>,
     call: Call,
-) -> Result<Answer, EgressError> {
+    reader: &mut dyn Reader,
+) -> Result<(), EgressError> {
     let (deadline, max_answer) = (call.deadline, call.max_answer);
     let url = call.url.as_url();
     let mut request = http::Request::new(call.body);
@@ -213,7 +255,9 @@ pub(super) async fn call_in_process(
     if body.len() > max_answer {
         return Err(EgressError::too_large(max_answer));
     }
-    Ok(Answer { status: parts.status, headers: parts.headers, body })
+    reader.begin(parts.status, &parts.headers);
+    let _ = reader.take(&body);
+    Ok(())
 }
 
 fn out_of_time(deadline: Duration, written: bool) -> EgressError {

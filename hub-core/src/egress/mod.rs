@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     fmt, io,
     net::{IpAddr, SocketAddr},
+    ops::ControlFlow,
     sync::Arc,
     time::Duration,
 };
@@ -19,6 +20,7 @@ mod address;
 mod client;
 mod fault;
 pub mod headers;
+pub(crate) mod objects;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -91,6 +93,15 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Body, within [`Call::max_answer`].
     pub body: Bytes,
+}
+
+/// Takes an answer while it comes, as an alternative to [`Answer`].
+pub trait Reader: Send {
+    /// The answer begins.
+    fn begin(&mut self, status: StatusCode, headers: &HeaderMap);
+
+    /// The next bytes of its body. After a `Break` nothing more is read.
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
 }
 
 /// Why a request brought no answer.
@@ -195,14 +206,24 @@ impl Egress {
     /// # Errors
     /// [`EgressError`], with what is known about whether the request went out.
     pub async fn send(&self, call: Call) -> Result<Answer, EgressError> {
+        let mut whole = client::Whole::default();
+        self.read(call, &mut whole).await?;
+        Ok(whole.into())
+    }
+
+    /// Sends one request and gives its answer to `reader` while it comes, under the same rules.
+    ///
+    /// # Errors
+    /// As [`Egress::send`]; the reader may have part of the answer then.
+    pub async fn read(&self, call: Call, reader: &mut dyn Reader) -> Result<(), EgressError> {
         let target = call.url.target();
         if let Some(service) = self.in_process(&target) {
-            return client::call_in_process(Arc::clone(service), call).await;
+            return client::call_in_process(Arc::clone(service), call, reader).await;
         }
         if !self.admits(&target) {
             return Err(EgressError::blocked());
         }
-        client::call(&self.http, call, &target).await
+        client::call(&self.http, call, &target, reader).await
     }
 
     fn in_process(&self, target: &target::Target) -> Option<&Arc<dyn LocalService>> {

@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::{secret::Secret, time::Timestamp};
 
 pub mod ilink;
+pub mod media;
 pub mod quote;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod typing;
 
+pub use media::{FetchedMedia, InboundMedia, MediaError, MediaFile, UploadedMedia};
 pub use quote::{Quote, Selection};
 
 /// A chat network.
@@ -67,6 +69,25 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
 
     /// Sends one item and says what is known about its fate.
     async fn send(&self, outgoing: &Outgoing) -> SendOutcome;
+
+    /// Fetches a file that came with a message, of at most `limit` bytes, and opens it. `earlier` are notes of
+    /// files with the same MD5 that were opened before, newest first: one of them may open this one too.
+    async fn fetch_media(
+        &self,
+        reference: &Secret,
+        earlier: &[Secret],
+        limit: usize,
+    ) -> Result<FetchedMedia, MediaError> {
+        let _ = (reference, earlier, limit);
+        Err(MediaError::Unavailable("this network has no files".to_owned()))
+    }
+
+    /// Hands a file over to the network, to be sent to one person. Nothing of it is seen until it is sent, so it
+    /// may be repeated.
+    async fn upload_media(&self, to_user_id: &str, file: &MediaFile) -> Result<UploadedMedia, MediaError> {
+        let _ = (to_user_id, file);
+        Err(MediaError::Unavailable("this network takes no files".to_owned()))
+    }
 
     /// Shows or hides "is typing". Never required for anything else to work.
     async fn typing(
@@ -309,6 +330,8 @@ pub struct InboundMessage {
     pub content: String,
     /// The parts.
     pub items: Vec<MessageItem>,
+    /// Files that lie with the network.
+    pub media: Vec<InboundMedia>,
     /// What the message quotes.
     pub quote: Option<Quote>,
     /// The permission to answer.
@@ -348,6 +371,7 @@ impl InboundMessage {
             kind: MessageKind::Text,
             content: text.to_owned(),
             items: vec![item],
+            media: Vec::new(),
             quote: None,
             context_token: None,
             sent_at,
@@ -376,8 +400,10 @@ pub struct Outgoing {
     pub context_token: Secret,
     /// Fixed before the first try and the same for every try.
     pub client_id: String,
-    /// The text.
+    /// The text; not looked at when there is a file.
     pub text: String,
+    /// A file, already handed over.
+    pub media: Option<UploadedMedia>,
 }
 
 /// What is known about a send.

@@ -3,7 +3,7 @@
 use super::conn::{Conn, on};
 use crate::{
     access::Role,
-    accounts::{ClientInfo, Session, User, UserStatus},
+    accounts::{ClientInfo, ProfilePatch, Session, User, UserStatus},
     error::{Error, Result},
     id::{SessionId, UserId},
     page::PageRequest,
@@ -20,12 +20,15 @@ pub struct Accounts<'c>(pub(super) Conn<'c>);
 pub enum Purpose {
     /// Lets the first user of a server bound wide become admin.
     Setup,
+    /// Lets somebody register.
+    Invite,
 }
 
 impl Purpose {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Setup => "setup",
+            Self::Invite => "invite",
         }
     }
 }
@@ -173,20 +176,38 @@ impl Accounts<'_> {
         row.map(UserColumns::into_user).transpose()
     }
 
-    /// Replaces a password hash unless it has changed meanwhile; says whether it did.
+    /// Replaces a password hash unless it has changed meanwhile; says whether it did. `old` is `None` for a user
+    /// without a password.
     pub async fn replace_password_hash(
         &mut self,
         id: UserId,
-        old: &Secret,
+        old: Option<&Secret>,
         new: &Secret,
         now: Timestamp,
     ) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query(
-            "UPDATE users SET password_hash = $3, updated_at = $4 WHERE id = $1 AND password_hash = $2"
+            "UPDATE users SET password_hash = $3, updated_at = $4
+             WHERE id = $1 AND (password_hash = $2 OR (password_hash IS NULL AND CAST($2 AS TEXT) IS NULL))"
         )
         .bind(id.to_string())
-        .bind(old.expose())
+        .bind(old.map(Secret::expose))
         .bind(new.expose())
+        .bind(now.as_millis())
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))?;
+        Ok(rows == 1)
+    }
+
+    /// Changes how a user is shown; says whether there is one.
+    pub async fn update_profile(&mut self, id: UserId, patch: &ProfilePatch, now: Timestamp) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query(
+            "UPDATE users SET display_name = COALESCE($2, display_name), email = COALESCE($3, email),
+                updated_at = $4 WHERE id = $1"
+        )
+        .bind(id.to_string())
+        .bind(patch.display_name.as_deref())
+        .bind(patch.email.as_deref())
         .bind(now.as_millis())
         .execute(conn)
         .await
@@ -320,6 +341,27 @@ impl Accounts<'_> {
         Ok(rows == 1)
     }
 
+    /// Ends every session of a user but `keep` and says how many.
+    pub async fn end_other_sessions(&mut self, user_id: UserId, keep: Option<SessionId>) -> Result<u64> {
+        on!(self.0, |conn| sqlx::query("DELETE FROM sessions WHERE user_id = $1 AND id <> $2")
+            .bind(user_id.to_string())
+            .bind(keep.map(|id| id.to_string()).unwrap_or_default())
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
+    }
+
+    /// Gives a session another secret; says whether it exists.
+    pub async fn renew_session(&mut self, id: SessionId, token_hash: &TokenHash) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query("UPDATE sessions SET token_hash = $2 WHERE id = $1")
+            .bind(id.to_string())
+            .bind(token_hash.as_str())
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))?;
+        Ok(rows == 1)
+    }
+
     /// Deletes at most `limit` sessions that have ended and says how many.
     pub async fn delete_ended_sessions(&mut self, alive: Alive, limit: u32) -> Result<u64> {
         on!(self.0, |conn| sqlx::query(
@@ -332,6 +374,40 @@ impl Accounts<'_> {
         .execute(conn)
         .await
         .map(|done| done.rows_affected()))
+    }
+
+    /// Makes the transaction the only one that takes ways of signing in from a user. On SQLite there is only
+    /// one writer.
+    pub async fn lock_user(&mut self, id: UserId) -> Result<()> {
+        let Conn::Postgres(_) = self.0 else { return Ok(()) };
+        on!(self.0, |conn| sqlx::query("SELECT 1 FROM users WHERE id = $1 FOR UPDATE")
+            .bind(id.to_string())
+            .execute(conn)
+            .await
+            .map(|_| ()))
+    }
+
+    /// In how many ways a user can sign in: the password, each passkey, each linked account.
+    pub async fn count_sign_in_methods(&mut self, id: UserId) -> Result<u32> {
+        let count: i64 = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT (SELECT COUNT(*) FROM users WHERE id = $1 AND password_hash IS NOT NULL)
+                + (SELECT COUNT(*) FROM passkeys WHERE user_id = $1)
+                + (SELECT COUNT(*) FROM external_accounts WHERE user_id = $1)"
+        )
+        .bind(id.to_string())
+        .fetch_one(conn)
+        .await)?;
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    /// When a session was opened.
+    pub async fn session_opened_at(&mut self, id: SessionId) -> Result<Option<Timestamp>> {
+        let at: Option<i64> =
+            on!(self.0, |conn| sqlx::query_scalar("SELECT created_at FROM sessions WHERE id = $1")
+                .bind(id.to_string())
+                .fetch_optional(conn)
+                .await)?;
+        Ok(at.map(Timestamp::from_millis))
     }
 
     /// Stores a one-time thing; `subject` says whom or what it is bound to and may be empty.
@@ -397,7 +473,7 @@ impl Accounts<'_> {
 }
 
 /// The role behind a column; what is not admin may do no more than a member.
-fn role(text: &str) -> Role {
+pub(super) fn role(text: &str) -> Role {
     if text == Role::Admin.as_str() { Role::Admin } else { Role::Member }
 }
 

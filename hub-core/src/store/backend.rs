@@ -145,7 +145,8 @@ impl Backend {
         // The writer's statements join a few rows with large tables by key. Plans are made once, while tables may
         // be small or unknown; one that reads a whole table then would be kept while it grows.
         let by_key = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"];
-        Ok(Self::Postgres { reads, write: options.options(by_key.map(|setting| (setting, "off"))) })
+        let write = options.options(by_key.map(|setting| (setting, "off")));
+        Ok(Self::Postgres { reads, write: write.options([("plan_cache_mode", "force_generic_plan")]) })
     }
 
     pub(super) async fn connect_writer(&self) -> Result<Owned> {
@@ -217,12 +218,33 @@ macro_rules! migrations {
     };
 }
 
+/// Every migration of a database, one per line.
+macro_rules! all_migrations {
+    ($database:literal) => {
+        migrations!(
+            $database:
+            1 "0001_accounts",
+            2 "0002_bots",
+            3 "0003_channels",
+            4 "0004_lease_name",
+            5 "0005_open_deliveries",
+            6 "0006_plugins",
+            7 "0007_identity",
+            8 "0008_admin",
+            9 "0009_media",
+            10 "0010_ai",
+            11 "0011_channel_listeners",
+            13 "0013_cheaper_rows",
+        )
+    };
+}
+
 fn sqlite_migrator() -> Migrator {
-    migrations!("sqlite": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels", 4 "0004_lease_name")
+    all_migrations!("sqlite")
 }
 
 fn postgres_migrator() -> Migrator {
-    migrations!("postgres": 1 "0001_accounts", 2 "0002_bots", 3 "0003_channels", 4 "0004_lease_name")
+    all_migrations!("postgres")
 }
 
 /// Runs what is missing, or only checks that nothing is.

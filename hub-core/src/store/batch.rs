@@ -12,6 +12,7 @@ use super::{
     deliveries::{self, Finished},
     fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
+    sending::{self, Begun, Settled},
     writer::{Command, PROBE, Reply},
 };
 use crate::error::{Error, ErrorCode, Result};
@@ -59,46 +60,101 @@ async fn end(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
+/// Commands of one kind, which are written together, with those who wait for their answers.
+struct Merged<C, A> {
+    commands: Vec<Arc<C>>,
+    replies: Vec<Reply<A>>,
+}
+
+impl<C, A: Send + 'static> Merged<C, A> {
+    const fn new() -> Self {
+        Self { commands: Vec::new(), replies: Vec::new() }
+    }
+
+    fn push(&mut self, command: Arc<C>, reply: Reply<A>) {
+        self.commands.push(command);
+        self.replies.push(reply);
+    }
+
+    fn answer(self, answers: Vec<A>, pending: &mut Vec<Pending>) {
+        pending
+            .extend(self.replies.into_iter().zip(answers).map(|(reply, answer)| answer_with(reply, answer)));
+    }
+
+    fn fail(self, error: &Error) {
+        for reply in self.replies {
+            fail(reply, error);
+        }
+    }
+
+    /// Writes them one by one, so that a bad one fails alone.
+    async fn write_apart(
+        self,
+        tx: &mut Tx,
+        pending: &mut Vec<Pending>,
+        write: impl for<'a> Fn(&'a mut Tx, Arc<C>) -> BoxFuture<'a, Result<Vec<A>>>,
+    ) -> Result<()> {
+        for (one, reply) in self.commands.into_iter().zip(self.replies) {
+            match in_savepoint(tx, |tx| write(tx, one)).await? {
+                Ok(mut answers) => pending.push(answer_with(reply, answers.remove(0))),
+                Err(error) => fail(reply, &error),
+            }
+        }
+        Ok(())
+    }
+}
+
 async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pending>) -> Result<()> {
-    let (mut accepts, mut accept_replies) = (Vec::new(), Vec::new());
-    let (mut finished, mut finish_replies) = (Vec::new(), Vec::new());
+    let (mut accepts, mut finished) = (Merged::new(), Merged::new());
+    let (mut begun, mut settled) = (Merged::new(), Merged::new());
     let mut jobs = Vec::new();
     for command in batch.drain(..) {
         match command {
-            Command::Accept(accept, reply) => {
-                accepts.push(Arc::new(accept));
-                accept_replies.push(reply);
-            }
-            Command::Finish(one, reply) => {
-                finished.push(one);
-                finish_replies.push(reply);
-            }
+            Command::Accept(accept, reply) => accepts.push(Arc::new(accept), reply),
+            Command::Finish(one, reply) => finished.push(one, reply),
+            Command::Begin(one, reply) => begun.push(Arc::new(one), reply),
+            Command::Settle(one, reply) => settled.push(one, reply),
             Command::Run(job, reply) => jobs.push((job, reply)),
         }
     }
     // Failures are rare, so what is merged is written without savepoints at first. Nothing else stands in the
     // transaction yet when it has to be begun anew.
-    match guarded(write_merged(tx, &accepts, &finished)).await {
+    let merged = async {
+        let accepts = write_accepts(tx, &accepts.commands).await?;
+        let finished = write_finished(tx, &finished.commands).await?;
+        let begun = write_begun(tx, &begun.commands).await?;
+        Ok((accepts, finished, begun, write_settled(tx, &settled.commands).await?))
+    };
+    match guarded(merged).await {
         Ok(answers) => {
-            let accepted = accept_replies.into_iter().zip(answers);
-            pending.extend(accepted.map(|(reply, answer)| answer_with(reply, answer)));
-            pending.extend(finish_replies.into_iter().map(|reply| answer_with(reply, ())));
+            accepts.answer(answers.0, pending);
+            finished.answer(answers.1, pending);
+            begun.answer(answers.2, pending);
+            settled.answer(answers.3, pending);
         }
         Err(error) => {
             if is_fatal(&error) || is_outage(&error) || begin_again(tx).await.is_err() {
-                for reply in accept_replies {
-                    fail(reply, &error);
-                }
-                for reply in finish_replies {
-                    fail(reply, &error);
-                }
+                accepts.fail(&error);
+                finished.fail(&error);
+                begun.fail(&error);
+                settled.fail(&error);
                 for (_, reply) in jobs {
                     fail(reply, &error);
                 }
                 return Err(error);
             }
-            write_accepts(tx, accepts, accept_replies, pending).await?;
-            write_finished(tx, finished, finish_replies, pending).await?;
+            let one_by_one = accepts
+                .write_apart(tx, pending, |tx, one| async move { write_accepts(tx, &[one]).await }.boxed());
+            one_by_one.await?;
+            let one_by_one = finished
+                .write_apart(tx, pending, |tx, one| async move { write_finished(tx, &[one]).await }.boxed());
+            one_by_one.await?;
+            let one_by_one = begun
+                .write_apart(tx, pending, |tx, one| async move { write_begun(tx, &[one]).await }.boxed());
+            one_by_one.await?;
+            let one_by_one = settled
+                .write_apart(tx, pending, |tx, one| async move { write_settled(tx, &[one]).await }.boxed());
+            one_by_one.await?;
         }
     }
     for (job, reply) in jobs {
@@ -113,54 +169,35 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
     Ok(())
 }
 
-/// Writes inbound batches, then outcomes, in as few statements as there are.
-async fn write_merged(
-    tx: &mut Tx,
-    accepts: &[Arc<Accept>],
-    finished: &[Arc<Finished>],
-) -> Result<Vec<Accepted>> {
-    let mut accepted = Vec::new();
-    if !accepts.is_empty() {
-        failpoint!("commit.accepts");
-        accepted = inbox::write(tx, accepts).await?;
+async fn write_accepts(tx: &mut Tx, accepts: &[Arc<Accept>]) -> Result<Vec<Accepted>> {
+    if accepts.is_empty() {
+        return Ok(Vec::new());
     }
-    if !finished.is_empty() {
-        failpoint!("commit.finished");
-        deliveries::finish(tx, finished).await?;
-    }
-    Ok(accepted)
+    failpoint!("commit.accepts");
+    inbox::write(tx, accepts).await
 }
 
-/// Writes inbound batches one by one, so that a bad one fails alone.
-async fn write_accepts(
-    tx: &mut Tx,
-    accepts: Vec<Arc<Accept>>,
-    replies: Vec<Reply<Accepted>>,
-    pending: &mut Vec<Pending>,
-) -> Result<()> {
-    for (one, reply) in accepts.into_iter().zip(replies) {
-        match in_savepoint(tx, |tx| async move { inbox::write(tx, &[one]).await }.boxed()).await? {
-            Ok(mut answers) => pending.push(answer_with(reply, answers.remove(0))),
-            Err(error) => fail(reply, &error),
-        }
+async fn write_finished(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<Vec<()>> {
+    if finished.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    failpoint!("commit.finished");
+    deliveries::finish(tx, finished).await?;
+    Ok(vec![(); finished.len()])
 }
 
-/// Writes outcomes one by one.
-async fn write_finished(
-    tx: &mut Tx,
-    finished: Vec<Arc<Finished>>,
-    replies: Vec<Reply<()>>,
-    pending: &mut Vec<Pending>,
-) -> Result<()> {
-    for (one, reply) in finished.into_iter().zip(replies) {
-        match in_savepoint(tx, |tx| async move { deliveries::finish(tx, &[one]).await }.boxed()).await? {
-            Ok(()) => pending.push(answer_with(reply, ())),
-            Err(error) => fail(reply, &error),
-        }
+async fn write_begun(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>> {
+    if begun.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    sending::begin(tx, begun).await
+}
+
+async fn write_settled(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
+    if settled.is_empty() {
+        return Ok(Vec::new());
+    }
+    sending::settle(tx, settled).await
 }
 
 /// A panic becomes a failure of what panicked.
@@ -207,6 +244,7 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
         match command {
             Command::Accept(_, reply) => drop(reply.send(Err(retell(error)))),
             Command::Finish(_, reply) => drop(reply.send(Err(retell(error)))),
+            Command::Begin(_, reply) | Command::Settle(_, reply) => drop(reply.send(Err(retell(error)))),
             Command::Run(_, reply) => drop(reply.send(Err(retell(error)))),
         }
     }

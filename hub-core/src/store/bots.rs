@@ -138,14 +138,26 @@ macro_rules! select_bot {
 impl Bots<'_> {
     /// A page of the bots in a scope, newest first; one row more than asked for tells whether more follow.
     pub async fn page(&mut self, owner: Option<String>, request: &PageRequest) -> Result<Vec<BotRecord>> {
+        self.page_in_status(owner, None, request).await
+    }
+
+    /// The same, of one status alone.
+    pub async fn page_in_status(
+        &mut self,
+        owner: Option<String>,
+        status: Option<BotStatus>,
+        request: &PageRequest,
+    ) -> Result<Vec<BotRecord>> {
         let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(select_bot!(
             "WHERE (CAST($1 AS TEXT) IS NULL OR b.owner_id = $1)
                 AND (CAST($2 AS TEXT) IS NULL OR b.id < $2)
+                AND (CAST($4 AS TEXT) IS NULL OR b.status = $4)
              ORDER BY b.id DESC LIMIT $3"
         ))
         .bind(&owner)
         .bind(request.after())
         .bind(i64::from(request.limit()) + 1)
+        .bind(status.map(BotStatus::as_str))
         .fetch_all(conn)
         .await)?;
         rows.into_iter().map(BotRecord::try_from).collect()

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, Id, Kind},
     page::PageRequest,
-    secret::{Sealed, TokenHash},
+    secret::{KeyMark, Sealed, TokenHash},
     time::Timestamp,
 };
 
@@ -150,6 +150,19 @@ impl Channels<'_> {
         row.map(ChannelRecord::try_from).transpose()
     }
 
+    /// The bot of a channel within the scope.
+    pub async fn bot_of(&mut self, scope: Scope, id: ChannelId) -> Result<Option<BotId>> {
+        let bot: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT b.id FROM channels c JOIN bots b ON b.id = c.bot_id
+            WHERE c.id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2)"
+        )
+        .bind(id.to_string())
+        .bind(scope.owner())
+        .fetch_optional(conn)
+        .await)?;
+        bot.as_deref().map(stored_id).transpose()
+    }
+
     /// How many deliveries are in which state, for a bot's channels from `first` to `last` by id.
     pub async fn deliveries_by_state(
         &mut self,
@@ -207,6 +220,7 @@ impl Channels<'_> {
             channel_id: stored_id(&channel)?,
             bot_id: stored_id(&bot)?,
             owner_id: stored_id(&owner)?,
+            key: KeyMark::of(hash.as_str()),
         };
         Ok(Some((actor, enabled && status == "active")))
     }

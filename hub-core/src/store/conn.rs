@@ -3,9 +3,11 @@
 use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
 
 use super::{
-    accounts::Accounts, binds::Binds, bots::Bots, channels::Channels, contacts::Contacts,
-    deliveries::Deliveries, demo::Demo, idempotency::Idempotency, leases::Leases, messages::Messages,
-    outbox::Outbox, sending::Sending, traces::Traces,
+    accounts::Accounts, ai::Ai, audit::Audit, binds::Binds, bots::Bots, channels::Channels,
+    contacts::Contacts, deliveries::Deliveries, demo::Demo, external_accounts::ExternalAccounts,
+    idempotency::Idempotency, leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox,
+    passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sending::Sending,
+    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -62,6 +64,14 @@ macro_rules! views {
             pub fn accounts(&mut self) -> Accounts<'_> {
                 Accounts(self.conn())
             }
+            /// The audit log.
+            pub fn audit(&mut self) -> Audit<'_> {
+                Audit(self.conn())
+            }
+            /// The AI sink's endpoint, conversations and costs.
+            pub fn ai(&mut self) -> Ai<'_> {
+                Ai(self.conn())
+            }
             /// Logins in progress.
             pub fn binds(&mut self) -> Binds<'_> {
                 Binds(self.conn())
@@ -86,6 +96,10 @@ macro_rules! views {
             pub fn demo(&mut self) -> Demo<'_> {
                 Demo(self.conn())
             }
+            /// Accounts at external providers.
+            pub fn external_accounts(&mut self) -> ExternalAccounts<'_> {
+                ExternalAccounts(self.conn())
+            }
             /// First answers of repeated calls.
             pub fn idempotency(&mut self) -> Idempotency<'_> {
                 Idempotency(self.conn())
@@ -93,6 +107,14 @@ macro_rules! views {
             /// Which node works for which bot.
             pub fn leases(&mut self) -> Leases<'_> {
                 Leases(self.conn())
+            }
+            /// Files of messages.
+            pub fn media(&mut self) -> Media<'_> {
+                Media(self.conn())
+            }
+            /// What channels received, for their clients.
+            pub fn log(&mut self) -> Log<'_> {
+                Log(self.conn())
             }
             /// Messages in both directions.
             pub fn messages(&mut self) -> Messages<'_> {
@@ -102,9 +124,41 @@ macro_rules! views {
             pub fn outbox(&mut self) -> Outbox<'_> {
                 Outbox(self.conn())
             }
+            /// Plugins, their versions and where they are installed.
+            pub fn plugins(&mut self) -> Plugins<'_> {
+                Plugins(self.conn())
+            }
+            /// What was ended lately.
+            pub fn revocations(&mut self) -> Revocations<'_> {
+                Revocations(self.conn())
+            }
+            /// What is counted.
+            pub fn stats(&mut self) -> Stats<'_> {
+                Stats(self.conn())
+            }
+            /// Everybody's accounts.
+            pub fn users(&mut self) -> Users<'_> {
+                Users(self.conn())
+            }
+            /// API keys of users.
+            pub fn user_keys(&mut self) -> UserKeys<'_> {
+                UserKeys(self.conn())
+            }
+            /// Passkeys.
+            pub fn passkeys(&mut self) -> Passkeys<'_> {
+                Passkeys(self.conn())
+            }
+            /// Logins by QR code.
+            pub fn qr_logins(&mut self) -> QrLogins<'_> {
+                QrLogins(self.conn())
+            }
             /// The outbox's worker.
             pub fn sending(&mut self) -> Sending<'_> {
                 Sending(self.conn())
+            }
+            /// Ceremonies of signing in.
+            pub fn sign_in_flows(&mut self) -> SignInFlows<'_> {
+                SignInFlows(self.conn())
             }
             /// What happened to messages.
             pub fn traces(&mut self) -> Traces<'_> {

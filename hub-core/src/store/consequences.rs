@@ -3,20 +3,82 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde::Serialize;
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
-    conn::{Conn, on_each},
+    conn::Conn,
+    fault::classify,
     inbox::{Accept, seq_of},
-    json,
+    rows::{self, Arrays, Column, Places, Row, Values},
+    traces::{NewTrace, insert_traces},
 };
 use crate::{
+    channels::sinks::SinkId,
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
     secret::Sealed,
 };
 
-#[derive(Serialize)]
+/// Stores what channels received, out of these rows.
+macro_rules! insert_log {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO channel_log (channel_id, seq, message_id, content)
+             SELECT channel, seq, message, content FROM ",
+            $rows
+        )
+    };
+}
+
+/// Stores the work for sinks, out of these rows.
+macro_rules! insert_deliveries {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, sink, lane, seq, state, attempts,
+                due_at, claim, created_at)
+             SELECT id, message, bot, channel, trace, sink, lane, seq, 'pending', 0, at, claim, at FROM ",
+            $rows
+        )
+    };
+}
+
+/// Stores who wrote, out of these rows. An older permission never replaces a newer one.
+macro_rules! meet {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
+                context_token, window_opened_at, window_sends)
+             SELECT bot, person, name, '', '', count, at, token, opened, 0 FROM ",
+            $rows,
+            " ON CONFLICT (bot_id, user_id) DO UPDATE SET
+                user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
+                message_count = contacts.message_count + excluded.message_count,
+                last_message_at = excluded.last_message_at,
+                context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
+                window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN 0 ELSE contacts.window_sends END,
+                window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN NULL ELSE contacts.window_closed END,
+                window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN excluded.window_opened_at ELSE contacts.window_opened_at END"
+        )
+    };
+}
+
+/// Stores where networks go on, out of these rows.
+macro_rules! move_cursors {
+    ($rows:literal) => {
+        concat!(
+            "UPDATE bots SET cursor = COALESCE(x.new_cursor, bots.cursor), last_poll_at = x.at, last_error = NULL,
+                last_inbound_at = COALESCE(x.inbound, last_inbound_at)
+             FROM ",
+            $rows,
+            " WHERE bots.id = x.bot"
+        )
+    };
+}
+
 struct LogRow<'a> {
     channel: ChannelId,
     seq: i64,
@@ -24,23 +86,22 @@ struct LogRow<'a> {
     content: Option<&'a str>,
 }
 
-#[derive(Serialize)]
 struct DeliveryRow<'a> {
     id: DeliveryId,
     message: MessageId,
     bot: BotId,
     channel: ChannelId,
     trace: TraceId,
+    sink: SinkId,
     lane: &'a str,
     seq: i64,
     claim: i64,
     at: i64,
 }
 
-#[derive(Serialize)]
 struct ContactRow<'a> {
     bot: BotId,
-    user: &'a str,
+    person: &'a str,
     name: &'a str,
     count: i64,
     at: i64,
@@ -48,12 +109,85 @@ struct ContactRow<'a> {
     opened: i64,
 }
 
-#[derive(Serialize)]
 struct CursorRow<'a> {
     bot: BotId,
     cursor: Option<&'a str>,
     inbound: Option<i64>,
     at: i64,
+}
+
+impl Row for LogRow<'_> {
+    const COLUMNS: &'static [Column] =
+        &[Column::Text("channel"), Column::Number("seq"), Column::Text("message"), Column::Text("content")];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.channel.to_string());
+        values.push(self.seq);
+        values.push(self.message.to_string());
+        values.push(self.content);
+    }
+}
+
+impl Row for DeliveryRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("id"),
+        Column::Text("message"),
+        Column::Text("bot"),
+        Column::Text("channel"),
+        Column::Text("trace"),
+        Column::Text("sink"),
+        Column::Text("lane"),
+        Column::Number("seq"),
+        Column::Number("claim"),
+        Column::Number("at"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.id.to_string());
+        values.push(self.message.to_string());
+        values.push(self.bot.to_string());
+        values.push(self.channel.to_string());
+        values.push(self.trace.to_string());
+        values.push(self.sink.text());
+        values.push(self.lane);
+        values.push(self.seq);
+        values.push(self.claim);
+        values.push(self.at);
+    }
+}
+
+impl Row for ContactRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("bot"),
+        Column::Text("person"),
+        Column::Text("name"),
+        Column::Number("count"),
+        Column::Number("at"),
+        Column::Text("token"),
+        Column::Number("opened"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.bot.to_string());
+        values.push(self.person);
+        values.push(self.name);
+        values.push(self.count);
+        values.push(self.at);
+        values.push(self.token);
+        values.push(self.opened);
+    }
+}
+
+impl Row for CursorRow<'_> {
+    const COLUMNS: &'static [Column] =
+        &[Column::Text("bot"), Column::Text("new_cursor"), Column::Number("inbound"), Column::Number("at")];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.bot.to_string());
+        values.push(self.cursor);
+        values.push(self.inbound);
+        values.push(self.at);
+    }
 }
 
 /// What follows from the inserted messages and asks nothing back, in one statement: channel logs, deliveries,
@@ -83,19 +217,18 @@ pub(super) async fn insert(
                         message: message.row.id,
                         content: taken.content.as_deref(),
                     });
-                    if let Some(delivery) = &taken.delivery {
-                        deliveries.push(DeliveryRow {
-                            id: delivery.id,
-                            message: message.row.id,
-                            bot: batch.bot_id,
-                            channel: route.channel_id,
-                            trace: route.trace.id,
-                            lane: &delivery.lane,
-                            seq,
-                            claim: delivery.claim,
-                            at: batch.now.as_millis(),
-                        });
-                    }
+                    deliveries.extend(taken.deliveries.iter().map(|delivery| DeliveryRow {
+                        id: delivery.id,
+                        message: message.row.id,
+                        bot: batch.bot_id,
+                        channel: route.channel_id,
+                        trace: route.trace.id,
+                        sink: delivery.sink,
+                        lane: &delivery.lane,
+                        seq,
+                        claim: delivery.claim,
+                        at: batch.now.as_millis(),
+                    }));
                 }
                 traces.push(&route.trace);
             }
@@ -103,15 +236,103 @@ pub(super) async fn insert(
     }
     failpoint!("accept.rows");
     let (contacts, cursors) = (contact_rows(batches, inserted), cursor_rows(batches, inserted));
-    on_each!(*conn, WORK_SQLITE, WORK_POSTGRES, |conn, sql| sqlx::query(sql)
-        .bind(json(&log))
-        .bind(json(&deliveries))
-        .bind(json(&traces))
-        .bind(json(&contacts))
-        .bind(json(&cursors))
-        .execute(conn)
-        .await
-        .map(|_| ()))
+    match conn {
+        Conn::Sqlite(conn) => {
+            insert_rows_sqlite(conn, &log, &deliveries, &traces).await?;
+            meet_sqlite(conn, &contacts, &cursors).await
+        }
+        Conn::Postgres(conn) => insert_postgres(conn, &log, &deliveries, &traces, &contacts, &cursors).await,
+    }
+}
+
+/// Channel logs, deliveries and traces: three statements at once, for so many rows of each.
+async fn insert_rows_sqlite(
+    conn: &mut SqliteConnection,
+    log: &[LogRow<'_>],
+    deliveries: &[DeliveryRow<'_>],
+    traces: &[&NewTrace],
+) -> Result<()> {
+    let most = log.len().max(deliveries.len()).max(traces.len());
+    for begin in (0..most).step_by(rows::MOST) {
+        let piece = |len: usize| begin.min(len)..(begin + rows::MOST).min(len);
+        let size = rows::size((most - begin).min(rows::MOST));
+        let mut values = Places::default();
+        values.push_rows(&log[piece(log.len())], size);
+        values.push_rows(&deliveries[piece(deliveries.len())], size);
+        values.push_rows(&traces[piece(traces.len())], size);
+        let sql = format!(
+            "WITH x {log} {}; WITH x {deliveries} {}; WITH x {traces} {}",
+            insert_log!("x WHERE channel IS NOT NULL"),
+            insert_deliveries!("x WHERE id IS NOT NULL"),
+            insert_traces!("x WHERE id IS NOT NULL"),
+            log = rows::table::<LogRow<'_>>(size),
+            deliveries = rows::table::<DeliveryRow<'_>>(size),
+            traces = rows::table::<NewTrace>(size),
+        );
+        let insert = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+        insert.execute(&mut *conn).await.map_err(classify)?;
+    }
+    Ok(())
+}
+
+/// Contacts and cursors: two statements at once.
+async fn meet_sqlite(
+    conn: &mut SqliteConnection,
+    contacts: &[ContactRow<'_>],
+    cursors: &[CursorRow<'_>],
+) -> Result<()> {
+    let most = contacts.len().max(cursors.len());
+    for begin in (0..most).step_by(rows::MOST) {
+        let piece = |len: usize| begin.min(len)..(begin + rows::MOST).min(len);
+        let size = rows::size((most - begin).min(rows::MOST));
+        let mut values = Places::default();
+        values.push_rows(&contacts[piece(contacts.len())], size);
+        values.push_rows(&cursors[piece(cursors.len())], size);
+        let sql = format!(
+            "WITH x {contacts} {}; WITH x {cursors} {}",
+            meet!("x WHERE bot IS NOT NULL"),
+            move_cursors!("x"),
+            contacts = rows::table::<ContactRow<'_>>(size),
+            cursors = rows::table::<CursorRow<'_>>(size),
+        );
+        let meet = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+        meet.execute(&mut *conn).await.map_err(classify)?;
+    }
+    Ok(())
+}
+
+/// Everything in one statement.
+async fn insert_postgres(
+    conn: &mut PgConnection,
+    log: &[LogRow<'_>],
+    deliveries: &[DeliveryRow<'_>],
+    traces: &[&NewTrace],
+    contacts: &[ContactRow<'_>],
+    cursors: &[CursorRow<'_>],
+) -> Result<()> {
+    let mut values = Arrays::default();
+    let log_rows = values.push_rows(log);
+    let delivery_rows = values.push_rows(deliveries);
+    let trace_rows = values.push_rows(traces);
+    let contact_rows = values.push_rows(contacts);
+    let cursor_rows = values.push_rows(cursors);
+    let sql = format!(
+        concat!(
+            "WITH log AS (",
+            insert_log!("{}"),
+            "), work AS (",
+            insert_deliveries!("{}"),
+            "), told AS (",
+            insert_traces!("{}"),
+            "), met AS (",
+            meet!("{}"),
+            ") ",
+            move_cursors!("{}"),
+        ),
+        log_rows, delivery_rows, trace_rows, contact_rows, cursor_rows,
+    );
+    let all = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
+    all.execute(&mut *conn).await.map_err(classify).map(|_| ())
 }
 
 /// One row per person who wrote: the newest token wins, and their window opens anew.
@@ -120,10 +341,10 @@ fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Ve
     for batch in batches {
         for message in batch.messages.iter().filter(|message| inserted.contains(&message.row.id)) {
             let Some(contact) = &message.contact else { continue };
-            let user = message.row.from_user_id.as_str();
-            let row = rows.entry((batch.bot_id, user)).or_insert(ContactRow {
+            let person = message.row.from_user_id.as_str();
+            let row = rows.entry((batch.bot_id, person)).or_insert(ContactRow {
                 bot: batch.bot_id,
-                user,
+                person,
                 name: "",
                 count: 0,
                 at: 0,
@@ -159,81 +380,3 @@ fn cursor_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec
     };
     batches.iter().map(row).collect()
 }
-
-const WORK_SQLITE: &str = "
-    INSERT INTO channel_log (channel_id, seq, message_id, content)
-    SELECT value->>'channel', value->>'seq', value->>'message', value->>'content' FROM json_each($1);
-    INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, lane, seq, state, attempts, due_at,
-        claim, created_at)
-    SELECT value->>'id', value->>'message', value->>'bot', value->>'channel', value->>'trace', value->>'lane',
-        value->>'seq', 'pending', 0, value->>'at', value->>'claim', value->>'at'
-    FROM json_each($2);
-    INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, summary, attempts, started_at,
-        duration_ms, steps)
-    SELECT value->>'id', value->>'message_id', value->>'bot_id', value->>'channel_id', value->>'replay_of',
-        value->>'status', value->>'summary', 0, value->>'started_at', value->>'duration_ms', value->>'steps'
-    FROM json_each($3);
-    INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
-        context_token, window_opened_at, window_sends)
-    SELECT value->>'bot', value->>'user', value->>'name', '', '', value->>'count', value->>'at',
-        value->>'token', value->>'opened', 0
-    FROM json_each($4) WHERE true
-    ON CONFLICT (bot_id, user_id) DO UPDATE SET
-        user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
-        message_count = contacts.message_count + excluded.message_count,
-        last_message_at = excluded.last_message_at,
-        context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-            THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
-        window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-            THEN 0 ELSE contacts.window_sends END,
-        window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-            THEN NULL ELSE contacts.window_closed END,
-        window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-            THEN excluded.window_opened_at ELSE contacts.window_opened_at END;
-    UPDATE bots SET cursor = COALESCE(x.new_cursor, cursor), last_poll_at = x.at, last_error = NULL,
-        last_inbound_at = COALESCE(x.inbound, last_inbound_at)
-    FROM (SELECT value->>'bot' AS bot, value->>'cursor' AS new_cursor, value->>'inbound' AS inbound,
-        value->>'at' AS at FROM json_each($5)) AS x
-    WHERE bots.id = x.bot";
-
-const WORK_POSTGRES: &str = "
-    WITH log AS (
-        INSERT INTO channel_log (channel_id, seq, message_id, content)
-        SELECT channel, seq, message, content
-        FROM json_to_recordset($1::json) AS x (channel text, seq bigint, message text, content text)
-    ), work AS (
-        INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, lane, seq, state, attempts, due_at,
-            claim, created_at)
-        SELECT id, message, bot, channel, trace, lane, seq, 'pending', 0, at, claim, at
-        FROM json_to_recordset($2::json) AS x (id text, message text, bot text, channel text, trace text,
-            lane text, seq bigint, claim bigint, at bigint)
-    ), told AS (
-        INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, summary, attempts, started_at,
-            duration_ms, steps)
-        SELECT id, message_id, bot_id, channel_id, replay_of, status, summary, 0, started_at, duration_ms, steps
-        FROM json_to_recordset($3::json) AS x (id text, message_id text, bot_id text, channel_id text,
-            replay_of text, status text, summary text, started_at bigint, duration_ms bigint, steps text)
-    ), met AS (
-        INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
-            context_token, window_opened_at, window_sends)
-        SELECT bot, \"user\", name, '', '', count, at, token, opened, 0
-        FROM json_to_recordset($4::json) AS x (bot text, \"user\" text, name text, count bigint, at bigint,
-            token text, opened bigint)
-        ON CONFLICT (bot_id, user_id) DO UPDATE SET
-            user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
-            message_count = contacts.message_count + excluded.message_count,
-            last_message_at = excluded.last_message_at,
-            context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
-            window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                THEN 0 ELSE contacts.window_sends END,
-            window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                THEN NULL ELSE contacts.window_closed END,
-            window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                THEN excluded.window_opened_at ELSE contacts.window_opened_at END
-    )
-    UPDATE bots SET cursor = COALESCE(x.new_cursor, bots.cursor), last_poll_at = x.at, last_error = NULL,
-        last_inbound_at = COALESCE(x.inbound, last_inbound_at)
-    FROM (SELECT bot, cursor AS new_cursor, inbound, at
-        FROM json_to_recordset($5::json) AS r (bot text, cursor text, inbound bigint, at bigint)) AS x
-    WHERE bots.id = x.bot";

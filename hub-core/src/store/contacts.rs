@@ -5,6 +5,7 @@ use crate::{
     bots::{StoredContact, window::Window},
     error::Result,
     id::BotId,
+    secret::Sealed,
     time::Timestamp,
 };
 
@@ -48,6 +49,18 @@ fn window(opened_at: Option<i64>, sends: i64, closed: Option<String>) -> Window 
 }
 
 impl Contacts<'_> {
+    /// A person's sealed permission to answer, if there is one. The caller has checked whose bot it is.
+    pub async fn context_token(&mut self, bot_id: BotId, user_id: &str) -> Result<Option<Sealed>> {
+        let token: Option<Option<String>> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT context_token FROM contacts WHERE bot_id = $1 AND user_id = $2"
+        )
+        .bind(bot_id.to_string())
+        .bind(user_id)
+        .fetch_optional(conn)
+        .await)?;
+        Ok(token.flatten().map(Sealed::from))
+    }
+
     /// A page of a bot's contacts behind the position `after` (time and user id of the last row of the page
     /// before), whoever wrote or was written to last first. The caller has checked whose bot it is.
     pub async fn page(

@@ -7,15 +7,20 @@
 use std::{collections::HashSet, sync::Arc};
 
 use serde::Serialize;
+use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
+    ai::AiUsage,
     conn::{Conn, Tx, on, on_each},
+    fault::classify,
     json,
     outbox::NewOutbound,
+    rows::{self, Arrays, Column, Places, Row, Values},
     traces::{NewTrace, TraceUpdate},
 };
 use crate::{
-    error::Result,
+    channels::sinks::{SinkId, SinkKey},
+    error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
     time::Timestamp,
 };
@@ -38,6 +43,19 @@ pub enum DeliveryState {
     Skipped,
     /// Given up; may be replayed.
     Dead,
+}
+
+impl DeliveryState {
+    /// The word in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Parked => "parked",
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Dead => "dead",
+        }
+    }
 }
 
 /// The outcome of one attempt, to be stored together with everything that follows from it.
@@ -67,6 +85,8 @@ pub struct Finished {
     pub replies: Vec<NewOutbound>,
     /// What the channel learns about its sink.
     pub health: Option<SinkHealth>,
+    /// What asking a model cost.
+    pub usage: Option<AiUsage>,
 }
 
 /// What an attempt says about a channel's webhook.
@@ -103,6 +123,8 @@ pub struct JobRow {
     pub trace_id: String,
     /// Its channel.
     pub channel_id: String,
+    /// The sink, by its text.
+    pub sink: String,
     /// What must stay in order.
     pub lane: String,
     /// Place in the channel's log; 0 for a replay.
@@ -164,6 +186,8 @@ pub struct Replay {
     pub bot_id: BotId,
     /// The channel.
     pub channel_id: ChannelId,
+    /// The sink.
+    pub sink: SinkId,
     /// Another target than the channel's URL.
     pub target_url: Option<String>,
     /// When.
@@ -174,35 +198,35 @@ pub struct Replay {
 
 impl Deliveries<'_> {
     /// Open deliveries of a bot that nobody holds under this fence, oldest first, with their messages.
-    /// Channels in `full` are left out: their memory is used up.
+    /// Sinks in `full` are left out: their memory is used up.
     pub async fn backlog(
         &mut self,
         bot_id: BotId,
         fence: i64,
-        full: &[ChannelId],
+        full: &[SinkKey],
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<JobRow>> {
         failpoint!("backlog.read");
         on_each!(
             self.0,
-            "SELECT d.id, d.trace_id, d.channel_id, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
+            "SELECT d.id, d.trace_id, d.channel_id, d.sink, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
                 d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
                 m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
              FROM deliveries d JOIN messages m ON m.id = d.message_id
              LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
              WHERE d.bot_id = $1 AND d.claim <> $2
-               AND (d.state = 'pending' OR (d.state = 'parked' AND d.due_at <= $3))
-               AND d.channel_id NOT IN (SELECT value FROM json_each($4))
+               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3)
+               AND d.channel_id || '/' || d.sink NOT IN (SELECT value FROM json_each($4))
              ORDER BY d.id LIMIT $5",
-            "SELECT d.id, d.trace_id, d.channel_id, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
+            "SELECT d.id, d.trace_id, d.channel_id, d.sink, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
                 d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
                 m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
              FROM deliveries d JOIN messages m ON m.id = d.message_id
              LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
              WHERE d.bot_id = $1 AND d.claim <> $2
-               AND (d.state = 'pending' OR (d.state = 'parked' AND d.due_at <= $3))
-               AND d.channel_id NOT IN (SELECT json_array_elements_text($4::json))
+               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3)
+               AND d.channel_id || '/' || d.sink NOT IN (SELECT json_array_elements_text($4::json))
              ORDER BY d.id LIMIT $5",
             |conn, sql| sqlx::query_as(sql)
                 .bind(bot_id.to_string())
@@ -244,21 +268,33 @@ impl Deliveries<'_> {
     }
 
     /// Stores a replay: a delivery in a lane of its own, and its trace.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the message or the channel was deleted meanwhile.
     pub async fn insert_replay(&mut self, replay: &Replay) -> Result<()> {
+        let (message, channel) = (replay.message_id.to_string(), replay.channel_id.to_string());
+        let there: Option<i64> = on_each!(
+            self.0,
+            "SELECT 1 FROM messages m JOIN channels c ON c.id = $2 WHERE m.id = $1",
+            "SELECT CAST(1 AS BIGINT) FROM messages m JOIN channels c ON c.id = $2 WHERE m.id = $1 FOR KEY SHARE",
+            |conn, sql| sqlx::query_scalar(sql).bind(&message).bind(&channel).fetch_optional(conn).await
+        )?;
+        there.ok_or_else(|| Error::not_found("message"))?;
         on!(self.0, |conn| {
             sqlx::query(
             "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, lane, seq, state, attempts, due_at,
-                claim, target_url, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, 0, 'pending', 0, $7, 0, $8, $7)"
+                claim, target_url, created_at, sink)
+             VALUES ($1, $2, $3, $4, $5, $6, 0, 'pending', 0, $7, 0, $8, $7, $9)"
         )
         .bind(replay.id.to_string())
-        .bind(replay.message_id.to_string())
+        .bind(message)
         .bind(replay.bot_id.to_string())
-        .bind(replay.channel_id.to_string())
+        .bind(channel)
         .bind(replay.trace.id.to_string())
         .bind(replay.id.to_string())
         .bind(replay.now.as_millis())
         .bind(replay.target_url.as_deref())
+        .bind(replay.sink.text())
         .execute(conn)
         .await
         .map(|_| ())
@@ -294,21 +330,17 @@ impl Deliveries<'_> {
         Ok(rows > 0)
     }
 
-    /// State, attempts and last error of the delivery behind a trace.
-    pub async fn find_by_trace(
-        &mut self,
-        trace_id: TraceId,
-    ) -> Result<Option<(String, i64, Option<String>)>> {
+    /// State, attempts and last error of the deliveries behind a trace, oldest first.
+    pub async fn find_by_trace(&mut self, trace_id: TraceId) -> Result<Vec<(String, i64, Option<String>)>> {
         on!(self.0, |conn| sqlx::query_as(
-            "SELECT state, attempts, last_error FROM deliveries WHERE trace_id = $1"
+            "SELECT state, attempts, last_error FROM deliveries WHERE trace_id = $1 ORDER BY id"
         )
         .bind(trace_id.to_string())
-        .fetch_optional(conn)
+        .fetch_all(conn)
         .await)
     }
 }
 
-#[derive(Serialize)]
 struct FinishRow<'a> {
     delivery: DeliveryId,
     fence: i64,
@@ -319,6 +351,32 @@ struct FinishRow<'a> {
     claim: i64,
     last_error: Option<&'a str>,
     finished_at: Option<i64>,
+}
+
+impl Row for FinishRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("delivery"),
+        Column::Number("fence"),
+        Column::Text("state"),
+        Column::Number("attempts"),
+        Column::Number("due_at"),
+        Column::Number("first_attempt_at"),
+        Column::Number("claim"),
+        Column::Text("last_error"),
+        Column::Number("finished_at"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.delivery.to_string());
+        values.push(self.fence);
+        values.push(self.state.as_str());
+        values.push(self.attempts);
+        values.push(self.due_at);
+        values.push(self.first_attempt_at);
+        values.push(self.claim);
+        values.push(self.last_error);
+        values.push(self.finished_at);
+    }
 }
 
 /// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
@@ -344,35 +402,14 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
             },
         })
         .collect();
-    let rows = json(&rows);
-    let stored: Vec<String> = on_each!(
-        conn,
-        "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
-            first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
-            finished_at = x.finished_at
-         FROM (SELECT value->>'delivery' AS delivery, value->>'fence' AS fence, value->>'state' AS state,
-            value->>'attempts' AS attempts, value->>'due_at' AS due_at,
-            value->>'first_attempt_at' AS first_attempt_at, value->>'claim' AS claim,
-            value->>'last_error' AS last_error, value->>'finished_at' AS finished_at FROM json_each($1)) AS x
-         WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
-           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
-         RETURNING id",
-        "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
-            first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
-            finished_at = x.finished_at
-         FROM json_to_recordset($1::json) AS x (delivery text, fence bigint, state text, attempts bigint,
-            due_at bigint, first_attempt_at bigint, claim bigint, last_error text, finished_at bigint)
-         WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
-           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
-         RETURNING id",
-        |conn, sql| sqlx::query_scalar(sql).bind(&rows).fetch_all(conn).await
-    )?;
+    let stored = finish_rows(&mut conn, &rows).await?;
     let stored: HashSet<DeliveryId> = stored.iter().filter_map(|id| id.parse().ok()).collect();
-    let (mut traces, mut replies, mut health) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut traces, mut replies, mut health, mut usage) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for one in finished.iter().filter(|one| stored.contains(&one.id)) {
         traces.push(&one.trace);
         replies.extend(one.replies.iter().cloned());
         health.extend(&one.health);
+        usage.extend(&one.usage);
     }
     failpoint!("finish.traces");
     super::traces::update(&mut conn, &traces).await?;
@@ -381,7 +418,48 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
         tx.outbox().enqueue(&replies).await?;
     }
     failpoint!("finish.health");
-    note_health(&mut tx.conn(), &health).await
+    note_health(&mut tx.conn(), &health).await?;
+    super::ai::add_usage(&mut tx.conn(), &usage).await
+}
+
+/// Stores where deliveries stand, out of these rows.
+macro_rules! finish {
+    ($rows:literal) => {
+        concat!(
+            "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
+                first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
+                finished_at = x.finished_at
+             FROM ",
+            $rows,
+            " WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
+               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
+             RETURNING id"
+        )
+    };
+}
+
+/// Stores where deliveries stand; says of which.
+async fn finish_rows(conn: &mut Conn<'_>, rows: &[FinishRow<'_>]) -> Result<Vec<String>> {
+    match conn {
+        Conn::Sqlite(conn) => {
+            let mut stored = Vec::with_capacity(rows.len());
+            for rows in rows.chunks(rows::MOST) {
+                let size = rows::size(rows.len());
+                let mut values = Places::default();
+                values.push_rows(rows, size);
+                let sql = format!("WITH x {} {}", rows::table::<FinishRow<'_>>(size), finish!("x"));
+                let update = sqlx::query_scalar_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+                stored.extend(update.fetch_all(&mut **conn).await.map_err(classify)?);
+            }
+            Ok(stored)
+        }
+        Conn::Postgres(conn) => {
+            let mut values = Arrays::default();
+            let sql = format!(finish!("{}"), values.push_rows(rows));
+            let update = sqlx::query_scalar_with(AssertSqlSafe(sql), PgArguments::from(values));
+            update.fetch_all(&mut **conn).await.map_err(classify)
+        }
+    }
 }
 
 /// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so

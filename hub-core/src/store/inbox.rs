@@ -7,13 +7,19 @@ use std::{
 };
 
 use serde::Serialize;
+use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
     conn::{Conn, Tx, on_each},
-    consequences, json,
+    consequences,
+    fault::classify,
+    json,
+    media::{self, NewInboundMedia},
+    rows::{self, Arrays, Column, Places, Row, Values},
     traces::NewTrace,
 };
 use crate::{
+    channels::sinks::SinkId,
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId},
     secret::Sealed,
@@ -46,10 +52,12 @@ pub struct AcceptMessage {
     pub contact: Option<ContactUpdate>,
     /// One entry per channel of the bot.
     pub routes: Vec<AcceptRoute>,
+    /// Files that are still with the network.
+    pub media: Vec<NewInboundMedia>,
 }
 
 /// Columns of a message.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct MessageRow {
     /// Id.
     pub id: MessageId,
@@ -114,8 +122,8 @@ pub struct AcceptRoute {
 pub struct Taken {
     /// The text, where the channel sees another than the message's (handle prefix removed).
     pub content: Option<String>,
-    /// The work for the webhook sink; `None` when it is off.
-    pub delivery: Option<NewDelivery>,
+    /// The work for the sinks that are on; each sink at most once.
+    pub deliveries: Vec<NewDelivery>,
 }
 
 /// Work for a sink.
@@ -123,6 +131,8 @@ pub struct Taken {
 pub struct NewDelivery {
     /// Id.
     pub id: DeliveryId,
+    /// The sink.
+    pub sink: SinkId,
     /// What must stay in order.
     pub lane: String,
     /// The fence of the node that holds it in memory, or 0.
@@ -139,6 +149,50 @@ pub enum Accepted {
     Fenced,
     /// The channels' settings changed meanwhile: nothing was stored; route again.
     Stale,
+}
+
+impl Row for MessageRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("id"),
+        Column::Text("bot_id"),
+        Column::Text("peer"),
+        Column::Text("from_user_id"),
+        Column::Text("to_user_id"),
+        Column::Text("user_name"),
+        Column::Text("session_id"),
+        Column::Text("group_id"),
+        Column::Text("kind"),
+        Column::Text("content"),
+        Column::Text("items"),
+        Column::Text("quoted"),
+        Column::Text("network_id"),
+        Column::Text("dedupe_key"),
+        Column::Text("private"),
+        Column::Text("status"),
+        Column::Number("sent_at"),
+        Column::Number("created_at"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.id.to_string());
+        values.push(self.bot_id.to_string());
+        values.push(self.peer.as_str());
+        values.push(self.from_user_id.as_str());
+        values.push(self.to_user_id.as_str());
+        values.push(self.user_name.as_str());
+        values.push(self.session_id.as_str());
+        values.push(self.group_id.as_str());
+        values.push(self.kind);
+        values.push(self.content.as_str());
+        values.push(self.items.as_str());
+        values.push(self.quoted.as_deref());
+        values.push(self.network_id.as_deref());
+        values.push(self.dedupe_key.as_str());
+        values.push(self.private.as_str());
+        values.push(self.status);
+        values.push(self.sent_at);
+        values.push(self.created_at);
+    }
 }
 
 /// Writes the batches of all bots that wait; answers in their order.
@@ -166,6 +220,7 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
     let seqs = number_channels(&mut conn, &valid, &inserted).await?;
     failpoint!("accept.work");
     consequences::insert(&mut conn, &valid, &inserted, &seqs).await?;
+    media::insert_inbound(&mut conn, files_of(&valid, &inserted)).await?;
     let stored = |batch: &Accept| {
         Accepted::Stored(
             batch
@@ -184,6 +239,19 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
         .zip(verdicts)
         .map(|(batch, refused)| refused.unwrap_or_else(|| stored(batch)))
         .collect())
+}
+
+/// The files of the messages that are new.
+fn files_of<'a>(
+    batches: &[&'a Accept],
+    inserted: &HashSet<MessageId>,
+) -> impl Iterator<Item = (BotId, MessageId, Timestamp, &'a NewInboundMedia)> {
+    batches.iter().flat_map(move |batch| {
+        let new = batch.messages.iter().filter(|message| inserted.contains(&message.row.id));
+        new.flat_map(|message| {
+            message.media.iter().map(|file| (batch.bot_id, message.row.id, batch.now, file))
+        })
+    })
 }
 
 /// The number that a channel gave a message; 0 where it gave none.
@@ -208,35 +276,48 @@ async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<
     Ok(rows.into_iter().map(|(id, fence, rev)| (id, (fence, rev))).collect())
 }
 
+/// Stores messages out of these rows; what the bot has already is left out of the answer.
+macro_rules! insert_messages {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
+                group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at)
+             SELECT id, bot_id, 'inbound', peer, from_user_id, to_user_id, user_name, session_id, group_id, kind,
+                content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at
+             FROM ",
+            $rows,
+            " ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id"
+        )
+    };
+}
+
 async fn insert_messages(conn: &mut Conn<'_>, batches: &[&Accept]) -> Result<HashSet<MessageId>> {
     let rows: Vec<&MessageRow> =
         batches.iter().flat_map(|batch| &batch.messages).map(|message| &message.row).collect();
-    if rows.is_empty() {
-        return Ok(HashSet::new());
+    let mut ids: Vec<String> = Vec::with_capacity(rows.len());
+    match conn {
+        Conn::Sqlite(conn) => {
+            for rows in rows.chunks(rows::MOST) {
+                let size = rows::size(rows.len());
+                let sql = format!(
+                    "WITH x {} {}",
+                    rows::table::<MessageRow>(size),
+                    insert_messages!("x WHERE id IS NOT NULL")
+                );
+                let mut values = Places::default();
+                values.push_rows(rows, size);
+                let insert = sqlx::query_scalar_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+                ids.extend(insert.fetch_all(&mut **conn).await.map_err(classify)?);
+            }
+        }
+        Conn::Postgres(conn) => {
+            let mut values = Arrays::default();
+            let sql = format!(insert_messages!("{}"), values.push_rows(&rows));
+            let insert = sqlx::query_scalar_with(AssertSqlSafe(sql), PgArguments::from(values));
+            ids = insert.fetch_all(&mut **conn).await.map_err(classify)?;
+        }
     }
-    let rows = json(&rows);
-    let ids: Vec<String> = on_each!(
-        *conn,
-        "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
-            group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at)
-         SELECT value->>'id', value->>'bot_id', 'inbound', value->>'peer', value->>'from_user_id',
-            value->>'to_user_id', value->>'user_name', value->>'session_id', value->>'group_id', value->>'kind',
-            value->>'content', value->>'items', value->>'quoted', value->>'network_id', value->>'dedupe_key',
-            value->>'private', value->>'status', value->>'sent_at', value->>'created_at'
-         FROM json_each($1) WHERE true
-         ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id",
-        "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
-            group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at)
-         SELECT id, bot_id, 'inbound', peer, from_user_id, to_user_id, user_name, session_id,
-            group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at
-         FROM json_to_recordset($1::json) AS x (id text, bot_id text, peer text, from_user_id text,
-            to_user_id text, user_name text, session_id text, group_id text, kind text, content text, items text,
-            quoted text, network_id text, dedupe_key text, private text, status text, sent_at bigint,
-            created_at bigint)
-         ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id",
-        |conn, sql| sqlx::query_scalar(sql).bind(&rows).fetch_all(conn).await
-    )?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    Ok(ids.iter().filter_map(|id: &String| id.parse().ok()).collect())
 }
 
 /// Takes sequence numbers, gap-free per channel, for every message that a channel takes.

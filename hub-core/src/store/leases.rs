@@ -27,7 +27,7 @@ pub struct Lease {
 
 impl Leases<'_> {
     /// Takes up to `limit` bots that nobody holds, for a node and under the name that people gave it; an empty
-    /// one is none.
+    /// one is none. Bots of people who are switched off rest.
     pub async fn acquire(
         &mut self,
         node: NodeId,
@@ -41,12 +41,15 @@ impl Leases<'_> {
             self.0,
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
                 lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 ORDER BY lease_until LIMIT $4)
+             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
+                (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
+                ORDER BY lease_until LIMIT $4)
              RETURNING id, lease_fence",
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
                 lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 ORDER BY lease_until LIMIT $4
-                FOR UPDATE SKIP LOCKED)
+             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
+                (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
+                ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED)
              RETURNING id, lease_fence",
             |conn, sql| sqlx::query_as(sql)
                 .bind(node.to_string())
@@ -175,7 +178,7 @@ impl Leases<'_> {
         let deliveries: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
                 SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
-                  AND (d.state = 'pending' OR (d.state = 'parked' AND d.due_at <= $2)))"
+                  AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2))"
         )
         .bind(node.to_string())
         .bind(now.as_millis())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    conn::{Conn, on_each},
+    conn::{Conn, on, on_each},
     json,
 };
 use crate::{
@@ -56,6 +56,7 @@ impl TryFrom<Row> for Message {
             kind: kind(&row.kind),
             content: row.content,
             items: serde_json::from_str(&row.items).map_err(Error::internal)?,
+            media: Vec::new(),
             quoted: row
                 .quoted
                 .map(|quote| serde_json::from_str(&quote))
@@ -128,6 +129,17 @@ impl Messages<'_> {
             message.channel_ids.append(&mut received);
         }
         Ok(messages)
+    }
+
+    /// Whether a bot has a message.
+    pub async fn exists(&mut self, bot_id: BotId, id: MessageId) -> Result<bool> {
+        on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE id = $1 AND bot_id = $2)"
+        )
+        .bind(id.to_string())
+        .bind(bot_id.to_string())
+        .fetch_one(conn)
+        .await)
     }
 
     /// Texts of a bot's messages, in both directions, by the ids that the network gave them. A part of a long

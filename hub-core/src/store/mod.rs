@@ -26,6 +26,8 @@ use crate::{
 };
 
 pub mod accounts;
+pub mod ai;
+pub mod audit;
 mod backend;
 mod batch;
 pub mod binds;
@@ -37,15 +39,27 @@ mod consequences;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
+pub mod external_accounts;
 pub mod fault;
 pub mod idempotency;
 pub mod inbox;
 pub mod leases;
+pub mod log;
+pub mod media;
 pub mod messages;
 mod notices;
 pub mod outbox;
+pub mod passkeys;
+pub mod plugins;
+pub mod qr_logins;
+pub mod revocations;
+mod rows;
 pub mod sending;
+pub mod sign_in_flows;
+pub mod stats;
 pub mod traces;
+pub mod user_keys;
+pub mod users;
 pub mod work;
 mod writer;
 
@@ -169,6 +183,24 @@ impl Store {
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
     pub async fn finish(&self, finished: Arc<deliveries::Finished>) -> Result<()> {
         self.writer.finish(finished).await
+    }
+
+    /// Notes that an item is about to be written to the network, and counts the send; `false` when the bot has
+    /// changed hands or the item was concluded.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the commit failed; then nothing is noted.
+    pub async fn begin_send(&self, begun: sending::Begun) -> Result<bool> {
+        self.writer.begin_send(begun).await
+    }
+
+    /// Stores what came of writing an item to the network; `false`, and nothing stored, when another try has
+    /// begun meanwhile.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the commit failed; then nothing is stored.
+    pub async fn settle_send(&self, settled: sending::Settled) -> Result<bool> {
+        self.writer.settle_send(settled).await
     }
 
     /// Measures how far the database's clock is ahead of ours; does nothing on SQLite.

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
+    media::KeptFile,
     network::{MessageItem, MessageKind},
     time::Timestamp,
 };
@@ -47,8 +48,10 @@ pub struct NewPart {
     pub id: OutboxId,
     /// The network's handle against repeats, fixed before the first try (`ilink.md` §10.4).
     pub client_id: String,
-    /// The text of this part.
+    /// The text of this part; empty for a file.
     pub text: String,
+    /// A file, kept and not yet part of another message.
+    pub file: Option<KeptFile>,
 }
 
 impl NewPart {
@@ -57,7 +60,12 @@ impl NewPart {
     pub fn new(ids: &Ids, text: String) -> Self {
         let id: OutboxId = ids.next();
         let client_id = format!("hub-{}", id.to_string().trim_start_matches("out_"));
-        Self { id, client_id, text }
+        Self { id, client_id, text, file: None }
+    }
+
+    /// As [`new`](Self::new), for a file. The message takes it over: no other one can have it then.
+    pub fn file(ids: &Ids, file: KeptFile) -> Self {
+        Self { file: Some(file), ..Self::new(ids, String::new()) }
     }
 }
 
@@ -86,6 +94,11 @@ impl Outbox<'_> {
         on_each!(self.0, INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES, |conn, sql| {
             sqlx::query(sql).bind(&parts).execute(conn).await.map(|_| ())
         })?;
+        if new().any(|row| row.parts.iter().any(|part| part.file.is_some())) {
+            on_each!(self.0, TAKE_FILES_SQLITE, TAKE_FILES_POSTGRES, |conn, sql| {
+                sqlx::query(sql).bind(&parts).execute(conn).await.map(|_| ())
+            })?;
+        }
         Ok(new().map(|row| row.message_id).collect())
     }
 
@@ -109,7 +122,7 @@ const INSERT_MESSAGES_SQLITE: &str = "
     SELECT r.value ->> 'id', b.id, 'outbound', r.value ->> 'peer', b.wx_id, r.value ->> 'peer',
         COALESCE(c.user_name, ''), COALESCE((SELECT m.session_id FROM messages AS m
             WHERE m.bot_id = b.id AND m.peer = r.value ->> 'peer' AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
-            r.value ->> 'peer'), '', 'text', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
+            r.value ->> 'peer'), '', r.value ->> 'kind', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
         'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now'
     FROM json_each($1) AS r
     JOIN bots AS b ON b.id = r.value ->> 'bot'
@@ -125,56 +138,86 @@ const INSERT_MESSAGES_POSTGRES: &str = "
     SELECT r.id, b.id, 'outbound', r.peer, b.wx_id, r.peer,
         COALESCE(c.user_name, ''), COALESCE((SELECT m.session_id FROM messages AS m
             WHERE m.bot_id = b.id AND m.peer = r.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
-            r.peer), '', 'text', r.content, r.items, r.key,
+            r.peer), '', r.kind, r.content, r.items, r.key,
         'queued', r.channel, r.trace, r.now, r.now
-    FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, peer TEXT, key TEXT, content TEXT,
+    FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, peer TEXT, key TEXT, kind TEXT, content TEXT,
         items TEXT, channel TEXT, trace TEXT, now BIGINT)
     JOIN bots AS b ON b.id = r.bot
     LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.peer
     ORDER BY r.id
+    FOR KEY SHARE OF b
     ON CONFLICT (bot_id, dedupe_key) DO NOTHING
     RETURNING id";
 
 const INSERT_PARTS_SQLITE: &str = "
     INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
-        expires_at, created_at, updated_at)
+        expires_at, created_at, updated_at, media_id)
     SELECT r.value ->> 'id', r.value ->> 'message', r.value ->> 'bot', r.value ->> 'peer', r.value ->> 'part',
         r.value ->> 'parts', r.value ->> 'client', r.value ->> 'text', 'queued', 0, 0, r.value ->> 'now',
-        r.value ->> 'expires', r.value ->> 'now', r.value ->> 'now'
+        r.value ->> 'expires', r.value ->> 'now', r.value ->> 'now', r.value ->> 'media'
     FROM json_each($1) AS r";
 
 const INSERT_PARTS_POSTGRES: &str = "
     INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
-        expires_at, created_at, updated_at)
+        expires_at, created_at, updated_at, media_id)
     SELECT r.id, r.message, r.bot, r.peer, r.part, r.parts, r.client, r.text, 'queued', 0, 0, r.now, r.expires,
-        r.now, r.now
+        r.now, r.now, r.media
     FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, message TEXT, bot TEXT, peer TEXT, part BIGINT,
-        parts BIGINT, client TEXT, text TEXT, now BIGINT, expires BIGINT)";
+        parts BIGINT, client TEXT, text TEXT, now BIGINT, expires BIGINT, media TEXT)";
+
+// Of two messages with one file the earlier gets it.
+const TAKE_FILES_SQLITE: &str = "
+    UPDATE media SET message_id = r.message, item = r.item, expires_at = 0
+    FROM (SELECT value ->> 'media' AS media, min(value ->> 'message') AS message, value ->> 'item' AS item
+        FROM json_each($1) GROUP BY value ->> 'media') AS r
+    WHERE media.id = r.media AND media.message_id IS NULL";
+
+const TAKE_FILES_POSTGRES: &str = "
+    UPDATE media SET message_id = r.message, item = r.item, expires_at = 0
+    FROM (SELECT DISTINCT ON (x.media) x.message, x.media, x.item
+        FROM json_to_recordset(CAST($1 AS json)) AS x(message TEXT, media TEXT, item BIGINT)
+        ORDER BY x.media, x.message) AS r
+    WHERE media.id = r.media AND media.message_id IS NULL";
 
 fn message_json(row: &NewOutbound) -> Value {
-    let item = MessageItem {
+    let files = || row.parts.iter().filter_map(|part| part.file.as_ref());
+    let text = (files().count() < row.parts.len()).then(|| MessageItem {
         kind: MessageKind::Text,
         text: Some(row.content.clone()),
         file_name: None,
         size: None,
         duration_ms: None,
-    };
+    });
+    let items: Vec<MessageItem> = text.into_iter().chain(files().map(file_item)).collect();
     object!({
         "id": row.message_id,
         "bot": row.bot_id,
         "peer": row.peer,
         "key": row.dedupe_key,
+        "kind": files().next().map_or(MessageKind::Text, |file| file.kind),
         "content": row.content,
         // A column of text: JSON inside JSON, on purpose.
-        "items": json(&[item]),
+        "items": json(&items),
         "channel": row.channel_id,
         "trace": row.trace_id,
         "now": row.now.as_millis(),
     })
 }
 
+fn file_item(file: &KeptFile) -> MessageItem {
+    MessageItem {
+        kind: file.kind,
+        text: None,
+        file_name: Some(file.file_name.clone()),
+        size: Some(file.size),
+        duration_ms: None,
+    }
+}
+
 fn parts_json(row: &NewOutbound) -> impl Iterator<Item = Value> {
-    row.parts.iter().enumerate().map(|(index, part)| {
+    // All texts together are one item of the message, the first.
+    let texts = row.parts.iter().filter(|part| part.file.is_none()).count();
+    row.parts.iter().enumerate().map(move |(index, part)| {
         object!({
             "id": part.id,
             "message": row.message_id,
@@ -186,6 +229,8 @@ fn parts_json(row: &NewOutbound) -> impl Iterator<Item = Value> {
             "text": part.text,
             "now": row.now.as_millis(),
             "expires": row.expires_at.as_millis(),
+            "media": part.file.as_ref().map(|file| file.id),
+            "item": index.saturating_sub(texts) + usize::from(texts > 0),
         })
     })
 }

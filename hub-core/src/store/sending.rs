@@ -1,15 +1,21 @@
 //! Statements of the outbox's worker: what is open, what goes on the wire, what came of it.
 
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, on, on_each},
+    conn::{Conn, Tx, on, on_each},
+    json,
     leases::Lease,
     traces::TraceUpdate,
 };
 use crate::{
     error::Result,
-    id::{BotId, MessageId, OutboxId},
+    id::{BotId, ChannelId, MessageId, OutboxId},
     network::WindowRules,
     time::Timestamp,
     traces::TraceStatus,
@@ -40,6 +46,8 @@ pub struct OpenItem {
     pub client_id: String,
     /// Text.
     pub text: String,
+    /// The file it is, when it is one.
+    pub media_id: Option<String>,
     /// `queued`, or `sending` when a process died with it on the wire.
     pub state: String,
     /// Tries made.
@@ -58,6 +66,21 @@ pub struct OpenItem {
     pub window_sends: Option<i64>,
     /// Why the network closed it.
     pub window_closed: Option<String>,
+}
+
+/// A try that is about to be made.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    /// The lease under which it is made.
+    pub lease: Lease,
+    /// The item.
+    pub id: OutboxId,
+    /// The person.
+    pub peer: String,
+    /// Channels whose clients also see what the bot sends: the first try of a message enters it into their logs.
+    pub shown_to: Vec<ChannelId>,
+    /// When.
+    pub now: Timestamp,
 }
 
 /// What came of a try.
@@ -142,7 +165,7 @@ impl Sending<'_> {
         let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
         on!(self.0, |conn| {
             sqlx::query_as(
-            "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.state,
+            "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id, o.state,
                 o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends,
                 c.window_closed
              FROM outbox o JOIN messages m ON m.id = o.message_id
@@ -159,120 +182,6 @@ impl Sending<'_> {
         .bind(rules.sends.map_or(i64::MAX, i64::from))
         .bind(i64::from(limit))
         .fetch_all(conn)
-        .await
-        })
-    }
-
-    /// Notes, before it is written to the network, that an item is on its way, and counts the send; `false`
-    /// when the bot has changed hands. What a dead process left `sending` counts as one unknown try.
-    pub async fn begin(&mut self, lease: &Lease, id: OutboxId, peer: &str, now: Timestamp) -> Result<bool> {
-        failpoint!("outbox.begin");
-        let marked = on!(self.0, |conn| sqlx::query(
-            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = $3,
-                unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-             WHERE id = $1 AND state IN ('queued', 'sending')
-               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = $2)"
-        )
-        .bind(id.to_string())
-        .bind(lease.fence)
-        .bind(now.as_millis())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
-        if marked == 0 {
-            return Ok(false);
-        }
-        failpoint!("outbox.window");
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE contacts SET window_sends = window_sends + 1 WHERE bot_id = $1 AND user_id = $2"
-        )
-        .bind(lease.bot_id.to_string())
-        .bind(peer)
-        .execute(conn)
-        .await
-        .map(|_| ()))?;
-        Ok(true)
-    }
-
-    /// Stores what came of a try: item, message, window and trace. `false`, and nothing stored, when another
-    /// try has begun meanwhile.
-    pub async fn settle(&mut self, settled: &Settled) -> Result<bool> {
-        failpoint!("outbox.settle");
-        let rows = on!(self.0, |conn| {
-            sqlx::query(
-                "UPDATE outbox SET state = $2, due_at = $3, last_error = $4,
-                    network_id = COALESCE($5, network_id), unknowns = unknowns + $6, updated_at = $7
-                 WHERE id = $1 AND attempts = $8 AND state IN ('queued', 'sending')",
-            )
-            .bind(settled.id.to_string())
-            .bind(settled.state.as_str())
-            .bind(settled.due_at.as_millis())
-            .bind(settled.error.as_deref())
-            .bind(settled.network_id.as_deref())
-            .bind(i64::from(settled.unknown))
-            .bind(settled.now.as_millis())
-            .bind(settled.attempts)
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected())
-        })?;
-        if rows == 0 {
-            return Ok(false);
-        }
-        let whole = self.settle_message(settled).await?;
-        self.settle_window(settled).await?;
-        if let Some(trace) = &settled.trace {
-            let mut trace = trace.clone();
-            if trace.status == Some(TraceStatus::Ok.as_str())
-                && !matches!(whole.as_str(), "sent" | "unconfirmed")
-            {
-                // An earlier part never arrived: the last one does not make the message whole.
-                (trace.status, trace.summary) = (None, None);
-            }
-            super::traces::update(&mut self.0, &[&trace]).await?;
-        }
-        Ok(true)
-    }
-
-    async fn settle_window(&mut self, settled: &Settled) -> Result<()> {
-        if !settled.uncount && settled.close_window.is_none() {
-            return Ok(());
-        }
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE contacts SET window_closed = COALESCE($4, window_closed),
-                window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
-             WHERE bot_id = $1 AND user_id = $2
-                AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)"
-        )
-        .bind(settled.bot_id.to_string())
-        .bind(&settled.peer)
-        .bind(settled.window_opened_at)
-        .bind(settled.close_window.as_deref())
-        .bind(i64::from(settled.uncount))
-        .execute(conn)
-        .await
-        .map(|_| ()))
-    }
-
-    /// A message is as far as its slowest item, and as well as its worst one: its status word.
-    async fn settle_message(&mut self, settled: &Settled) -> Result<String> {
-        failpoint!("outbox.message");
-        on!(self.0, |conn| {
-            sqlx::query_scalar(
-            "UPDATE messages SET network_id = COALESCE(network_id, $2), status_reason = COALESCE($3, status_reason),
-                status = (SELECT CASE
-                    WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
-                    WHEN COUNT(CASE WHEN o.state = 'failed' THEN 1 END) > 0 THEN 'failed'
-                    WHEN COUNT(CASE WHEN o.state = 'expired' THEN 1 END) > 0 THEN 'expired'
-                    WHEN COUNT(CASE WHEN o.state = 'unknown' THEN 1 END) > 0 THEN 'unknown'
-                    WHEN COUNT(CASE WHEN o.state = 'unconfirmed' THEN 1 END) > 0 THEN 'unconfirmed'
-                    ELSE 'sent' END FROM outbox o WHERE o.message_id = messages.id)
-             WHERE id = $1 RETURNING status"
-        )
-        .bind(settled.message_id.to_string())
-        .bind(settled.network_id.as_deref())
-        .bind(settled.error.as_deref())
-        .fetch_one(conn)
         .await
         })
     }
@@ -297,4 +206,275 @@ impl Sending<'_> {
                 .map(|done| done.rows_affected())
         )
     }
+}
+
+/// For each of the commands, whether it is the one of its item that counts: the one with the highest number, of
+/// equal ones the first. A statement changes each row once, whatever it joins with.
+fn leading<C>(commands: &[Arc<C>], number: impl Fn(&C) -> (OutboxId, i64)) -> Vec<bool> {
+    let mut best: HashMap<OutboxId, (i64, usize)> = HashMap::new();
+    for (place, command) in commands.iter().enumerate() {
+        let (id, number) = number(command);
+        let known = best.entry(id).or_insert((number, place));
+        if number > known.0 {
+            *known = (number, place);
+        }
+    }
+    let leads = |(place, command): (usize, &Arc<C>)| best[&number(command).0].1 == place;
+    commands.iter().enumerate().map(leads).collect()
+}
+
+/// Notes, before they are written to the network, that items are on their way, and counts the sends; `false`
+/// for an item whose bot has changed hands, or that was concluded. What a dead process left `sending` counts as
+/// one unknown try.
+pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>> {
+    #[derive(Serialize)]
+    struct Row {
+        item: OutboxId,
+        fence: i64,
+        at: i64,
+    }
+    failpoint!("outbox.begin");
+    let mut conn = tx.conn();
+    let leading = leading(begun, |one| (one.id, one.lease.fence));
+    let rows: Vec<Row> = begun
+        .iter()
+        .zip(&leading)
+        .filter(|(_, leads)| **leads)
+        .map(|(one, _)| Row { item: one.id, fence: one.lease.fence, at: one.now.as_millis() })
+        .collect();
+    let marked: Vec<String> = on_each!(
+        conn,
+        "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
+            unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+         FROM (SELECT value->>'item' AS item, value->>'fence' AS fence, value->>'at' AS at
+            FROM json_each($1)) AS x
+         WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
+         RETURNING id",
+        "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
+            unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+         FROM json_to_recordset($1::json) AS x (item text, fence bigint, at bigint)
+         WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
+         RETURNING id",
+        |conn, sql| sqlx::query_scalar(sql).bind(json(&rows)).fetch_all(conn).await
+    )?;
+    let answers = answers(&marked, begun.iter().map(|one| one.id), leading);
+    // Channels before contacts, as where messages are accepted: two nodes never wait for each other.
+    for (one, _) in begun.iter().zip(&answers).filter(|(_, marked)| **marked) {
+        for channel in &one.shown_to {
+            show(&mut conn, one.id, *channel).await?;
+        }
+    }
+    count_sends(&mut conn, begun.iter().zip(&answers).filter(|(_, marked)| **marked).map(|(one, _)| &**one))
+        .await?;
+    Ok(answers)
+}
+
+/// Enters the message of an item into a channel's log, once.
+async fn show(conn: &mut Conn<'_>, item: OutboxId, channel: ChannelId) -> Result<()> {
+    let seq: Option<i64> = on!(*conn, |conn| sqlx::query_scalar(
+        "UPDATE channels SET last_seq = last_seq + 1 WHERE id = $1 AND NOT EXISTS (
+            SELECT 1 FROM channel_log l JOIN outbox o ON o.message_id = l.message_id
+            WHERE l.channel_id = $1 AND o.id = $2)
+         RETURNING last_seq"
+    )
+    .bind(channel.to_string())
+    .bind(item.to_string())
+    .fetch_optional(conn)
+    .await)?;
+    let Some(seq) = seq else { return Ok(()) };
+    on!(*conn, |conn| {
+        sqlx::query(
+        "INSERT INTO channel_log (channel_id, seq, message_id) SELECT $1, $3, message_id FROM outbox WHERE id = $2"
+    )
+    .bind(channel.to_string())
+    .bind(item.to_string())
+    .bind(seq)
+    .execute(conn)
+    .await
+    .map(|_| ())
+    })
+}
+
+/// Which commands did what they were to do.
+fn answers(stored: &[String], ids: impl Iterator<Item = OutboxId>, leading: Vec<bool>) -> Vec<bool> {
+    let stored: Vec<OutboxId> = stored.iter().filter_map(|id| id.parse().ok()).collect();
+    ids.zip(leading).map(|(id, leads)| leads && stored.contains(&id)).collect()
+}
+
+/// Counts sends in the windows of those who get them.
+async fn count_sends(conn: &mut Conn<'_>, begun: impl Iterator<Item = &Begun>) -> Result<()> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        bot: BotId,
+        person: &'a str,
+        n: i64,
+    }
+    failpoint!("outbox.window");
+    let mut counts: BTreeMap<(BotId, &str), i64> = BTreeMap::new();
+    for one in begun {
+        *counts.entry((one.lease.bot_id, &one.peer)).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<Row<'_>> = counts.into_iter().map(|((bot, person), n)| Row { bot, person, n }).collect();
+    on_each!(
+        *conn,
+        "UPDATE contacts SET window_sends = window_sends + x.n
+         FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n FROM json_each($1)) AS x
+         WHERE bot_id = x.bot AND user_id = x.person",
+        "UPDATE contacts SET window_sends = window_sends + x.n
+         FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint)
+         WHERE bot_id = x.bot AND user_id = x.person",
+        |conn, sql| sqlx::query(sql).bind(json(&rows)).execute(conn).await.map(|_| ())
+    )
+}
+
+/// Stores what came of tries: items, messages, windows and traces. `false`, and nothing stored, for an item of
+/// which another try has begun meanwhile.
+pub(super) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
+    failpoint!("outbox.settle");
+    let mut conn = tx.conn();
+    let leading = leading(settled, |one| (one.id, one.attempts));
+    let counted = settled.iter().zip(&leading).filter(|(_, leads)| **leads);
+    let stored = settle_items(&mut conn, counted.map(|(one, _)| &**one)).await?;
+    let answers = answers(&stored, settled.iter().map(|one| one.id), leading);
+    let stored: Vec<&Settled> =
+        settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();
+    if stored.is_empty() {
+        return Ok(answers);
+    }
+    let whole = settle_messages(&mut conn, &stored).await?;
+    let mut traces = Vec::with_capacity(stored.len());
+    for one in stored {
+        settle_window(&mut conn, one).await?;
+        let Some(mut trace) = one.trace.clone() else { continue };
+        let message = whole.get(&one.message_id).map(String::as_str);
+        if trace.status == Some(TraceStatus::Ok.as_str()) && !matches!(message, Some("sent" | "unconfirmed"))
+        {
+            // An earlier part never arrived: the last one does not make the message whole.
+            (trace.status, trace.summary) = (None, None);
+        }
+        traces.push(trace);
+    }
+    super::traces::update(&mut conn, &traces.iter().collect::<Vec<_>>()).await?;
+    Ok(answers)
+}
+
+/// Stores where items stand; says of which.
+async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settled>) -> Result<Vec<String>> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        item: OutboxId,
+        tries: i64,
+        now_is: ItemState,
+        due: i64,
+        error: Option<&'a str>,
+        network: Option<&'a str>,
+        unknown: i64,
+        at: i64,
+    }
+    let rows: Vec<Row<'_>> = settled
+        .map(|one| Row {
+            item: one.id,
+            tries: one.attempts,
+            now_is: one.state,
+            due: one.due_at.as_millis(),
+            error: one.error.as_deref(),
+            network: one.network_id.as_deref(),
+            unknown: i64::from(one.unknown),
+            at: one.now.as_millis(),
+        })
+        .collect();
+    on_each!(
+        *conn,
+        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
+            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+         FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
+            value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
+            value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
+         WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+         RETURNING id",
+        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
+            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+         FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
+            network text, unknown bigint, at bigint)
+         WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+         RETURNING id",
+        |conn, sql| sqlx::query_scalar(sql).bind(json(&rows)).fetch_all(conn).await
+    )
+}
+
+/// A message is as far as its slowest item, and as well as its worst one: the status words.
+async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<HashMap<MessageId, String>> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        message: MessageId,
+        network: Option<&'a str>,
+        error: Option<&'a str>,
+    }
+    failpoint!("outbox.message");
+    // One row per message: its first id of the network, and what was said last.
+    let mut rows: BTreeMap<MessageId, Row<'_>> = BTreeMap::new();
+    for one in settled {
+        let message = one.message_id;
+        let row = rows.entry(message).or_insert(Row { message, network: None, error: None });
+        row.network = row.network.or(one.network_id.as_deref());
+        row.error = one.error.as_deref().or(row.error);
+    }
+    let rows: Vec<Row<'_>> = rows.into_values().collect();
+    let words: Vec<(String, String)> =
+        on_each!(*conn, SETTLE_MESSAGES_SQLITE, SETTLE_MESSAGES_POSTGRES, |conn, sql| {
+            sqlx::query_as(sql).bind(json(&rows)).fetch_all(conn).await
+        })?;
+    Ok(words.into_iter().filter_map(|(id, word)| Some((id.parse().ok()?, word))).collect())
+}
+
+macro_rules! settle_messages {
+    ($rows:literal) => {
+        concat!(
+            "UPDATE messages SET network_id = COALESCE(network_id, x.network),
+                status_reason = COALESCE(x.error, status_reason),
+                status = (SELECT CASE
+                    WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
+                    WHEN COUNT(CASE WHEN o.state = 'failed' THEN 1 END) > 0 THEN 'failed'
+                    WHEN COUNT(CASE WHEN o.state = 'expired' THEN 1 END) > 0 THEN 'expired'
+                    WHEN COUNT(CASE WHEN o.state = 'unknown' THEN 1 END) > 0 THEN 'unknown'
+                    WHEN COUNT(CASE WHEN o.state = 'unconfirmed' THEN 1 END) > 0 THEN 'unconfirmed'
+                    ELSE 'sent' END FROM outbox o WHERE o.message_id = messages.id)
+             FROM ",
+            $rows,
+            " WHERE messages.id = x.message RETURNING id, status"
+        )
+    };
+}
+
+const SETTLE_MESSAGES_SQLITE: &str = settle_messages!(
+    "(SELECT value->>'message' AS message, value->>'network' AS network, value->>'error' AS error
+        FROM json_each($1)) AS x"
+);
+const SETTLE_MESSAGES_POSTGRES: &str =
+    settle_messages!("json_to_recordset($1::json) AS x (message text, network text, error text)");
+
+/// What a try says of its person's window; few say anything.
+async fn settle_window(conn: &mut Conn<'_>, settled: &Settled) -> Result<()> {
+    if !settled.uncount && settled.close_window.is_none() {
+        return Ok(());
+    }
+    on!(*conn, |conn| sqlx::query(
+        "UPDATE contacts SET window_closed = COALESCE($4, window_closed),
+            window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
+         WHERE bot_id = $1 AND user_id = $2
+            AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)"
+    )
+    .bind(settled.bot_id.to_string())
+    .bind(&settled.peer)
+    .bind(settled.window_opened_at)
+    .bind(settled.close_window.as_deref())
+    .bind(i64::from(settled.uncount))
+    .execute(conn)
+    .await
+    .map(|_| ()))
 }

@@ -1,10 +1,11 @@
 //! Statements about traces. Steps are a JSON array as text; steps are only ever appended.
 
-use serde::Serialize;
+use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
-    conn::{Conn, on, on_each},
-    json,
+    conn::{Conn, on},
+    fault::classify,
+    rows::{self, Arrays, Column, Places, Row, Values},
 };
 use crate::{
     access::Scope,
@@ -19,7 +20,7 @@ use crate::{
 pub struct Traces<'c>(pub(super) Conn<'c>);
 
 /// A trace to be made.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct NewTrace {
     /// Id.
     pub id: TraceId,
@@ -33,6 +34,8 @@ pub struct NewTrace {
     pub replay_of: Option<TraceId>,
     /// Status word.
     pub status: &'static str,
+    /// How many deliveries have to end until it has.
+    pub open_sinks: i64,
     /// One line for lists.
     pub summary: String,
     /// When it began, in Unix milliseconds.
@@ -44,15 +47,18 @@ pub struct NewTrace {
 }
 
 /// What an attempt adds to a trace.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct TraceUpdate {
     /// Id.
     pub id: TraceId,
-    /// New status word; `None` keeps the old one.
+    /// New status word; `None` keeps the old one. While other deliveries of the trace are open it stays
+    /// `pending`, and when the last one ends the worst of their words stands: `error`, `ok`, `skipped`.
     pub status: Option<&'static str>,
-    /// New summary; `None` keeps the old one.
+    /// How many deliveries of the trace end with this, each with `status`.
+    pub ended: i64,
+    /// New summary; `None` keeps the old one, and so does another delivery that ended worse before.
     pub summary: Option<String>,
-    /// Attempts so far; `None` keeps the old number.
+    /// Attempts so far; of several deliveries the most are kept.
     pub attempts: Option<i64>,
     /// When the last step ended, in Unix milliseconds.
     pub ended_at: i64,
@@ -174,26 +180,109 @@ impl Traces<'_> {
     }
 }
 
+/// Stores new traces, out of these rows.
+macro_rules! insert_traces {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
+                started_at, duration_ms, steps)
+             SELECT id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, 0, started_at,
+                duration_ms, steps
+             FROM ",
+            $rows
+        )
+    };
+}
+pub(super) use insert_traces;
+
 pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<()> {
     failpoint!("trace.insert");
     if traces.is_empty() {
         return Ok(());
     }
-    let rows = json(traces);
-    on_each!(
-        *conn,
-        "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, summary, attempts, started_at,
-            duration_ms, steps)
-         SELECT value->>'id', value->>'message_id', value->>'bot_id', value->>'channel_id', value->>'replay_of',
-            value->>'status', value->>'summary', 0, value->>'started_at', value->>'duration_ms', value->>'steps'
-         FROM json_each($1)",
-        "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, summary, attempts, started_at,
-            duration_ms, steps)
-         SELECT id, message_id, bot_id, channel_id, replay_of, status, summary, 0, started_at, duration_ms, steps
-         FROM json_to_recordset($1::json) AS x (id text, message_id text, bot_id text, channel_id text,
-            replay_of text, status text, summary text, started_at bigint, duration_ms bigint, steps text)",
-        |conn, sql| sqlx::query(sql).bind(&rows).execute(conn).await.map(|_| ())
-    )
+    match conn {
+        Conn::Sqlite(conn) => {
+            for traces in traces.chunks(rows::MOST) {
+                let size = rows::size(traces.len());
+                let mut values = Places::default();
+                values.push_rows(traces, size);
+                let insert = insert_traces!("x WHERE id IS NOT NULL");
+                let sql = format!("WITH x {} {insert}", rows::table::<NewTrace>(size));
+                let insert = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+                insert.execute(&mut **conn).await.map_err(classify)?;
+            }
+        }
+        Conn::Postgres(conn) => {
+            let mut values = Arrays::default();
+            let sql = format!(insert_traces!("{}"), values.push_rows(traces));
+            let insert = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
+            insert.execute(&mut **conn).await.map_err(classify)?;
+        }
+    }
+    Ok(())
+}
+
+impl Row for NewTrace {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("id"),
+        Column::Text("message_id"),
+        Column::Text("bot_id"),
+        Column::Text("channel_id"),
+        Column::Text("replay_of"),
+        Column::Text("status"),
+        Column::Number("open_sinks"),
+        Column::Text("summary"),
+        Column::Number("started_at"),
+        Column::Number("duration_ms"),
+        Column::Text("steps"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.id.to_string());
+        values.push(self.message_id.to_string());
+        values.push(self.bot_id.to_string());
+        values.push(self.channel_id.map(|id| id.to_string()));
+        values.push(self.replay_of.map(|id| id.to_string()));
+        values.push(self.status);
+        values.push(self.open_sinks);
+        values.push(self.summary.as_str());
+        values.push(self.started_at);
+        values.push(self.duration_ms);
+        values.push(self.steps.as_str());
+    }
+}
+
+/// Appends to traces, out of these rows. The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is
+/// there. `worst` is only written while another delivery is open: a trace of one never needs it.
+macro_rules! update_traces {
+    ($max:literal, $rows:literal) => {
+        concat!(
+            "UPDATE traces SET
+                status = CASE WHEN x.status IS NULL THEN traces.status
+                    WHEN traces.open_sinks > x.ended THEN 'pending'
+                    WHEN traces.worst = 'error' OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.worst
+                    ELSE x.status END,
+                worst = CASE WHEN x.ended = 0 OR traces.open_sinks <= x.ended OR traces.worst = 'error'
+                        OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.worst
+                    ELSE x.status END,
+                open_sinks = traces.open_sinks - x.ended,
+                summary = CASE WHEN x.summary IS NULL OR traces.worst = 'error'
+                        OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.summary
+                    ELSE x.summary END,
+                attempts = ",
+            $max,
+            "(traces.attempts, COALESCE(x.attempts, 0)),
+                duration_ms = ",
+            $max,
+            "(traces.duration_ms, x.ended_at - started_at),
+                steps = CASE WHEN x.steps = '' THEN traces.steps
+                    WHEN traces.steps = '[]' THEN '[' || x.steps || ']'
+                    ELSE substr(traces.steps, 1, length(traces.steps) - 1) || ',' || x.steps || ']' END
+             FROM ",
+            $rows,
+            " WHERE traces.id = x.trace"
+        )
+    };
 }
 
 pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Result<()> {
@@ -201,29 +290,59 @@ pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Res
     if updates.is_empty() {
         return Ok(());
     }
-    let rows = json(&merge(updates));
-    // The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is there.
-    on_each!(
-        *conn,
-        "UPDATE traces SET status = COALESCE(x.status, traces.status), summary = COALESCE(x.summary, traces.summary),
-            attempts = COALESCE(x.attempts, traces.attempts),
-            duration_ms = MAX(traces.duration_ms, x.ended_at - started_at),
-            steps = CASE WHEN x.steps = '' THEN traces.steps WHEN traces.steps = '[]' THEN '[' || x.steps || ']'
-                ELSE substr(traces.steps, 1, length(traces.steps) - 1) || ',' || x.steps || ']' END
-         FROM (SELECT value->>'id' AS trace, value->>'status' AS status, value->>'summary' AS summary,
-            value->>'attempts' AS attempts, value->>'ended_at' AS ended_at, value->>'steps' AS steps
-            FROM json_each($1)) AS x
-         WHERE traces.id = x.trace",
-        "UPDATE traces SET status = COALESCE(x.status, traces.status), summary = COALESCE(x.summary, traces.summary),
-            attempts = COALESCE(x.attempts, traces.attempts),
-            duration_ms = GREATEST(traces.duration_ms, x.ended_at - started_at),
-            steps = CASE WHEN x.steps = '' THEN traces.steps WHEN traces.steps = '[]' THEN '[' || x.steps || ']'
-                ELSE substr(traces.steps, 1, length(traces.steps) - 1) || ',' || x.steps || ']' END
-         FROM json_to_recordset($1::json) AS x (id text, status text, summary text, attempts bigint,
-            ended_at bigint, steps text)
-         WHERE traces.id = x.id",
-        |conn, sql| sqlx::query(sql).bind(&rows).execute(conn).await.map(|_| ())
-    )
+    let updates = merge(updates);
+    match conn {
+        Conn::Sqlite(conn) => {
+            for updates in updates.chunks(rows::MOST) {
+                let size = rows::size(updates.len());
+                let mut values = Places::default();
+                values.push_rows(updates, size);
+                let update = update_traces!("MAX", "x");
+                let sql = format!("WITH x {} {update}", rows::table::<TraceUpdate>(size));
+                let update = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+                update.execute(&mut **conn).await.map_err(classify)?;
+            }
+        }
+        Conn::Postgres(conn) => {
+            let mut values = Arrays::default();
+            let sql = format!(update_traces!("GREATEST", "{}"), values.push_rows(&updates));
+            let update = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
+            update.execute(&mut **conn).await.map_err(classify)?;
+        }
+    }
+    Ok(())
+}
+
+impl Row for TraceUpdate {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("trace"),
+        Column::Text("status"),
+        Column::Number("ended"),
+        Column::Text("summary"),
+        Column::Number("attempts"),
+        Column::Number("ended_at"),
+        Column::Text("steps"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.id.to_string());
+        values.push(self.status);
+        values.push(self.ended);
+        values.push(self.summary.as_deref());
+        values.push(self.attempts);
+        values.push(self.ended_at);
+        values.push(self.steps.as_str());
+    }
+}
+
+/// How much a status word weighs against another one that ended a delivery of the same trace.
+fn weight(status: Option<&str>) -> u8 {
+    match status {
+        Some("error") => 3,
+        Some("ok") => 2,
+        Some("skipped") => 1,
+        _ => 0,
+    }
 }
 
 /// One update per trace: a statement changes each row once, whatever it joins with.
@@ -237,9 +356,16 @@ fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
             continue;
         };
         let first = &mut merged[place];
-        first.status = update.status.or(first.status);
-        first.summary = update.summary.clone().or(first.summary.take());
-        first.attempts = update.attempts.or(first.attempts);
+        // An end counts more than an attempt of another delivery, and of two ends the worse one.
+        let ends = (update.ended > 0, weight(update.status));
+        if ends >= (first.ended > 0, weight(first.status)) || first.status.is_none() {
+            first.status = update.status.or(first.status);
+            first.summary = update.summary.clone().or(first.summary.take());
+        } else if first.summary.is_none() {
+            first.summary.clone_from(&update.summary);
+        }
+        first.ended += update.ended;
+        first.attempts = first.attempts.max(update.attempts);
         first.ended_at = first.ended_at.max(update.ended_at);
         if !update.steps.is_empty() {
             if !first.steps.is_empty() {

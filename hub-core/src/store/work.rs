@@ -16,20 +16,28 @@ use futures_util::FutureExt;
 
 use super::{
     Store,
+    ai::{AiConfigRow, Conversation, ConversationQuery},
     deliveries::{Finished, JobRow},
     inbox::{Accept, Accepted},
     leases::{Lease, WorkRow},
-    sending::{OpenItem, Settled},
+    media::{MediaRow, SettledMedia},
+    outbox::NewOutbound,
+    plugins::InstalledRow,
+    sending::{Begun, OpenItem, Settled},
     traces::TraceUpdate,
 };
 use crate::{
     bots::BotStatus,
-    channels::ChannelRecord,
+    channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, Result},
-    id::{BotId, ChannelId, DeliveryId, NodeId, OutboxId},
+    id::{BotId, DeliveryId, MediaId, MessageId, NodeId, UserId},
     network::WindowRules,
+    secret::Sealed,
     time::Timestamp,
 };
+
+/// Files with the same MD5 whose keys are tried on a new one.
+const EARLIER: u32 = 3;
 
 /// The store as the workers see it. Every write says `UNAVAILABLE` when its commit failed, or when nobody knows
 /// whether it did; what the store refuses for what it is has another code.
@@ -65,6 +73,8 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
 
     /// The revision of a bot's settings and its channels, oldest first.
     async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)>;
+    /// What is installed in a bot's channels, in the order of each channel, and the sources of its versions.
+    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)>;
     /// `false` when nothing changed, or the lease is gone.
     async fn set_status(
         &self,
@@ -79,10 +89,19 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
     async fn accept(&self, batch: Accept) -> Result<Accepted>;
 
+    /// Files of a bot that are still to be fetched, the next one first.
+    async fn downloading(&self, bot_id: BotId, limit: u32) -> Result<Vec<MediaRow>>;
+    async fn opened_with_md5(&self, bot_id: BotId, md5: &str) -> Result<Vec<(MediaId, Sealed)>>;
+    async fn settle_media(&self, settled: SettledMedia) -> Result<bool>;
+    async fn bytes_of(&self, owner_id: UserId) -> Result<i64>;
+    async fn find_media(&self, id: MediaId) -> Result<Option<MediaRow>>;
+    async fn media_of(&self, messages: &[MessageId]) -> Result<Vec<MediaRow>>;
+    async fn insert_media(&self, row: MediaRow) -> Result<()>;
+
     async fn backlog(
         &self,
         lease: &Lease,
-        full: &[ChannelId],
+        full: &[SinkKey],
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<JobRow>>;
@@ -98,6 +117,13 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
         trace: TraceUpdate,
     ) -> Result<bool>;
 
+    /// The administrator's AI endpoint.
+    async fn ai_config(&self) -> Result<Option<AiConfigRow>>;
+    /// What a model is shown of a conversation.
+    async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation>;
+    /// Puts replies into the outbox before the attempt that made them has ended; `false` when the lease is gone.
+    async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool>;
+
     async fn open_items(
         &self,
         bot_id: BotId,
@@ -105,7 +131,7 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>>;
-    async fn begin(&self, lease: &Lease, id: OutboxId, peer: &str, now: Timestamp) -> Result<bool>;
+    async fn begin(&self, begun: Begun) -> Result<bool>;
     async fn settle(&self, settled: Settled) -> Result<bool>;
 }
 
@@ -183,6 +209,17 @@ impl WorkStore for Store {
         Ok((config_rev, read.channels().of_bot(bot_id).await?))
     }
 
+    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)> {
+        let mut read = self.read().await?;
+        let rows = read.plugins().installed_of_bot(bot_id).await?;
+        let mut ids: Vec<String> =
+            rows.iter().filter(|row| row.enabled).map(|row| row.version_id.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let scripts = if ids.is_empty() { Vec::new() } else { read.plugins().scripts(&ids).await? };
+        Ok((rows, scripts))
+    }
+
     async fn set_status(
         &self,
         lease: &Lease,
@@ -213,10 +250,38 @@ impl WorkStore for Store {
         Self::accept(self, batch).await
     }
 
+    async fn downloading(&self, bot_id: BotId, limit: u32) -> Result<Vec<MediaRow>> {
+        self.read().await?.media().downloading(bot_id, limit).await
+    }
+
+    async fn opened_with_md5(&self, bot_id: BotId, md5: &str) -> Result<Vec<(MediaId, Sealed)>> {
+        self.read().await?.media().opened_with_md5(bot_id, md5, EARLIER).await
+    }
+
+    async fn settle_media(&self, settled: SettledMedia) -> Result<bool> {
+        self.write(move |tx| async move { tx.media().settle(&settled).await }.boxed()).await
+    }
+
+    async fn bytes_of(&self, owner_id: UserId) -> Result<i64> {
+        self.read().await?.media().bytes_of(owner_id).await
+    }
+
+    async fn find_media(&self, id: MediaId) -> Result<Option<MediaRow>> {
+        self.read().await?.media().find(id).await
+    }
+
+    async fn media_of(&self, messages: &[MessageId]) -> Result<Vec<MediaRow>> {
+        self.read().await?.media().of_messages(messages).await
+    }
+
+    async fn insert_media(&self, row: MediaRow) -> Result<()> {
+        self.write(move |tx| async move { tx.media().insert(&row).await }.boxed()).await
+    }
+
     async fn backlog(
         &self,
         lease: &Lease,
-        full: &[ChannelId],
+        full: &[SinkKey],
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<JobRow>> {
@@ -249,6 +314,29 @@ impl WorkStore for Store {
         .await
     }
 
+    async fn ai_config(&self) -> Result<Option<AiConfigRow>> {
+        self.read().await?.ai().config().await
+    }
+
+    async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation> {
+        self.read().await?.ai().conversation(query).await
+    }
+
+    async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool> {
+        let lease = lease.clone();
+        self.write(move |tx| {
+            async move {
+                if tx.leases().work(&lease).await?.is_none() {
+                    return Ok(false);
+                }
+                tx.outbox().enqueue(&replies).await?;
+                Ok(true)
+            }
+            .boxed()
+        })
+        .await
+    }
+
     async fn open_items(
         &self,
         bot_id: BotId,
@@ -259,12 +347,11 @@ impl WorkStore for Store {
         self.read().await?.sending().open(bot_id, rules, now, limit).await
     }
 
-    async fn begin(&self, lease: &Lease, id: OutboxId, peer: &str, now: Timestamp) -> Result<bool> {
-        let (lease, peer) = (lease.clone(), peer.to_owned());
-        self.write(move |tx| async move { tx.sending().begin(&lease, id, &peer, now).await }.boxed()).await
+    async fn begin(&self, begun: Begun) -> Result<bool> {
+        self.begin_send(begun).await
     }
 
     async fn settle(&self, settled: Settled) -> Result<bool> {
-        self.write(move |tx| async move { tx.sending().settle(&settled).await }.boxed()).await
+        self.settle_send(settled).await
     }
 }

@@ -12,6 +12,7 @@ use super::{
     conn::Tx,
     deliveries::Finished,
     inbox::{Accept, Accepted},
+    sending::{Begun, Settled},
 };
 use crate::error::{Error, ErrorCode, Result};
 
@@ -29,6 +30,8 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 pub(super) enum Command {
     Accept(Accept, Reply<Accepted>),
     Finish(Arc<Finished>, Reply<()>),
+    Begin(Begun, Reply<bool>),
+    Settle(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
 }
 
@@ -38,7 +41,7 @@ impl Command {
     pub(super) fn worth(&self) -> usize {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
-            Self::Finish(..) => 1,
+            Self::Finish(..) | Self::Begin(..) | Self::Settle(..) => 1,
             Self::Run(..) => WORTHWHILE,
         }
     }
@@ -60,6 +63,14 @@ impl Writer {
 
     pub(super) async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
         self.ask(|reply| Command::Finish(finished, reply)).await
+    }
+
+    pub(super) async fn begin_send(&self, begun: Begun) -> Result<bool> {
+        self.ask(|reply| Command::Begin(begun, reply)).await
+    }
+
+    pub(super) async fn settle_send(&self, settled: Settled) -> Result<bool> {
+        self.ask(|reply| Command::Settle(Arc::new(settled), reply)).await
     }
 
     pub(super) async fn run<T: Send + 'static>(

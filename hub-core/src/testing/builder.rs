@@ -7,15 +7,18 @@ use url::Url;
 use super::{TestHub, run};
 use crate::{
     Hub,
+    ai::{NoTools, Tools},
     config::HubConfig,
     egress::{Egress, EgressConfig},
-    error::Result,
+    error::{Error, Result},
     local_http::LocalService,
+    media::MediaConfig,
     network::{
         ilink::{IlinkConfig, IlinkNetwork},
         sim::{SIM_HOST, SimConfig, Simulator},
     },
     random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
     store::StoreConfig,
     time::{Clock, ManualClock, Timestamp},
 };
@@ -35,6 +38,9 @@ pub struct TestHubBuilder {
     ilink: IlinkConfig,
     config: HubConfig,
     egress: EgressConfig,
+    sandbox: SandboxConfig,
+    tools: Arc<dyn Tools>,
+    media: Option<MediaConfig>,
     pub(super) works: bool,
 }
 
@@ -52,6 +58,9 @@ impl Default for TestHubBuilder {
             ilink: IlinkConfig::default(),
             config,
             egress: EgressConfig::default(),
+            sandbox: SandboxConfig::of(WorkerProgram::InProcessTrustedOnly),
+            tools: Arc::new(NoTools),
+            media: None,
             works: true,
         }
     }
@@ -114,6 +123,13 @@ impl TestHubBuilder {
         self
     }
 
+    /// What models may call while they answer.
+    #[must_use]
+    pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
+        self.tools = tools;
+        self
+    }
+
     /// Changes the settings of the hub.
     #[must_use]
     pub fn config(mut self, change: impl FnOnce(&mut HubConfig)) -> Self {
@@ -125,6 +141,20 @@ impl TestHubBuilder {
     #[must_use]
     pub fn egress(mut self, change: impl FnOnce(&mut EgressConfig)) -> Self {
         change(&mut self.egress);
+        self
+    }
+
+    /// Where plugins run, when that is not to be this process.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: SandboxConfig) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Another place for files than the folder beside the store.
+    #[must_use]
+    pub fn media(mut self, media: MediaConfig) -> Self {
+        self.media = Some(media);
         self
     }
 
@@ -178,16 +208,28 @@ impl TestHubBuilder {
     pub(super) async fn run(self, runs: u64) -> Result<Hub> {
         let random = Random::seeded(self.seed.wrapping_mul(1_000).wrapping_add(runs));
         let login_base_url = self.network_url.unwrap();
-        let ilink = IlinkConfig { login_base_url, ..self.ilink };
+        // The simulator serves both, unless a test says where else files lie.
+        let cdn_base_url = if self.ilink.cdn_base_url == IlinkConfig::default().cdn_base_url {
+            login_base_url.join("c2c").map_err(Error::internal)?
+        } else {
+            self.ilink.cdn_base_url.clone()
+        };
+        let ilink = IlinkConfig { login_base_url, cdn_base_url, ..self.ilink };
         let egress = Egress::new(self.egress.clone())?;
         let network = IlinkNetwork::new("sim", ilink, &egress, self.clock.clone(), random.clone())?;
-        let hub = Hub::builder()
+        let mut builder = Hub::builder();
+        if let Some(media) = self.media {
+            builder = builder.media(media);
+        }
+        let hub = builder
             .store(self.store.unwrap())
             .secret_key([7; 32])
             .clock(self.clock)
             .random(random)
             .network(network)
             .egress(self.egress)
+            .sandbox(self.sandbox)
+            .tools(self.tools)
             .config(self.config)
             .open()
             .await?;

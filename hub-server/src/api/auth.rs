@@ -1,30 +1,26 @@
 //! Registering, signing in with a password, and sessions (spec §4; `contract.md` §§2, 3, 12).
 
-use std::sync::Arc;
-
 use hub_core::{
     Hub,
     access::Role,
-    accounts::{self, Accounts, ClientInfo, NewUser, SignedIn, UserStatus},
+    accounts::{self, Accounts, NewUser, UserStatus},
 };
-use poem::{
-    FromRequest, Request, RequestBody,
-    http::{Method, header},
-    web::Data,
-};
+use poem::{http::header, web::Data};
 use poem_openapi::{
     Enum, Object, OpenApi,
     param::{Path, Query},
-    payload::{Json, Response},
+    payload::Response,
     types::Example,
 };
 
-use super::Tag;
+use super::{
+    Tag,
+    door::{Door, WithCookie},
+};
 use crate::{
-    AppSettings, Client,
-    credentials::{Presented, User, check_origin, cleared_cookie, session_cookie},
-    envelope::{ApiError, ApiResult, Empty, Envelope, ok},
-    rate_limit::RateLimits,
+    AppSettings,
+    credentials::{User, cleared_cookie},
+    envelope::{ApiResult, Empty, ok},
     wire::{Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, page_request},
 };
 
@@ -48,6 +44,8 @@ pub struct RegisterRequest {
     /// The one-time token printed at the first start. Needed for the first account of a hub that listens
     /// beyond loopback.
     pub setup_token: Option<Secret<256>>,
+    /// An invitation by an administrator. Needed while registration is `invite`.
+    pub invite: Option<Secret<256>>,
 }
 
 /// Who signs in.
@@ -124,9 +122,6 @@ pub struct SessionView {
     pub current: bool,
 }
 
-/// An answer that may set the session cookie.
-type WithCookie<T> = Result<Response<Json<Envelope<T>>>, ApiError>;
-
 #[OpenApi(tag = "Tag::Auth")]
 impl AuthApi {
     /// Registers a user
@@ -134,8 +129,8 @@ impl AuthApi {
     /// Answers with the user and signs them in by cookie. While no admin exists the new user becomes one.
     #[oai(path = "/api/auth/register", method = "post", operation_id = "register")]
     async fn register(&self, door: Door<'_>, body: Body<RegisterRequest>) -> WithCookie<Me> {
-        let (new, setup_token) = body.0.into();
-        let signed_in = door.hub.accounts().register(new, setup_token, &door.client).await?;
+        let (new, ticket) = body.0.into();
+        let signed_in = door.hub.accounts().register(new, ticket, &door.client).await?;
         door.open(signed_in).await
     }
 
@@ -204,54 +199,6 @@ impl AuthApi {
     }
 }
 
-/// What every way of signing in works with: who knocks, and how a session is handed out.
-struct Door<'a> {
-    hub: &'a Hub,
-    settings: &'a AppSettings,
-    limits: &'a RateLimits,
-    client: ClientInfo,
-    presented: Presented,
-}
-
-impl<'a> FromRequest<'a> for Door<'a> {
-    async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<Self> {
-        let Data(hub) = Data::<&Hub>::from_request(request, body).await?;
-        let Data(settings) = Data::<&AppSettings>::from_request(request, body).await?;
-        let Data(limits) = Data::<&Arc<RateLimits>>::from_request(request, body).await?;
-        // A browser says on every POST where it comes from; a page of another site must not sign its visitor
-        // in as somebody else. What says nothing is no browser, and carries no cookie that could be planted.
-        let headers = request.headers();
-        if headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site") {
-            check_origin(settings, &Method::POST, headers)?;
-        }
-        let client = Client::from_request(request, body).await?;
-        let user_agent = client.user_agent.unwrap_or_default();
-        Ok(Self {
-            hub,
-            settings,
-            limits,
-            client: ClientInfo { ip: Some(client.ip), user_agent },
-            presented: Presented::of(headers, settings.is_https()),
-        })
-    }
-}
-
-impl Door<'_> {
-    /// Answers with the user and the cookie. The session that the browser held before ends: nobody goes on
-    /// with a session from before a sign-in (reliability B2).
-    async fn open(&self, signed_in: SignedIn) -> WithCookie<Me> {
-        let accounts = self.hub.accounts();
-        if let Some(before) = &self.presented.cookie
-            && let Ok(actor) = accounts.authenticate_session(before.expose()).await
-        {
-            accounts.logout(&actor).await?;
-        }
-        let lifetime = self.hub.context().config.session_lifetime;
-        let cookie = session_cookie(self.settings, &signed_in.token, lifetime);
-        Ok(Response::new(ok(signed_in.me.into())?).header(header::SET_COOKIE, cookie))
-    }
-}
-
 impl From<RegisterRequest> for (NewUser, Option<hub_core::secret::Secret>) {
     fn from(request: RegisterRequest) -> Self {
         let new = NewUser {
@@ -260,7 +207,7 @@ impl From<RegisterRequest> for (NewUser, Option<hub_core::secret::Secret>) {
             display_name: request.display_name.map(String::from),
             email: request.email.map(String::from),
         };
-        (new, request.setup_token.map(|token| token.0))
+        (new, request.setup_token.or(request.invite).map(|token| token.0))
     }
 }
 
@@ -287,6 +234,24 @@ impl From<Role> for UserRole {
         match role {
             Role::Admin => Self::Admin,
             Role::Member => Self::Member,
+        }
+    }
+}
+
+impl From<UserRole> for Role {
+    fn from(role: UserRole) -> Self {
+        match role {
+            UserRole::Admin => Self::Admin,
+            UserRole::Member => Self::Member,
+        }
+    }
+}
+
+impl From<AccountStatus> for UserStatus {
+    fn from(status: AccountStatus) -> Self {
+        match status {
+            AccountStatus::Active => Self::Active,
+            AccountStatus::Disabled => Self::Disabled,
         }
     }
 }
@@ -321,6 +286,7 @@ impl Example for RegisterRequest {
             display_name: Some(Text("Alice".to_owned())),
             email: None,
             setup_token: None,
+            invite: None,
         }
     }
 }

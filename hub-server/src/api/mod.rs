@@ -25,11 +25,20 @@
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`,
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
+pub mod admin;
 pub mod auth;
 pub mod bots;
+pub mod channel_api;
 pub mod channels;
+mod door;
+pub mod external;
+pub mod files;
 pub mod meta;
+pub mod passkeys;
+pub mod plugins;
+pub mod qr_login;
 pub mod traces;
+pub mod user;
 
 use poem_openapi::Tags;
 
@@ -65,9 +74,41 @@ pub const TAG_ORDER: [&str; 10] =
     ["Auth", "Bots", "Channel API", "Channels", "Plugins", "Apps", "User", "Admin", "Bot API", "Health"];
 
 /// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
-pub type Api = (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi);
+pub type Api = (
+    SignInApi,
+    bots::BotsApi,
+    traces::TracesApi,
+    channel_api::ChannelClientApi,
+    channels::ChannelsApi,
+    files::FilesApi,
+    plugins::PluginsApi,
+    plugins::PluginDebugApi,
+    admin::plugins::AdminPluginsApi,
+    user::UserApi,
+    admin::AdminApi,
+    admin::ai_config::AiConfigApi,
+    meta::MetaApi,
+);
+
+/// The ways of signing in.
+pub type SignInApi = (auth::AuthApi, passkeys::PasskeysApi, external::ExternalApi, qr_login::QrLoginApi);
 
 /// One of each.
 pub fn all() -> Api {
-    (auth::AuthApi, bots::BotsApi, traces::TracesApi, channels::ChannelsApi, meta::MetaApi)
+    let sign_in = (auth::AuthApi, passkeys::PasskeysApi, external::ExternalApi, qr_login::QrLoginApi);
+    (
+        sign_in,
+        bots::BotsApi,
+        traces::TracesApi,
+        channel_api::ChannelClientApi,
+        channels::ChannelsApi,
+        files::FilesApi,
+        plugins::PluginsApi,
+        plugins::PluginDebugApi,
+        admin::plugins::AdminPluginsApi,
+        user::UserApi,
+        admin::all(),
+        admin::ai_config::AiConfigApi,
+        meta::MetaApi,
+    )
 }

@@ -1,12 +1,12 @@
 //! Traces of a bot (spec §4 "Bot management"; `contract.md` §6.7).
 
 use hub_core::{
-    Hub,
+    Error, Hub,
     traces::{self, Step, Trace, TraceQuery},
 };
 use poem::web::Data;
 use poem_openapi::{
-    Object, OpenApi,
+    Enum, Object, OpenApi,
     param::{Path, Query},
     types::{Any, Example},
 };
@@ -100,6 +100,18 @@ pub struct StepView {
 pub struct ReplayTrace {
     /// Another URL than the channel's. The channel's credentials are not sent there.
     pub url: Option<Text<1, 2048>>,
+    /// The sink that gets the message again; the webhook when left out.
+    pub sink: Option<ReplaySink>,
+}
+
+/// A sink that can get a message again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum ReplaySink {
+    /// The webhook.
+    Webhook,
+    /// The model: the sender gets another answer.
+    Ai,
 }
 
 /// A replay that was accepted.
@@ -191,7 +203,7 @@ impl Example for StepView {
 
 impl Example for ReplayTrace {
     fn example() -> Self {
-        Self { url: Some(Text("https://example.com/hook".to_owned())) }
+        Self { url: Some(Text("https://example.com/hook".to_owned())), sink: None }
     }
 }
 
@@ -251,8 +263,9 @@ impl TracesApi {
 
     /// Delivers the message of a trace again
     ///
-    /// Through the same channel as it is configured now, optionally to another URL. The answer comes when the
-    /// new delivery is committed; the new trace tells what becomes of it.
+    /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai` its model
+    /// answers again, and the sender gets that answer too. The answer comes when the new delivery is committed; the
+    /// new trace tells what becomes of it.
     #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
     async fn replay(
         &self,
@@ -265,8 +278,15 @@ impl TracesApi {
         trace_id: Path<wire::TraceId>,
         body: Body<ReplayTrace>,
     ) -> ApiResult<Replayed> {
-        let url = body.0.url.as_deref();
-        let trace_id = hub.traces().replay(&user.0, id.0.0, trace_id.0.0, url).await?;
+        let ReplayTrace { url, sink } = body.0;
+        let (traces, bot, trace) = (hub.traces(), id.0.0, trace_id.0.0);
+        let trace_id = match sink {
+            None | Some(ReplaySink::Webhook) => traces.replay(&user.0, bot, trace, url.as_deref()).await?,
+            Some(ReplaySink::Ai) if url.is_some() => {
+                return Err(Error::invalid("url", "is for the webhook; leave it out").into());
+            }
+            Some(ReplaySink::Ai) => traces.replay_to_model(&user.0, bot, trace).await?,
+        };
         ok(Replayed { trace_id: trace_id.into() })
     }
 }

@@ -4,16 +4,20 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    config::HubConfig, data_dir, egress::AllowRule, random::Random, secret::Secret, store::StoreConfig,
+    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, random::Random, secret::Secret,
+    store::StoreConfig,
 };
 use ipnet::IpNet;
 use url::Url;
 
+mod media;
+mod providers;
 mod setting;
 mod sources;
 mod values;
 
 use crate::rate_limit::RateLimitSettings;
+use providers::read_providers;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
@@ -44,6 +48,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The database.
     pub store: StoreConfig,
+    /// Where files lie.
+    pub media: MediaConfig,
     /// Chat networks.
     pub networks: Networks,
     /// Where logins to the real chat network begin.
@@ -132,6 +138,14 @@ impl Reader {
         (text, origin)
     }
 
+    /// What was given for a setting, and where; nothing is noted.
+    fn given(&self, name: &str) -> (String, Origin) {
+        let found = self.given.values.get(name);
+        found.map_or((String::new(), Origin::Default), |found| {
+            (found.text.expose().to_owned(), found.origin.clone())
+        })
+    }
+
     fn problem(&mut self, origin: &Origin, reason: impl fmt::Display) {
         self.findings.problem(format!("{origin}: {reason}"));
     }
@@ -216,6 +230,16 @@ impl Config {
                         path.display()
                     ));
                 }
+                if matches!(
+                    (&config.store, &config.media),
+                    (StoreConfig::Postgres(_), MediaConfig::Folder(_))
+                ) {
+                    warnings.push(
+                        "files lie in a folder: nodes that share this database need one that they share, or media_url \
+                         with s3://"
+                            .to_owned(),
+                    );
+                }
                 Ok(Self { effective: reader.effective, warnings, ..config })
             }
             _ => Err(Problems { problems, warnings }),
@@ -240,6 +264,7 @@ impl Config {
             })
         });
         let store = store.unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));
+        let media = media::read(reader, &data_dir);
         let networks = reader.value("network", if development { "sim" } else { "ilink" }, read_networks);
         let ilink_base_url = reader.url("ilink_base_url");
         let ilink_cdn_url = reader.url("ilink_cdn_url");
@@ -271,6 +296,16 @@ impl Config {
         let max_connections = reader.value("max_connections", "10000", read_connections);
         let max_connections_per_address =
             reader.value("max_connections_per_address", "200", read_connections);
+        let hub_defaults = HubConfig::default();
+        let mut clients = |name, default: usize| {
+            reader.value(name, &default.to_string(), read_connections).unwrap_or(default)
+        };
+        let max_sockets = clients("max_sockets", hub_defaults.max_sockets);
+        let max_sockets_per_channel =
+            clients("max_sockets_per_channel", hub_defaults.max_sockets_per_channel);
+        let max_sockets_per_user = clients("max_sockets_per_user", hub_defaults.max_sockets_per_user);
+        let max_polls = clients("max_polls", hub_defaults.max_polls);
+        let max_polls_per_channel = clients("max_polls_per_channel", hub_defaults.max_polls_per_channel);
         let metrics_listen = reader.value("metrics_listen", "", |text| {
             text.parse().map_err(|_| "must be an address with a port, like 127.0.0.1:9802".to_owned())
         });
@@ -293,8 +328,11 @@ impl Config {
         };
         let rate_limits = RateLimitSettings {
             default: rate("rate_default", limits.default),
+            sends: rate("rate_sends", limits.sends),
             auth_per_ip: rate("rate_auth_per_ip", limits.auth_per_ip),
             auth_per_account: rate("rate_auth_per_account", limits.auth_per_account),
+            debug: rate("rate_debug", limits.debug),
+            bad_credentials: rate("rate_bad_credentials", limits.bad_credentials),
             ..limits
         };
         let admin = match (username.is_empty(), password.is_empty()) {
@@ -316,16 +354,24 @@ impl Config {
             let origin = reader.given.values["secret_key"].origin.clone();
             reader.problem(&origin, reason);
         }
+        let providers = read_providers(reader);
         let mut hub = HubConfig::default();
+        hub.providers = providers;
         hub.registration = registration?;
         hub.setup_token_required = !development;
         hub.node_name = node_name;
+        hub.max_sockets = max_sockets;
+        hub.max_sockets_per_channel = max_sockets_per_channel;
+        hub.max_sockets_per_user = max_sockets_per_user;
+        hub.max_polls = max_polls;
+        hub.max_polls_per_channel = max_polls_per_channel;
         Some(Self {
             listen,
             listen_is_default,
             public_url,
             data_dir,
             store,
+            media,
             networks: networks?,
             ilink_base_url,
             ilink_cdn_url,

@@ -46,6 +46,8 @@ impl Reading {
         let load = self.hub.load();
         page.counters("messages_in", "Inbound messages stored", "result", counters.messages.counts())?;
         page.counters("delivery_attempts", "Attempts at webhooks", "class", counters.attempts.counts())?;
+        page.counters("ai_calls", "Calls to models", "class", counters.ai_calls.counts())?;
+        page.counters("ai_tokens", "Tokens that models read and wrote", "kind", counters.ai_tokens.counts())?;
         let deliveries: Vec<_> = counters.deliveries.counts().collect();
         let of = |names: &'static [&'static str]| {
             deliveries.iter().copied().filter(move |(name, _)| names.contains(name))
@@ -55,6 +57,12 @@ impl Reading {
         let retries = of(&["pending", "parked"]);
         page.counters("delivery_retries", "Attempts that will be made again", "state", retries)?;
         page.counters("sends", "Attempts to send to a person", "outcome", counters.sends.counts())?;
+        page.counters(
+            "media_fetches",
+            "Tries to fetch files of messages",
+            "result",
+            counters.media.counts(),
+        )?;
         page.gauge("deliveries_queued", "Deliveries in memory that wait for their turn", load.queued)?;
         page.gauge("deliveries_in_flight", "Deliveries being attempted", load.in_flight)?;
         let bots = load.bots.iter().map(|(status, count)| (status.as_str(), *count));

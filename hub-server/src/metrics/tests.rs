@@ -113,6 +113,8 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
     for (name, labels) in [
         ("hub_messages_in_total", ("result", "received")),
         ("hub_delivery_attempts_total", ("class", "2xx")),
+        ("hub_ai_calls_total", ("class", "answered")),
+        ("hub_ai_tokens_total", ("kind", "completion")),
         ("hub_deliveries_total", ("outcome", "dead")),
         ("hub_delivery_retries_total", ("state", "parked")),
         ("hub_sends_total", ("outcome", "sent")),

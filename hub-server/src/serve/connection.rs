@@ -36,6 +36,7 @@ use super::{
     talk::{Busy, Passed, Talk},
     wire::Wire,
 };
+use crate::files;
 
 /// What every request of a connection is served with.
 struct Conversation<E> {
@@ -126,7 +127,10 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
         if has_body {
             let Shared { limits, clock, .. } = &*self.shared;
             let body: BoxBody<Bytes, io::Error> = request.take_body().into();
-            let paced = Paced::new(body, limits.body, clock, Arc::clone(&too_slow));
+            let content_type = request.header(header::CONTENT_TYPE);
+            let file = files::brings_file(request.method(), request.uri().path(), content_type);
+            let pace = if file { limits.upload } else { limits.body };
+            let paced = Paced::new(body, pace, clock, Arc::clone(&too_slow));
             request.set_body(poem::Body::from(paced.boxed()));
         }
         let response = if is_read {

@@ -39,6 +39,8 @@ pub struct ServeLimits {
     pub max_target: usize,
     /// How fast a body has to come.
     pub body: PaceLimits,
+    /// How fast a body that is a file has to come.
+    pub upload: PaceLimits,
     /// How fast an answer has to be taken.
     pub answer: PaceLimits,
     /// How long a connection with an unread rest is read on after the last answer: closing at once would
@@ -58,6 +60,13 @@ impl Default for ServeLimits {
             max_head: 32 * 1024,
             max_target: 8 * 1024,
             body: PaceLimits { grace: 5 * second, interval: second, bytes: 1024, total: Some(30 * second) },
+            // 50 MiB at this pace take what a link for an upload lives.
+            upload: PaceLimits {
+                grace: 5 * second,
+                interval: second,
+                bytes: 4 * 1024,
+                total: Some(900 * second),
+            },
             answer: PaceLimits { grace: 20 * second, interval: second, bytes: 1024, total: None },
             linger: second,
         }

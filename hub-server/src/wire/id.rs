@@ -22,6 +22,12 @@ where
 pub type UserId = Id<kind::User>;
 /// Id of a session.
 pub type SessionId = Id<kind::Session>;
+/// Id of a user's API key.
+pub type KeyId = Id<kind::Key>;
+/// Id of an entry of the audit log.
+pub type AuditId = Id<kind::Audit>;
+/// Id of a passkey.
+pub type PasskeyId = Id<kind::Passkey>;
 /// Id of a bind.
 pub type BindId = Id<kind::Bind>;
 /// Id of a bot.
@@ -30,8 +36,14 @@ pub type BotId = Id<kind::Bot>;
 pub type ChannelId = Id<kind::Channel>;
 /// Id of a message.
 pub type MessageId = Id<kind::Message>;
+/// Id of a file.
+pub type MediaId = Id<kind::Media>;
 /// Id of a delivery.
 pub type DeliveryId = Id<kind::Delivery>;
+/// Id of a plugin.
+pub type PluginId = Id<kind::Plugin>;
+/// Id of a version of a plugin.
+pub type PluginVersionId = Id<kind::PluginVersion>;
 /// Id of a trace.
 pub type TraceId = Id<kind::Trace>;
 

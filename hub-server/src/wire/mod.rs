@@ -12,7 +12,10 @@ mod time;
 
 pub use body::Body;
 pub(crate) use enumeration::enumeration;
-pub use id::{BindId, BotId, ChannelId, DeliveryId, Id, MessageId, SessionId, TraceId, UserId};
+pub use id::{
+    AuditId, BindId, BotId, ChannelId, DeliveryId, Id, KeyId, MediaId, MessageId, PasskeyId, PluginId,
+    PluginVersionId, SessionId, TraceId, UserId,
+};
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
 pub use shown_once::ShownOnce;

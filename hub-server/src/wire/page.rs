@@ -42,6 +42,20 @@ pub struct Limit(u32);
 #[derive(Debug, Clone)]
 pub struct Cursor(String);
 
+impl Limit {
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Cursor {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// Reads the two query arguments of a list. `list` names the list and its filters, as hub-core does for the
 /// cursors it hands out.
 ///

@@ -6,6 +6,8 @@ pub mod addresses;
 pub mod answers;
 pub mod filters;
 pub mod headers;
+pub mod hooks;
+pub mod manifests;
 pub mod names;
 pub mod network;
 pub mod texts;
@@ -14,16 +16,18 @@ pub mod texts;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus folder.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("address", addresses::address),
     ("answer", answers::answer),
     ("batch", network::batch),
     ("cursor", names::cursor),
     ("filter", filters::filter),
     ("headers", headers::headers),
+    ("hook", hooks::hook),
     ("id", names::id),
     ("key", names::key),
     ("login", network::login),
+    ("manifest", manifests::manifest),
     ("send", network::send),
     ("text", texts::text),
     ("trace", headers::trace),

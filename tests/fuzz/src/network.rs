@@ -196,6 +196,7 @@ pub fn send(data: &[u8]) {
         context_token: Secret::new("AARz"),
         client_id: "c1".to_owned(),
         text: "hello".to_owned(),
+        media: None,
     };
     let outcome = RUNTIME.block_on(stage.connection().send(&outgoing));
     let answer: Value = serde_json::from_str(&String::from_utf8_lossy(body)).unwrap_or_default();

@@ -51,7 +51,7 @@ pub struct AiSettings {
     pub hide_thinking: bool,
     /// Whether Markdown is taken out of the answer.
     pub strip_markdown: bool,
-    /// Limit of one call, in milliseconds.
+    /// Limit of one answer, the tools that it needs included, in milliseconds.
     pub timeout_ms: u32,
     /// Whether the model may use the tools of installed apps.
     pub tools: bool,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::secret::KeyMark;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -8,7 +9,8 @@ async fn a_key_opens_its_channel_and_nothing_else_does() {
     let created = world.create("a").await;
     let key = created.api_key.expose();
     let actor = world.channels().authenticate_key(key).await.unwrap();
-    let expected = ChannelActor { channel_id: created.channel.id, bot_id: BOT, owner_id: ADA };
+    let mark = KeyMark::of(TokenHash::of(key).as_str());
+    let expected = ChannelActor { channel_id: created.channel.id, bot_id: BOT, owner_id: ADA, key: mark };
     assert_eq!(actor, Actor::Channel(expected));
     let never_made = crate::secret::new_token(crate::secret::TokenKind::ChannelKey, &Random::seeded(9));
     let session = crate::secret::new_token(crate::secret::TokenKind::Session, &Random::seeded(9));

@@ -53,7 +53,8 @@ async fn parts_are_replaced_one_by_one() {
     let filter = Filter { keywords: vec!["order".into()], ..Default::default() };
     let channel = channels.set_filter(&ada(), BOT, id, &filter).await.unwrap();
     assert_eq!((&channel.filter, channel.updated_at), (&filter, world.clock.now()));
-    let websocket = WebSocketSettings { enabled: false, include_outbound: true };
+    let websocket =
+        WebSocketSettings { enabled: false, include_outbound: true, ..WebSocketSettings::default() };
     channels.set_websocket(&ada(), BOT, id, &websocket).await.unwrap();
     world.set_webhook(id, set(FIRST)).await.unwrap();
     let ai = AiUpdate { model: "m".into(), max_history: 3, ..Default::default() };

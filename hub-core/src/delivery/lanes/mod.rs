@@ -1,9 +1,9 @@
 //! Order and fairness: which delivery runs next. Pure: events in, jobs out, no I/O and no clock of its own.
 //!
-//! A lane is a conversation within a channel: one job in flight, the rest in order behind it. Channels take
-//! turns, each with its own cap, so that a slow one delays nobody; retries share a part of all slots, so that
-//! a dead receiver does not starve the living. Jobs in memory are bounded by whoever pushes ([`Lanes::room`]);
-//! the store holds the rest.
+//! A lane is a conversation within a channel's sink, which is what "channel" means in this file: one job in
+//! flight, the rest in order behind it. Channels take turns, each with its own cap, so that a slow one delays
+//! nobody; retries share a part of all slots, so that a dead receiver does not starve the living. Jobs in memory
+//! are bounded by whoever pushes ([`Lanes::room`]); the store holds the rest.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{id::ChannelId, time::Timestamp};
+use crate::{channels::sinks::SinkKey, time::Timestamp};
 
 /// Jobs of one channel in memory.
 const MAX_PER_CHANNEL: usize = 2_000;
@@ -39,7 +39,7 @@ pub struct Pace {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Slot {
-    channel: ChannelId,
+    channel: SinkKey,
     lane: Arc<str>,
     retry: bool,
 }
@@ -47,9 +47,9 @@ pub struct Slot {
 /// All lanes of a node.
 #[derive(Debug)]
 pub struct Lanes<J> {
-    channels: HashMap<ChannelId, Channel<J>>,
+    channels: HashMap<SinkKey, Channel<J>>,
     /// Channels that may have something to run, in turn.
-    ring: VecDeque<ChannelId>,
+    ring: VecDeque<SinkKey>,
     timers: BTreeMap<(Timestamp, u64), Timer>,
     timer_count: u64,
     max_jobs: usize,
@@ -59,13 +59,13 @@ pub struct Lanes<J> {
     in_flight: usize,
     retries: usize,
     /// Lanes found ready while their head was in flight, for [`Lanes::take_doubled`].
-    doubled: Vec<(ChannelId, Arc<str>)>,
+    doubled: Vec<(SinkKey, Arc<str>)>,
 }
 
 #[derive(Debug)]
 enum Timer {
-    Lane(ChannelId, Arc<str>),
-    Channel(ChannelId),
+    Lane(SinkKey, Arc<str>),
+    Channel(SinkKey),
 }
 
 #[derive(Debug)]
@@ -114,13 +114,13 @@ impl<J: Queued> Lanes<J> {
     }
 
     /// Whether a channel has room for another job in memory.
-    pub fn room(&self, channel: ChannelId) -> bool {
+    pub fn room(&self, channel: SinkKey) -> bool {
         self.jobs < self.max_jobs
             && self.channels.get(&channel).is_none_or(|channel| channel.jobs < MAX_PER_CHANNEL)
     }
 
     /// Whether a channel's jobs in memory run out soon.
-    pub fn is_low(&self, channel: ChannelId) -> bool {
+    pub fn is_low(&self, channel: SinkKey) -> bool {
         self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW)
     }
 
@@ -143,7 +143,7 @@ impl<J: Queued> Lanes<J> {
     /// was attempted before and still has to wait.
     pub fn push(
         &mut self,
-        channel: ChannelId,
+        channel: SinkKey,
         lane: &Arc<str>,
         pace: Pace,
         job: J,
@@ -215,7 +215,7 @@ impl<J: Queued> Lanes<J> {
     }
 
     /// Lanes that were about to get a second head since the last call. They go on when their head ends.
-    pub fn take_doubled(&mut self) -> Vec<(ChannelId, Arc<str>)> {
+    pub fn take_doubled(&mut self) -> Vec<(SinkKey, Arc<str>)> {
         std::mem::take(&mut self.doubled)
     }
 
@@ -246,6 +246,24 @@ impl<J: Queued> Lanes<J> {
         lane.state = LaneState::Held;
         self.enter_ring(slot.channel);
         self.set_timer(until, Timer::Lane(slot.channel, slot.lane));
+    }
+
+    /// Lets lanes go on at once whose held head `may` names; whether there was one.
+    pub fn release(&mut self, may: impl Fn(&J) -> bool) -> bool {
+        let mut released = Vec::new();
+        for (id, channel) in &mut self.channels {
+            for (key, lane) in &mut channel.lanes {
+                if lane.state == LaneState::Held && lane.jobs.front().is_some_and(&may) {
+                    lane.state = LaneState::Ready;
+                    channel.ready.push_back(Arc::clone(key));
+                    released.push(*id);
+                }
+            }
+        }
+        for id in &released {
+            self.enter_ring(*id);
+        }
+        !released.is_empty()
     }
 
     /// Forgets every waiting job that `gone` names; those in flight end by themselves.
@@ -296,7 +314,7 @@ impl<J: Queued> Lanes<J> {
         }
     }
 
-    fn enter_ring(&mut self, id: ChannelId) {
+    fn enter_ring(&mut self, id: SinkKey) {
         if let Some(channel) = self.channels.get_mut(&id)
             && !channel.in_ring
             && !channel.ready.is_empty()

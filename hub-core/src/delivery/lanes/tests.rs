@@ -1,5 +1,5 @@
 use super::*;
-use crate::random::Random;
+use crate::{channels::sinks::SinkId, id::ChannelId, random::Random};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Note {
@@ -20,8 +20,8 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn channel(n: u128) -> ChannelId {
-    ChannelId::from_u128(n)
+fn channel(n: u128) -> SinkKey {
+    SinkKey { channel: ChannelId::from_u128(n), sink: SinkId::Webhook }
 }
 
 fn push(lanes: &mut Lanes<Note>, id: u128, lane: &'static str, n: u32) {
@@ -131,7 +131,7 @@ fn random_histories_keep_order_and_lose_nothing() {
                 }
                 1 | 2 => {
                     if let Some((slot, job)) = lanes.pop(at(now)) {
-                        let id = slot.channel.as_u128();
+                        let id = slot.channel.channel.as_u128();
                         assert!(
                             !flying.iter().any(|(_, c, j)| (*c, j.lane) == (id, job.lane)),
                             "seed {seed}"
@@ -160,7 +160,7 @@ fn random_histories_keep_order_and_lose_nothing() {
                 lanes.finish(slot);
             }
             while let Some((slot, job)) = lanes.pop(at(now)) {
-                let id = slot.channel.as_u128();
+                let id = slot.channel.channel.as_u128();
                 flying.push((slot, id, job));
             }
             if flying.is_empty() {

@@ -107,7 +107,7 @@ impl Outbox {
     }
 
     /// Puts the item back for a while, and the person's other items behind it.
-    async fn later(
+    pub(super) async fn later(
         &self,
         item: &OpenItem,
         started: Timestamp,
@@ -139,6 +139,9 @@ impl Outbox {
         more: impl FnOnce(&mut Settled),
     ) -> Result<()> {
         let now = self.engine.ctx.store.now();
+        if state != ItemState::Queued {
+            self.forget_file(item);
+        }
         let message_id: MessageId = item.message_id.parse()?;
         let mut settled = Settled {
             id: item.id.parse()?,
@@ -235,6 +238,7 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
     Some(TraceUpdate {
         id,
         status: over.then_some(status.as_str()),
+        ended: 0,
         summary: own.then_some(summary),
         attempts: None,
         ended_at: settled.now.as_millis(),

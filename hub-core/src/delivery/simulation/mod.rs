@@ -34,6 +34,7 @@ use self::{
 use super::node::Engine;
 use crate::{
     accounts::PasswordHasher,
+    ai::NoTools,
     bots::credentials,
     channels::{
         ChannelRecord, OnPluginError,
@@ -47,8 +48,10 @@ use crate::{
     id::{BotId, ChannelId, Ids},
     invariants::Violations,
     local_http::LocalService,
+    media::{Links, MediaLimits, MediaStore},
     network::{Credentials, Network},
     random::Random,
+    sandbox::{Sandbox, SandboxConfig},
     secret::Sealer,
     tasks::{Computations, Tasks},
     time::{Clock, ManualClock, Timestamp},
@@ -222,6 +225,8 @@ impl<'d> Run<'d> {
             passwords: PasswordHasher::new(1, random.clone()),
             computations: Computations::in_place(),
             egress: egress.clone(),
+            sandbox: Sandbox::new(SandboxConfig::default(), clock.clone()),
+            tools: Arc::new(NoTools),
             networks: Arc::new(HashMap::from([("chat".to_owned(), chat)])),
             config: Arc::new(HubConfig {
                 // So few that the backlog is needed.
@@ -230,10 +235,14 @@ impl<'d> Run<'d> {
                 lease: LEASE,
                 ..HubConfig::default()
             }),
+            media: MediaStore::open(None, egress, Links::new(&[0; 32], ""), &MediaLimits::default())
+                .expect("no store is always there"),
             wake: Wake::new(),
             violations: self.violations.clone(),
             events: Events::new(),
             counters: Arc::default(),
+            live: crate::channels::log::Live::new(),
+            typists: crate::bots::Typists::default(),
             clock,
             random,
         };

@@ -18,15 +18,20 @@ use super::{
 };
 use crate::{
     bots::BotStatus,
-    channels::ChannelRecord,
+    channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, ErrorCode, Result},
-    id::{BotId, ChannelId, DeliveryId, NodeId, OutboxId},
+    id::{BotId, DeliveryId, MediaId, MessageId, NodeId, UserId},
     network::WindowRules,
+    secret::Sealed,
     store::{
+        ai::{AiConfigRow, Conversation, ConversationQuery},
         deliveries::{Finished, JobRow},
         inbox::{Accept, Accepted},
         leases::{Lease, WorkRow},
-        sending::{OpenItem, Settled},
+        media::{MediaRow, SettledMedia},
+        outbox::NewOutbound,
+        plugins::InstalledRow,
+        sending::{Begun, OpenItem, Settled},
         traces::TraceUpdate,
         work::WorkStore,
     },
@@ -185,6 +190,11 @@ impl WorkStore for ModelStore {
         .await
     }
 
+    /// The model has no plugins: what they do needs a sandbox, which has no place in a repeatable run.
+    async fn plugins(&self, _: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)> {
+        Ok((Vec::new(), Vec::new()))
+    }
+
     async fn set_status(
         &self,
         lease: &Lease,
@@ -215,10 +225,39 @@ impl WorkStore for ModelStore {
         self.write("accept", move |tables| tables.accept(&batch)).await
     }
 
+    // Nobody in this world sends files.
+    async fn downloading(&self, _: BotId, _: u32) -> Result<Vec<MediaRow>> {
+        Ok(Vec::new())
+    }
+
+    async fn opened_with_md5(&self, _: BotId, _: &str) -> Result<Vec<(MediaId, Sealed)>> {
+        Ok(Vec::new())
+    }
+
+    async fn settle_media(&self, _: SettledMedia) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn bytes_of(&self, _: UserId) -> Result<i64> {
+        Ok(0)
+    }
+
+    async fn find_media(&self, _: MediaId) -> Result<Option<MediaRow>> {
+        Ok(None)
+    }
+
+    async fn media_of(&self, _: &[MessageId]) -> Result<Vec<MediaRow>> {
+        Ok(Vec::new())
+    }
+
+    async fn insert_media(&self, _: MediaRow) -> Result<()> {
+        Ok(())
+    }
+
     async fn backlog(
         &self,
         lease: &Lease,
-        full: &[ChannelId],
+        full: &[SinkKey],
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<JobRow>> {
@@ -248,6 +287,19 @@ impl WorkStore for ModelStore {
         self.write("abandon", move |tables| tables.abandon(id, fence)).await
     }
 
+    async fn ai_config(&self) -> Result<Option<AiConfigRow>> {
+        self.read(|_| None).await
+    }
+
+    async fn conversation(&self, _query: &ConversationQuery) -> Result<Conversation> {
+        self.read(|_| Conversation::default()).await
+    }
+
+    async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool> {
+        let lease = lease.clone();
+        self.write("reply", move |tables| tables.reply(&lease, &replies)).await
+    }
+
     async fn open_items(
         &self,
         bot_id: BotId,
@@ -258,9 +310,8 @@ impl WorkStore for ModelStore {
         self.read(|world| world.tables.open_items(bot_id, rules, now, limit)).await
     }
 
-    async fn begin(&self, lease: &Lease, id: OutboxId, peer: &str, _now: Timestamp) -> Result<bool> {
-        let (lease, peer) = (lease.clone(), peer.to_owned());
-        self.write("begin", move |tables| tables.begin(&lease, id, &peer)).await
+    async fn begin(&self, begun: Begun) -> Result<bool> {
+        self.write("begin", move |tables| tables.begin(&begun.lease, begun.id, &begun.peer)).await
     }
 
     async fn settle(&self, settled: Settled) -> Result<bool> {

@@ -1,10 +1,16 @@
 //! The store as tables in memory: what the statements of `store::{inbox, deliveries, leases, sending, outbox}`
 //! do, without SQL. A call is one transaction: it changes nothing or everything.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use crate::{
-    channels::{ChannelRecord, sinks::WebhookSettings},
+    channels::{
+        ChannelRecord,
+        sinks::{SinkKey, WebhookSettings},
+    },
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId},
     network::WindowRules,
     store::{
@@ -162,23 +168,25 @@ impl Tables {
                 };
                 channel.last_seq += 1;
                 seqs.push(channel.last_seq);
-                let Some(new) = &taken.delivery else { continue };
-                let row = JobRow {
-                    id: new.id.to_string(),
-                    trace_id: route.trace.id.to_string(),
-                    channel_id: route.channel_id.to_string(),
-                    lane: new.lane.clone(),
-                    seq: channel.last_seq,
-                    state: "pending".to_owned(),
-                    attempts: 0,
-                    due_at: batch.now.as_millis(),
-                    first_attempt_at: None,
-                    target_url: None,
-                    channel_content: taken.content.clone(),
-                    message: job_message(&message.row),
-                };
-                let (bot, state) = (batch.bot_id, DeliveryState::Pending);
-                self.deliveries.insert(new.id, Delivery { row, bot, state, claim: new.claim });
+                for new in &taken.deliveries {
+                    let row = JobRow {
+                        id: new.id.to_string(),
+                        trace_id: route.trace.id.to_string(),
+                        channel_id: route.channel_id.to_string(),
+                        sink: new.sink.text().into_owned(),
+                        lane: new.lane.clone(),
+                        seq: channel.last_seq,
+                        state: "pending".to_owned(),
+                        attempts: 0,
+                        due_at: batch.now.as_millis(),
+                        first_attempt_at: None,
+                        target_url: None,
+                        channel_content: taken.content.clone(),
+                        message: job_message(&message.row),
+                    };
+                    let (bot, state) = (batch.bot_id, DeliveryState::Pending);
+                    self.deliveries.insert(new.id, Delivery { row, bot, state, claim: new.claim });
+                }
             }
             stored.push(Some(seqs));
         }
@@ -197,13 +205,14 @@ impl Tables {
         }
     }
 
-    pub fn backlog(&self, lease: &Lease, full: &[ChannelId], now: Timestamp, limit: u32) -> Vec<JobRow> {
-        let full: HashSet<String> = full.iter().map(ToString::to_string).collect();
+    pub fn backlog(&self, lease: &Lease, full: &[SinkKey], now: Timestamp, limit: u32) -> Vec<JobRow> {
+        let full: HashSet<(String, Cow<'static, str>)> =
+            full.iter().map(|key| (key.channel.to_string(), key.sink.text())).collect();
         let open = self.deliveries.values().filter(|delivery| {
             delivery.bot == lease.bot_id
                 && delivery.claim != lease.fence
                 && delivery.is_open(now)
-                && !full.contains(&delivery.row.channel_id)
+                && !full.contains(&(delivery.row.channel_id.clone(), Cow::Owned(delivery.row.sink.clone())))
         });
         open.take(limit as usize).map(|delivery| delivery.row.clone()).collect()
     }
@@ -271,6 +280,16 @@ impl Tables {
         true
     }
 
+    pub fn reply(&mut self, lease: &Lease, replies: &[NewOutbound]) -> bool {
+        if self.is_fenced(lease.bot_id, lease.fence) {
+            return false;
+        }
+        for reply in replies {
+            self.enqueue(reply);
+        }
+        true
+    }
+
     fn enqueue(&mut self, new: &NewOutbound) {
         let key = (new.bot_id, new.dedupe_key.clone());
         if self.keys.contains_key(&key) {
@@ -288,6 +307,7 @@ impl Tables {
                 parts: i64::try_from(new.parts.len()).unwrap_or(1),
                 client_id: part.client_id.clone(),
                 text: part.text.clone(),
+                media_id: None,
                 state: "queued".to_owned(),
                 attempts: 0,
                 unknowns: 0,

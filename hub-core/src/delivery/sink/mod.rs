@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::stage::{Answered, Prepared};
 use crate::context::WorkContext;
 
+pub(super) mod ai;
 pub mod webhook;
 
 /// Delivers a prepared message once. Retrying is decided by the worker, from what the answer says.

@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use std::time::Duration;
+use url::Url;
 
 use super::Sink;
 use crate::{
     channels::runtime::ChannelRuntime,
     context::WorkContext,
     delivery::{
+        hooks::Head,
         job::Job,
         redact::Redactor,
         retry::Verdict,
@@ -33,12 +35,15 @@ pub struct Webhook;
 #[async_trait]
 impl Sink for Webhook {
     async fn attempt<'j>(&self, ctx: &WorkContext, prepared: Prepared<'j>) -> Answered<'j> {
-        let Prepared { job, channel, request, replies, mut steps } = prepared;
-        let outcome = match request {
-            None => Outcome::Skipped,
-            Some(request) => post(ctx, job, &channel, &request, &mut steps).await,
+        let Prepared { job, channel, request, replies, replied, states, mut steps } = prepared;
+        let (outcome, request, head) = match request {
+            Err(outcome) => (outcome, None, None),
+            Ok(request) => {
+                let (outcome, head) = post(ctx, job, &channel, &request, &mut steps).await;
+                (outcome, Some(request), head)
+            }
         };
-        Answered { job, channel, outcome, replies, steps }
+        Answered { job, channel, outcome, request, head, replies, replied, states, steps }
     }
 }
 
@@ -49,7 +54,7 @@ async fn post(
     channel: &ChannelRuntime,
     request: &Request,
     steps: &mut Vec<Step>,
-) -> Outcome {
+) -> (Outcome, Option<Head>) {
     let started = ctx.clock.now();
     let redactor = redactor(job, channel);
     let mut detail = json!({ "attempt": job.attempts + 1, "method": request.method.as_str() });
@@ -60,7 +65,8 @@ async fn post(
             let class = EgressFault::BlockedAddress.as_str();
             detail["error"] = json!({ "class": class, "message": error.message() });
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
-            return Outcome::Failure { summary: format!("{class}: {}", error.message()), permanent: true };
+            let summary = format!("{class}: {}", error.message());
+            return (Outcome::Failure { summary, permanent: true }, None);
         }
     };
     let (headers, call) = match sign(job, channel, request, url, started) {
@@ -70,7 +76,7 @@ async fn post(
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
             ctx.counters.attempts.count("unsendable");
             // Nothing but another configuration helps, and that makes a replay, not a retry.
-            return Outcome::Failure { summary: error.message().to_owned(), permanent: true };
+            return (Outcome::Failure { summary: error.message().to_owned(), permanent: true }, None);
         }
     };
     detail["url"] = Value::from(redactor.url(call.url.as_url()));
@@ -82,13 +88,14 @@ async fn post(
         Ok(answer) => {
             ctx.counters.count_answer(answer.status);
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Ok, started, ended, detail));
-            judge(&answer, ended, &redactor, steps)
+            let outcome = judge(&answer, ended, &redactor, steps);
+            (outcome, Some(Head { status: answer.status, headers: answer.headers }))
         }
         Err(EgressError { fault, message, .. }) => {
             ctx.counters.attempts.count(fault.as_str());
             detail["error"] = json!({ "class": fault.as_str(), "message": message });
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, ended, detail));
-            Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }
+            (Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }, None)
         }
     }
 }
@@ -119,7 +126,11 @@ fn sign(
     now: Timestamp,
 ) -> Result<(HeaderMap, Call)> {
     // A replay to another address never carries the channel's credentials there.
-    let own = job.target_url.is_none() || job.target_url.as_deref() == Some(channel.webhook.url.as_str());
+    let replayed_elsewhere = job.target_url.as_ref().is_some_and(|target| *target != channel.webhook.url);
+    // Nor does a request that a plugin sent to another origin.
+    let configured = Url::parse(&channel.webhook.url).ok();
+    let own = !replayed_elsewhere
+        && configured.is_some_and(|configured| configured.origin() == url.as_url().origin());
     let method = if own { Method::try_from(&channel.webhook.auth)? } else { Method::None };
     let id = job.id.to_string();
     let headers = signing::headers(&Signing {
@@ -145,7 +156,7 @@ fn sign(
 }
 
 /// Knows the secrets of this delivery: the channel's own, and the permission to answer.
-fn redactor(job: &Job, channel: &ChannelRuntime) -> Redactor {
+pub(in crate::delivery) fn redactor(job: &Job, channel: &ChannelRuntime) -> Redactor {
     let secrets: Vec<&Secret> = [
         channel.webhook_secret.as_ref(),
         channel.webhook_old_secret.as_ref().map(|old| &old.secret),
@@ -154,11 +165,13 @@ fn redactor(job: &Job, channel: &ChannelRuntime) -> Redactor {
     .into_iter()
     .flatten()
     .collect();
+    let links: Vec<Secret> =
+        job.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
     let custom = match Method::try_from(&channel.webhook.auth) {
         Ok(Method::Header { name }) => Some(name),
         _ => None,
     };
-    Redactor::new(secrets, custom)
+    Redactor::new(secrets.into_iter().chain(&links), custom)
 }
 
 fn pairs(headers: Vec<(String, String)>) -> Value {

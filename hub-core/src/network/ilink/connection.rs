@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -12,6 +12,8 @@ use url::Url;
 
 use super::{
     Timeouts,
+    hosts::Hosts,
+    media,
     reply::Reply,
     send,
     tickets::{Ticket, Tickets},
@@ -20,7 +22,10 @@ use super::{
 };
 use crate::{
     egress::{EgressError, EgressFault},
-    network::{Batch, Connection, NetworkError, Outgoing, SendOutcome},
+    network::{
+        Batch, Connection, FetchedMedia, MediaError, MediaFile, NetworkError, Outgoing, SendOutcome,
+        UploadedMedia,
+    },
     secret::Secret,
     time::Clock,
 };
@@ -36,6 +41,7 @@ const NOT_TYPING: i64 = 2;
 /// One account's connection.
 pub(super) struct IlinkConnection {
     transport: Transport,
+    hosts: Arc<Hosts>,
     /// `None` when the stored base URL is not among the hosts that may be called.
     base: Option<Url>,
     token: Secret,
@@ -45,9 +51,15 @@ pub(super) struct IlinkConnection {
 }
 
 impl IlinkConnection {
-    pub(super) fn new(transport: Transport, base: Option<Url>, token: Secret, clock: Clock) -> Self {
+    pub(super) fn new(
+        transport: Transport,
+        hosts: Arc<Hosts>,
+        base: Option<Url>,
+        token: Secret,
+        clock: Clock,
+    ) -> Self {
         let polls = Mutex::new(Polls::new(transport.config().timeouts));
-        Self { transport, base, token, clock, polls, tickets: Tickets::default() }
+        Self { transport, hosts, base, token, clock, polls, tickets: Tickets::default() }
     }
 
     async fn call(
@@ -64,6 +76,13 @@ impl IlinkConnection {
             body["base_info"] = self.transport.base_info();
         }
         self.transport.post(endpoint, endpoint.url(base), Some(&self.token), &body, deadline).await
+    }
+
+    /// Asks where a file may be uploaded.
+    async fn permit(&self, to_user_id: &str, upload: &media::Upload) -> Result<Url, MediaError> {
+        let asked = self.call(Endpoint::GetUploadUrl, upload.request(to_user_id), self.timeouts().send).await;
+        let reply = asked.map_err(|error| MediaError::Later(error.to_string()))?;
+        upload.target(&self.hosts, &self.transport.config().cdn_base_url, &reply)
     }
 
     fn polls(&self) -> MutexGuard<'_, Polls> {
@@ -131,6 +150,40 @@ impl Connection for IlinkConnection {
         }
         let body = send::body(outgoing, &self.transport.base_info());
         send::outcome(self.call(Endpoint::SendMessage, body, self.timeouts().send).await)
+    }
+
+    async fn fetch_media(
+        &self,
+        reference: &Secret,
+        earlier: &[Secret],
+        limit: usize,
+    ) -> Result<FetchedMedia, MediaError> {
+        media::fetch(&self.transport, &self.hosts, reference, earlier, limit).await
+    }
+
+    async fn upload_media(&self, to_user_id: &str, file: &MediaFile) -> Result<UploadedMedia, MediaError> {
+        let upload = media::Upload::prepare(&self.transport, file).await?;
+        let mut target = None;
+        let mut failed = MediaError::Later("not tried".to_owned());
+        for tried in 0..media::UPLOADS {
+            if tried > 0 {
+                self.clock.sleep(media::UPLOAD_PAUSE).await;
+            }
+            // The last try has a permit of its own (ilink §12.4).
+            if target.is_none() || tried + 1 == media::UPLOADS {
+                match self.permit(to_user_id, &upload).await {
+                    Ok(url) => target = Some(url),
+                    Err(error @ MediaError::Later(_)) => failed = error,
+                    Err(error) => return Err(error),
+                }
+            }
+            let Some(url) = target.clone() else { continue };
+            match media::put(&self.transport, url, &upload).await {
+                Err(error @ MediaError::Later(_)) => failed = error,
+                settled => return settled,
+            }
+        }
+        Err(failed)
     }
 
     async fn typing(

@@ -30,6 +30,13 @@ impl Hosts {
         (plain && (self.configured.contains(&url.origin()) || is_networks_own(&url))).then_some(url)
     }
 
+    /// The URL of a file, if it may be called; one on the network's own hosts is called over `https` whatever it
+    /// says.
+    pub(super) fn check_media(&self, text: &str) -> Option<Url> {
+        let secure = || text.trim().strip_prefix("http://").map(|rest| format!("https://{rest}"));
+        self.check(text).or_else(|| self.check(&secure()?))
+    }
+
     /// The base URL behind a `redirect_host`, which is a bare host name, perhaps with a port (`ilink §5.2`).
     /// The login URL's scheme is tried first, so that a redirect among plain-HTTP simulators works; for a
     /// login over `https` that makes no difference.
@@ -81,6 +88,15 @@ mod tests {
             ("not a url", false),
         ] {
             assert_eq!(real.check(url).is_some(), allowed, "{url}");
+        }
+        let cdn = "novac2c.cdn.weixin.qq.com/c2c/download?p=1";
+        for url in [format!("http://{cdn}"), format!("https://{cdn}")] {
+            assert_eq!(real.check_media(&url).unwrap().as_str(), format!("https://{cdn}"));
+        }
+        for url in
+            ["", "http://evil.example/", "http://127.0.0.1/", "file:///etc/passwd", "http://a@weixin.qq.com/"]
+        {
+            assert!(real.check_media(url).is_none(), "{url}");
         }
         let simulated = hosts("http://127.0.0.1:8080");
         assert!(simulated.check("http://127.0.0.1:8080/x").is_some());

@@ -7,15 +7,20 @@ use data_encoding::HEXLOWER;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::field::{self, Fields};
+use super::{
+    field::{self, Fields},
+    media,
+};
 use crate::{
-    network::{InboundMessage, MessageClass, MessageItem, MessageKind, Quote, Selection},
+    network::{InboundMedia, InboundMessage, MessageClass, MessageItem, MessageKind, Quote, Selection},
     secret::Secret,
     time::Timestamp,
 };
 
 /// Longest dedupe key; longer ones are hashed, since ids of the network are not bounded.
 const MAX_KEY: usize = 200;
+/// Most files of one message; the network puts one into a message.
+const MAX_MEDIA: usize = 16;
 /// `message_type` of people's messages.
 const FROM_USER: i64 = 1;
 /// `message_state` of a message that is still being written.
@@ -47,6 +52,7 @@ pub(super) fn parse(raw: &str, now: Timestamp) -> Parsed {
         None => format!("hash:{}", sha256(raw)),
     };
     let items: Vec<MessageItem> = wire_items.iter().map(read_item).collect();
+    let media = wire_items.iter().enumerate().filter_map(|(index, item)| read_media(index, item));
     let sent_at = Some(fields.integer("create_time_ms")).filter(|at| *at > 0);
     let message = InboundMessage {
         dedupe_key: bounded(&with_class(dedupe_key, class)),
@@ -59,6 +65,7 @@ pub(super) fn parse(raw: &str, now: Timestamp) -> Parsed {
         group_id: fields.text("group_id"),
         kind: kind(&items),
         content: content(&items),
+        media: media.take(MAX_MEDIA).collect(),
         quote: wire_items.iter().find_map(|item| read_quote(&item["ref_msg"])),
         items,
         context_token: Some(fields.text("context_token")).filter(|token| !token.is_empty()).map(Secret::new),
@@ -186,6 +193,14 @@ fn read_item(item: &Value) -> MessageItem {
         file_name: field::text(get("file_name")),
         size,
         duration_ms,
+    }
+}
+
+/// The file of an item.
+fn read_media(index: usize, item: &Value) -> Option<InboundMedia> {
+    match kind_and_body(item) {
+        (MessageKind::Text | MessageKind::Other, _) | (_, None) => None,
+        (kind, Some(body)) => media::read(index, kind, read_item(item).size, body),
     }
 }
 

@@ -25,12 +25,14 @@ use crate::{
 };
 
 mod agent;
+pub(super) mod cipher;
 mod connection;
 mod fence;
 mod field;
 mod hosts;
 mod login;
 mod markdown;
+mod media;
 mod message;
 mod reply;
 mod send;
@@ -88,6 +90,8 @@ pub struct Timeouts {
     pub control: Duration,
     /// The announcement that polling ended.
     pub stop: Duration,
+    /// A file to or from the CDN.
+    pub cdn: Duration,
 }
 
 impl Default for Timeouts {
@@ -102,6 +106,7 @@ impl Default for Timeouts {
             send: Duration::from_secs(15),
             control: Duration::from_secs(10),
             stop: Duration::from_secs(3),
+            cdn: Duration::from_secs(120),
         }
     }
 }
@@ -196,7 +201,8 @@ impl Network for IlinkNetwork {
             url => self.hosts.check(url),
         };
         let token = credentials.token.clone();
-        Arc::new(IlinkConnection::new(self.transport.share(), base, token, self.clock.clone()))
+        let hosts = Arc::clone(&self.hosts);
+        Arc::new(IlinkConnection::new(self.transport.share(), hosts, base, token, self.clock.clone()))
     }
 
     fn window_rules(&self) -> WindowRules {

@@ -27,10 +27,15 @@ pub(super) fn body(outgoing: &Outgoing, base_info: &Value) -> Value {
             "message_type": FROM_BOT,
             "message_state": FINISHED,
             "context_token": outgoing.context_token.expose(),
-            "item_list": [{ "type": TEXT, "text_item": { "text": outgoing.text } }],
+            "item_list": [item(outgoing)],
         },
         "base_info": base_info,
     })
+}
+
+fn item(outgoing: &Outgoing) -> Value {
+    let file = outgoing.media.as_ref().and_then(|media| serde_json::from_str(media.0.expose()).ok());
+    file.unwrap_or_else(|| json!({ "type": TEXT, "text_item": { "text": outgoing.text } }))
 }
 
 /// Why a message is not even tried. The network would answer some of these like a closed window.
@@ -40,6 +45,8 @@ pub(super) fn refuse(outgoing: &Outgoing) -> Option<SendOutcome> {
     }
     let reason = if outgoing.to_user_id.is_empty() {
         "there is no receiver"
+    } else if outgoing.media.is_some() {
+        return None;
     } else if outgoing.text.is_empty() {
         "the text is empty"
     } else if outgoing.text.len() > MAX_BYTES {
@@ -204,6 +211,7 @@ mod tests {
             context_token: "AARz".into(),
             client_id: "c".into(),
             text: "x".repeat(MAX_BYTES),
+            media: None,
         };
         assert_eq!(refuse(&good), None);
         let closed = refuse(&Outgoing { context_token: "".into(), ..good.clone() });

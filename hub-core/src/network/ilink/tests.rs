@@ -127,6 +127,7 @@ fn outgoing(text: &str) -> Outgoing {
         context_token: "AARz1".into(),
         client_id: "hub-1".into(),
         text: text.into(),
+        media: None,
     }
 }
 

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{IlinkConfig, hosts, reply::Reply};
 use crate::{
-    egress::{Call, Egress, EgressError, EgressFault},
+    egress::{Answer, Call, Egress, EgressError, EgressFault},
     random::Random,
     secret::Secret,
 };
@@ -36,6 +36,7 @@ pub(super) enum Endpoint {
     SendMessage,
     GetConfig,
     SendTyping,
+    GetUploadUrl,
 }
 
 impl Endpoint {
@@ -50,6 +51,7 @@ impl Endpoint {
             Self::SendMessage => "sendmessage",
             Self::GetConfig => "getconfig",
             Self::SendTyping => "sendtyping",
+            Self::GetUploadUrl => "getuploadurl",
         }
     }
 
@@ -82,6 +84,10 @@ impl Transport {
 
     pub(super) fn config(&self) -> &IlinkConfig {
         &self.config
+    }
+
+    pub(super) fn random(&self) -> &Random {
+        &self.random
     }
 
     /// The `base_info` of every authenticated call (`ilink §3.3`).
@@ -123,6 +129,21 @@ impl Transport {
         deadline: Duration,
     ) -> Result<Reply, EgressError> {
         self.exchange(endpoint, Method::GET, url, self.app_headers(), Bytes::new(), deadline).await
+    }
+
+    /// A call to the CDN: none of the API's headers, no login (`ilink §3.2`).
+    pub(super) async fn cdn(
+        &self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Duration,
+        max_answer: usize,
+    ) -> Result<Answer, EgressError> {
+        let egress = self.egress();
+        let url = egress.check_url(url.as_str()).map_err(|_| unsendable("the address cannot be called"))?;
+        egress.send(Call { method, url, headers, body, deadline, max_answer }).await
     }
 
     async fn exchange(

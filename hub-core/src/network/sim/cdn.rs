@@ -1,24 +1,24 @@
-//! Media (ilink §12): `getuploadurl`, the CDN, and what can be said about a media item without its key.
+//! Media (ilink §12): `getuploadurl`, the CDN, and whether the receiver of a media item can open it.
 //!
-//! Blobs are kept as they were uploaded. Nothing here decrypts: the check that the key opens the blob belongs
-//! into [`World::read_media`], after the checks that stand there.
+//! Blobs are kept as they were uploaded; whether a key opens one is looked at when it is sent.
 
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
-use data_encoding::{BASE64, BASE64URL_NOPAD};
+use data_encoding::{BASE64, BASE64URL_NOPAD, HEXLOWER};
 use http::StatusCode;
+use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
 use url::form_urlencoded::byte_serialize;
 
 use super::{
     config::UploadUrls,
-    outbound::{Content, OutboundMedia},
+    outbound::{Content, Outbound, OutboundMedia},
     violation::ViolationKind,
     wire::{Call, Reply, text_of},
     world::{Env, World},
 };
-use crate::time::Timestamp;
+use crate::{network::ilink::cipher::Key, time::Timestamp};
 
 /// Permissions to upload, and what was uploaded.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(super) struct Cdn {
 
 /// What `getuploadurl` was told about one upload.
 #[derive(Clone)]
-struct Permit {
+pub(super) struct Permit {
     wx_id: String,
     to_user_id: String,
     filekey: String,
@@ -41,6 +41,23 @@ struct Permit {
     raw_size: u64,
     /// Ciphertext bytes.
     size: u64,
+    /// MD5 of the plaintext, as hex.
+    raw_md5: String,
+}
+
+impl Permit {
+    /// What a phone uploads is not announced.
+    pub(super) fn of_person(wx_id: &str, owner: &str, raw_size: usize, size: usize, raw_md5: &str) -> Self {
+        Self {
+            wx_id: wx_id.to_owned(),
+            to_user_id: owner.to_owned(),
+            filekey: String::new(),
+            media_type: 0,
+            raw_size: raw_size as u64,
+            size: size as u64,
+            raw_md5: raw_md5.to_owned(),
+        }
+    }
 }
 
 struct Blob {
@@ -60,7 +77,7 @@ impl Cdn {
         param
     }
 
-    fn store(&mut self, env: &Env<'_>, permit: Permit, bytes: Bytes) -> String {
+    pub(super) fn store(&mut self, env: &Env<'_>, permit: Permit, bytes: Bytes) -> String {
         self.bytes += bytes.len();
         let param = new_param(env);
         self.blobs.insert(param.clone(), Blob { permit, bytes, at: env.now });
@@ -96,15 +113,16 @@ impl World {
             // As the real service: accepted, and no URL in it.
             return Ok(Reply::done());
         };
-        let permit = |raw_size, size| Permit {
+        let permit = |raw_size, size, raw_md5: &str| Permit {
             wx_id: wx_id.clone(),
             to_user_id: request.to_user_id.clone(),
             filekey: filekey.clone(),
             media_type: request.media_type,
             raw_size,
             size,
+            raw_md5: raw_md5.to_ascii_lowercase(),
         };
-        let param = self.cdn.permit(env, permit(request.raw_size, request.size));
+        let param = self.cdn.permit(env, permit(request.raw_size, request.size, &request.raw_md5));
         let mut answer = Map::from_iter([("ret".to_owned(), json!(0))]);
         if env.config.upload_urls != UploadUrls::Param {
             let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
@@ -116,7 +134,7 @@ impl World {
             answer.insert("upload_param".to_owned(), json!(param));
         }
         if let (false, Some((raw_size, size))) = (no_thumb, request.thumb) {
-            let param = self.cdn.permit(env, permit(raw_size, size));
+            let param = self.cdn.permit(env, permit(raw_size, size, text_of(&call.json, "thumb_rawfilemd5")));
             answer.insert("thumb_upload_param".to_owned(), json!(param));
         }
         Ok(Reply::json(&Value::Object(answer)))
@@ -170,12 +188,15 @@ impl World {
             Some(blob) => blob.problem(kind, part),
         };
         let key = text_of(media, "aes_key");
+        let problem = problem.or_else(|| key_problem(key)).or_else(|| {
+            let blob = self.cdn.find(env, param)?;
+            blob.open(key).is_none().then_some("cannot be opened: the key or the bytes are wrong")
+        });
         let raw_key = BASE64.decode(key.as_bytes()).is_ok_and(|key| key.len() == 16);
         if raw_key {
             let detail = "aes_key is base64 of the raw key";
             self.violations.record(env, Some(wx_id), ViolationKind::RawMediaKey, detail);
         }
-        let problem = problem.or_else(|| key_problem(key));
         if problem.is_some() && env.config.strict_media {
             return Err(Reply::json(&json!({"ret": -2})));
         }
@@ -186,14 +207,32 @@ impl World {
                 encrypt_query_param: param.to_owned(),
                 file_name: part.get("file_name").and_then(Value::as_str).map(str::to_owned),
             }),
-            opened: problem.map(|_| false),
+            opened: Some(problem.is_none()),
             shown: true,
             note: problem,
         })
     }
 }
 
+impl World {
+    /// The plaintext of the file of a message that a bot sent.
+    pub(super) fn open_sent(&self, env: &Env<'_>, sent: &Outbound) -> Option<Bytes> {
+        let media = sent.media.as_ref()?;
+        let item = sent.raw["item_list"][0].as_object()?;
+        let part = item.values().find_map(|part| part.get("media"))?;
+        self.cdn.find(env, &media.encrypt_query_param)?.open(part["aes_key"].as_str()?)
+    }
+}
+
 impl Blob {
+    /// The plaintext that was announced, when the key opens it.
+    fn open(&self, key: &str) -> Option<Bytes> {
+        let plain = Key::from_reference(key)?.decrypt(&self.bytes)?;
+        let fits = plain.len() as u64 == self.permit.raw_size
+            && HEXLOWER.encode(&Md5::digest(&plain)) == self.permit.raw_md5;
+        fits.then(|| plain.into())
+    }
+
     /// What is wrong with an item about this blob, as far as its sizes and types tell.
     fn problem(&self, kind: u64, part: &Map<String, Value>) -> Option<&'static str> {
         let media_type = match kind {
@@ -235,6 +274,7 @@ struct UploadRequest {
     media_type: u64,
     raw_size: u64,
     size: u64,
+    raw_md5: String,
     filekey: Option<String>,
     no_need_thumb: Option<bool>,
     thumb: Option<(u64, u64)>,
@@ -265,7 +305,17 @@ impl UploadRequest {
         let to_user_id = json.get("to_user_id")?.as_str()?.to_owned();
         let (raw_size, size) = (number("rawsize")?, number("filesize")?);
         let complete = hex("rawfilemd5") && hex("aeskey");
-        complete.then_some(Self { to_user_id, media_type, raw_size, size, filekey, no_need_thumb, thumb })
+        let raw_md5 = text_of(json, "rawfilemd5").to_owned();
+        complete.then_some(Self {
+            to_user_id,
+            media_type,
+            raw_size,
+            size,
+            raw_md5,
+            filekey,
+            no_need_thumb,
+            thumb,
+        })
     }
 }
 

@@ -126,8 +126,12 @@ impl World {
     /// # Errors
     /// `NOT_FOUND` for an account, `INVALID_PARAMS` for a message, `CONFLICT` when an account is full.
     pub(super) fn inject(&mut self, env: &Env<'_>, messages: Vec<Value>) -> Result<Vec<String>> {
-        let drafts = messages.into_iter().map(|message| self.draft(message)).collect::<Result<Vec<_>>>()?;
+        let mut drafts =
+            messages.into_iter().map(|message| self.draft(message)).collect::<Result<Vec<_>>>()?;
         self.check_room(env, &drafts)?;
+        for draft in &mut drafts {
+            self.with_files(env, &draft.wx_id, draft.items.as_deref_mut().unwrap_or_default())?;
+        }
         Ok(drafts.into_iter().map(|draft| self.deliver(env, draft)).collect())
     }
 

@@ -54,6 +54,7 @@ mod config;
 mod control;
 mod distort;
 pub mod faults;
+mod files;
 mod inbound;
 mod outbound;
 mod qr;
@@ -69,6 +70,7 @@ mod world;
 pub use account::{Account, AccountStatus};
 pub use config::{DeliveryMode, SimCaps, SimConfig, TokenlessSend, UploadUrls};
 pub use faults::{Action, Fault, FaultStatus, IdForm};
+pub use files::StoredFile;
 pub use outbound::{Outbound, OutboundMedia};
 pub use qr::QrAction;
 pub use typing::Typing;
@@ -145,7 +147,8 @@ impl Simulator {
     }
 
     /// Injects one message: `wx_id`, `from_user_id?`, one of `text`, `items` and `item_list`, and raw fields
-    /// of ilink §8.1 that replace the usual ones (null leaves one out). Answers the message's id.
+    /// of ilink §8.1 that replace the usual ones (null leaves one out). An entry of `items` with `bytes` (base64)
+    /// and a `type` of 2 to 5 is a file that goes to the CDN first. Answers the message's id.
     ///
     /// # Errors
     /// `NOT_FOUND` for the bot, `INVALID_PARAMS` for the message, `CONFLICT` when the bot's inbox is full.
@@ -159,6 +162,19 @@ impl Simulator {
     /// As [`inject`](Self::inject).
     pub fn inject_all(&self, messages: Vec<Value>) -> Result<Vec<String>> {
         self.act(|world, env| world.inject(env, messages))
+    }
+
+    /// Puts a file on the CDN as a person's phone does, for a bot; its items can then be injected.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for the bot, `INVALID_PARAMS` for a file over 200 MiB.
+    pub fn store_file(&self, wx_id: &str, bytes: &[u8]) -> Result<StoredFile> {
+        self.act(|world, env| world.store_file(env, wx_id, bytes))
+    }
+
+    /// The bytes that the receiver of a message sees when they open its file; `None` when they cannot.
+    pub fn opened(&self, sent: &Outbound) -> Option<Bytes> {
+        self.act(|world, env| world.open_sent(env, sent))
     }
 
     /// What bots sent with a number above `after`, oldest first, at most 1 000.

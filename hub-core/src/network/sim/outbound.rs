@@ -36,7 +36,7 @@ pub struct Outbound {
     /// Media, when the item is some.
     pub media: Option<OutboundMedia>,
     /// Whether the receiver can open the media. `Some(false)`: a check failed, [`note`](Self::note) says which.
-    /// `None`: not media, or nothing wrong was found without decrypting.
+    /// `None`: not media.
     pub opened: Option<bool>,
     /// When it was accepted.
     pub at: Timestamp,

@@ -12,10 +12,10 @@ mod requests;
 mod tests;
 mod views;
 
-pub use requests::{ConfirmBind, SendMessage, SetRemark, StartBind, TextFormat};
+pub use requests::{ConfirmBind, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
 pub use views::{
-    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, MessageView,
-    SentView, StartedBindView,
+    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView,
+    MessageView, QuotedView, SentView, StartedBindView,
 };
 
 use super::Tag;
@@ -107,6 +107,7 @@ impl BotsApi {
     /// Sends a message through a bot
     ///
     /// The answer comes once the message is stored; it is then delivered in order per person.
+    /// A file is an upload of a channel of this bot, or is fetched from an address first; sound is sent as a file.
     /// `WINDOW_CLOSED` when the chat network would refuse it now: the message says why, and how many sends are
     /// left. `CONFLICT` when the bot needs a new login. With an `Idempotency-Key` the same request within 24
     /// hours gives the first answer.
@@ -120,7 +121,7 @@ impl BotsApi {
         body: Body<SendMessage>,
     ) -> ApiResult<SentView> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.bots().send(&user.0, id.0.0, body.0.into(), key).await?.into())
+        ok(hub.bots().send(&user.0, id.0.0, body.0.try_into()?, key).await?.into())
     }
 
     /// Lists a bot's messages

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use hub_core::{
-    bots::{MessageFilter, NewBind, NewSend},
+    Error, Result,
+    bots::{Attachment, MessageFilter, NewBind, NewSend},
     network,
 };
 use poem_openapi::{Enum, Object, types::Example};
@@ -74,14 +75,39 @@ impl From<TextFormat> for network::TextFormat {
     }
 }
 
+/// A file to send: exactly one of the two.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields)]
+pub struct SendMedia {
+    /// One that was uploaded, by the id that came with the URL for the upload. It can be sent once.
+    pub upload_id: Option<Text<1, 64>>,
+    /// One that the hub fetches from a public address now: at most 50 MiB within 30 seconds, without redirects.
+    pub url: Option<Text<1, 2048>>,
+}
+
+impl SendMedia {
+    /// # Errors
+    /// `INVALID_PARAMS` unless exactly one is set.
+    pub fn attachment(self) -> Result<Attachment> {
+        match (self.upload_id, self.url) {
+            (Some(id), None) => Ok(Attachment::Upload(id.into())),
+            (None, Some(url)) => Ok(Attachment::Url(url.into())),
+            _ => Err(Error::invalid("media", "exactly one of upload_id and url must be set")),
+        }
+    }
+}
+
 /// A message to send.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SendMessage {
     /// Receiver; the person who owns the network account when left out.
     pub to_user_id: Option<Text<0, 1024>>,
-    /// The text, at most 64 KiB. A long one is sent in several parts, and each part is one send.
-    pub content: Text<0, 1_048_576>,
+    /// The text, at most 64 KiB; needed unless there is a file. A long one is sent in several parts, and each part
+    /// is one send.
+    pub content: Option<Text<0, 1_048_576>>,
+    /// A file; it costs a send of its own, and people see it after the text.
+    pub media: Option<SendMedia>,
     /// Accepted and not needed: the newest permission of the receiver is used.
     pub context_token: Option<Secret<16_384>>,
     /// How the text is marked up; `plain` when left out.
@@ -92,21 +118,25 @@ impl Example for SendMessage {
     fn example() -> Self {
         Self {
             to_user_id: None,
-            content: Text("Your order is on its way.".to_owned()),
+            content: Some(Text("Your order is on its way.".to_owned())),
+            media: None,
             context_token: None,
             format: None,
         }
     }
 }
 
-impl From<SendMessage> for NewSend {
-    fn from(body: SendMessage) -> Self {
-        Self {
+impl TryFrom<SendMessage> for NewSend {
+    type Error = Error;
+
+    fn try_from(body: SendMessage) -> Result<Self> {
+        Ok(Self {
             to_user_id: body.to_user_id.map(Into::into),
-            content: body.content.into(),
+            content: body.content.map(Into::into).unwrap_or_default(),
+            media: body.media.map(SendMedia::attachment).transpose()?,
             context_token: body.context_token.map(|token| token.0),
             format: body.format.map(Into::into).unwrap_or_default(),
-        }
+        })
     }
 }
 

@@ -2,12 +2,13 @@
 
 use hub_core::{
     bots::{self, BindStep, BindView, Bot, BotHealth, Contact, Message, Sent},
+    media,
     network::{self, Quote},
     secret::Secret,
 };
 use poem_openapi::Object;
 
-use crate::wire::{BindId, BotId, ChannelId, MessageId, Time, TraceId, UserId, enumeration};
+use crate::wire::{BindId, BotId, ChannelId, MediaId, MessageId, Time, TraceId, UserId, enumeration};
 
 enumeration! {
     /// Where a bot's connection stands.
@@ -46,6 +47,22 @@ enumeration! {
         AlreadyBound,
         /// It cannot succeed.
         Refused,
+    }
+}
+
+enumeration! {
+    /// Where a file stands.
+    MediaStatus = media::MediaState {
+        /// Announced; nobody has uploaded it yet.
+        Pending,
+        /// It is being uploaded.
+        Uploading,
+        /// It is being fetched from the chat network.
+        Downloading,
+        /// It can be read.
+        Ready,
+        /// It could not be fetched; it can be tried anew.
+        Failed,
     }
 }
 
@@ -265,7 +282,7 @@ pub struct MessageView {
     pub session_id: String,
     /// What it refers to.
     pub quoted: Option<QuotedView>,
-    /// Files of the message that the hub stores and serves itself; empty while it stores none.
+    /// Files of the message, with links to read them.
     pub media: Vec<MediaView>,
     /// What became of it.
     pub status: String,
@@ -304,14 +321,49 @@ pub struct QuotedView {
     pub text: Option<String>,
 }
 
-/// A stored file of a message.
+/// A file of a message.
 #[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct MediaView {
+    /// Id.
+    pub id: MediaId,
+    /// Which of the items it is, from 0.
+    pub item: u32,
     /// What it is.
     #[oai(rename = "type")]
     pub kind: ItemType,
-    /// Where to read it.
-    pub url: String,
+    /// Whether it is there.
+    pub status: MediaStatus,
+    /// Its name; empty until it has one.
+    pub file_name: String,
+    /// Media type, once it is known.
+    pub content_type: Option<String>,
+    /// Size in bytes, once it is known.
+    pub size: Option<u64>,
+    /// Where to read it, without any other credential; absent when it failed. Reading waits up to 20 seconds for
+    /// a file that is still being fetched; ranges, `HEAD` and `If-None-Match` are understood.
+    pub url: Option<String>,
+    /// Until when that works.
+    pub url_expires_at: Option<Time>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+impl From<media::MediaView> for MediaView {
+    fn from(file: media::MediaView) -> Self {
+        Self {
+            id: file.id.into(),
+            item: file.item,
+            kind: file.kind.into(),
+            status: file.status.into(),
+            file_name: file.file_name,
+            content_type: file.content_type,
+            size: file.size,
+            url: file.url.map(|url| url.as_str().to_owned()),
+            url_expires_at: file.url_expires_at.map(Time),
+            error: file.error,
+        }
+    }
 }
 
 impl From<Message> for MessageView {
@@ -329,7 +381,7 @@ impl From<Message> for MessageView {
             items: message.items.into_iter().map(Into::into).collect(),
             session_id: message.session_id,
             quoted: message.quoted.map(|Quote { network_id, text, .. }| QuotedView { network_id, text }),
-            media: Vec::new(),
+            media: message.media.into_iter().map(Into::into).collect(),
             status: message.status,
             status_reason: message.status_reason,
             trace_id: message.trace_id.map(Into::into),

@@ -128,7 +128,7 @@ impl From<channels::Filter> for FilterRules {
 }
 
 /// The WebSocket sink.
-#[derive(Debug, Clone, Copy, Object)]
+#[derive(Debug, Clone, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct WebSocketSink {
     /// Whether clients may connect and are sent messages; `true` when left out.
@@ -137,6 +137,9 @@ pub struct WebSocketSink {
     /// Whether what the bot sends is shown to the clients too; `false` when left out.
     #[oai(default)]
     pub include_outbound: bool,
+    /// Origins of pages, beside the hub's own, from which a browser may connect; `*` stands for any. At most 20.
+    #[oai(default)]
+    pub allowed_origins: Vec<Text<1, 256>>,
 }
 
 fn on() -> bool {
@@ -145,19 +148,25 @@ fn on() -> bool {
 
 impl Example for WebSocketSink {
     fn example() -> Self {
-        Self { enabled: true, include_outbound: false }
+        Self {
+            enabled: true,
+            include_outbound: false,
+            allowed_origins: vec![Text("https://app.example".to_owned())],
+        }
     }
 }
 
 impl From<WebSocketSink> for sinks::WebSocketSettings {
     fn from(sink: WebSocketSink) -> Self {
-        Self { enabled: sink.enabled, include_outbound: sink.include_outbound }
+        let allowed_origins = sink.allowed_origins.into_iter().map(Into::into).collect();
+        Self { enabled: sink.enabled, include_outbound: sink.include_outbound, allowed_origins }
     }
 }
 
 impl From<sinks::WebSocketSettings> for WebSocketSink {
     fn from(settings: sinks::WebSocketSettings) -> Self {
-        Self { enabled: settings.enabled, include_outbound: settings.include_outbound }
+        let allowed_origins = settings.allowed_origins.into_iter().map(Text).collect();
+        Self { enabled: settings.enabled, include_outbound: settings.include_outbound, allowed_origins }
     }
 }
 

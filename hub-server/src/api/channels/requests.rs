@@ -226,7 +226,7 @@ pub struct SetAi {
     pub hide_thinking: Option<bool>,
     /// Whether Markdown is taken out of the answer; `false` when left out.
     pub strip_markdown: Option<bool>,
-    /// Limit of one call in milliseconds, at most 120000; 60000 when left out.
+    /// Limit of one answer in milliseconds, tools included, at most 120000; 60000 when left out.
     pub timeout_ms: Option<u32>,
     /// Whether the model may use the tools of installed apps; `false` when left out.
     pub tools: Option<bool>,

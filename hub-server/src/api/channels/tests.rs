@@ -141,7 +141,7 @@ async fn a_channel_is_created_listed_changed_and_deleted() {
     for (field, value) in [
         ("enabled", json!(true)),
         ("plugins", json!([])),
-        ("websocket", json!({"enabled": true, "include_outbound": false})),
+        ("websocket", json!({"enabled": true, "include_outbound": false, "allowed_origins": []})),
         ("filter", json!({"user_ids": [], "keywords": [], "message_types": [], "match": "all"})),
         ("stats", json!({"received": 0, "delivered": 0, "failed": 0, "pending": 0})),
         ("on_plugin_error", json!("retry")),

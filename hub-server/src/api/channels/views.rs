@@ -7,7 +7,10 @@ use hub_core::channels::{
 use poem_openapi::Object;
 
 use super::parts::{AiSource, AuthMethod, FilterRules, OnPluginError, Ordering, Retry, WebSocketSink};
-use crate::wire::{BotId, ChannelId, ShownOnce, Time};
+use crate::{
+    api::plugins::InstalledPluginView,
+    wire::{BotId, ChannelId, ShownOnce, Time},
+};
 
 /// A channel.
 #[derive(Debug, Object)]
@@ -36,7 +39,7 @@ pub struct ChannelView {
     /// The AI sink.
     pub ai: AiSink,
     /// Installed plugins, in the order they run.
-    pub plugins: Vec<ChannelPlugin>,
+    pub plugins: Vec<InstalledPluginView>,
     /// What became of its messages.
     pub stats: Stats,
     /// What happens to a delivery whose plugin failed before the request.
@@ -113,25 +116,10 @@ pub struct AiSink {
     pub hide_thinking: bool,
     /// Whether Markdown is taken out of the answer.
     pub strip_markdown: bool,
-    /// Limit of one call in milliseconds.
+    /// Limit of one answer in milliseconds, tools included.
     pub timeout_ms: u32,
     /// Whether the model may use the tools of installed apps.
     pub tools: bool,
-}
-
-/// A plugin installed into the channel.
-#[derive(Debug, Object)]
-pub struct ChannelPlugin {
-    /// Id of the plugin.
-    pub plugin_id: String,
-    /// Name.
-    pub name: String,
-    /// The version that runs.
-    pub version: String,
-    /// Place in the order, from 0.
-    pub position: u32,
-    /// Whether it runs.
-    pub enabled: bool,
 }
 
 /// What became of a channel's messages.
@@ -139,11 +127,11 @@ pub struct ChannelPlugin {
 pub struct Stats {
     /// Messages the channel received since it exists.
     pub received: u64,
-    /// Webhook deliveries that the receiver took, of those still kept.
+    /// Deliveries to webhook and model that ended well, of those still kept.
     pub delivered: u64,
-    /// Webhook deliveries that were given up.
+    /// Deliveries that were given up.
     pub failed: u64,
-    /// Webhook deliveries that wait for their next attempt.
+    /// Deliveries that wait for an attempt.
     pub pending: u64,
 }
 
@@ -183,7 +171,7 @@ impl From<Channel> for ChannelView {
             webhook: WebhookSink::new(channel.webhook, channel.webhook_has_secret, old_secret_expires_at),
             webhook_disabled_reason: channel.webhook_disabled_reason,
             ai: AiSink::new(channel.ai, channel.ai_has_api_key),
-            plugins: Vec::new(),
+            plugins: channel.plugins.into_iter().map(Into::into).collect(),
             stats: channel.stats.into(),
             on_plugin_error: channel.on_plugin_error.into(),
             lane_hold_s: channel.lane_hold_s,

@@ -163,6 +163,7 @@ async fn media_that_cannot_be_opened_is_accepted_and_marked_or_refused_when_stri
             file(&param, FORM_B, "6"),
             file(&param, FORM_A, "5"),
             file(&param, "", "5"),
+            file(&param, "MDAxMTIyMzM0NDU1NjY3Nzg4OTlhYWJiY2NkZGVlZmU=", "5"),
         ] {
             let answer = send(&bot, &token, item.clone()).await;
             assert_eq!(answer["ret"], if strict_media { -2 } else { 0 }, "{item}");
@@ -172,9 +173,10 @@ async fn media_that_cannot_be_opened_is_accepted_and_marked_or_refused_when_stri
         let sent = rig.sim.outbound(None, 0);
         let media = sent[0].media.as_ref().unwrap();
         assert_eq!((media.kind, media.file_name.as_deref()), ("file", Some("a.txt")));
-        assert_eq!((sent[0].opened, sent[0].note.as_deref()), (None, None));
+        assert_eq!((sent[0].opened, sent[0].note.as_deref()), (Some(true), None));
+        assert_eq!(rig.sim.opened(&sent[0]).as_deref(), Some(&b"iLink"[..]));
         assert!(sent[1..].iter().all(|item| item.opened == Some(false) && item.note.is_some()));
-        assert_eq!(sent.len(), if strict_media { 1 } else { 7 });
+        assert_eq!(sent.len(), if strict_media { 1 } else { 8 });
         let raw_key = rig.sim.violations(Some(bot.wx_id()));
         assert_eq!(raw_key.iter().map(|v| v.kind).collect::<Vec<_>>(), [ViolationKind::RawMediaKey]);
     }

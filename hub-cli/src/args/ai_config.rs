@@ -1,0 +1,78 @@
+use clap::{Args, Subcommand};
+
+use super::LocalArgs;
+
+/// The AI endpoint of the hub
+#[derive(Debug, Subcommand)]
+pub enum AiConfigCommand {
+    /// Show the endpoint, without its key
+    Show(AiConfigShowArgs),
+    /// Change the endpoint
+    Set(AiConfigSetArgs),
+    /// Ask the endpoint's model a question
+    Test(AiConfigTestArgs),
+}
+
+/// Show the endpoint, without its key
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n
+See also: hub-cli ai-config set, hub-cli ai-config test"
+)]
+pub struct AiConfigShowArgs {
+    #[command(flatten)]
+    pub local: LocalArgs,
+}
+
+/// Change the endpoint
+///
+/// What is not named stays. Channels use it from their next message on.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli ai-config set --api-key-file ./openai.key --model gpt-4o-mini\n  hub-cli ai-config set --base-url http://127.0.0.1:11434/v1 --model llama3.2 --no-api-key\n  hub-cli ai-config set --off\n
+Exit codes: 0 changed, 2 a value is not acceptable, 6 the file is unreadable.\nSee also: hub-cli ai-config test, hub-cli help env"
+)]
+pub struct AiConfigSetArgs {
+    /// Base URL of an OpenAI-compatible service, without /chat/completions; a private address has to stand in
+    /// HUB_EGRESS_ALLOW
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// File whose first line is the key; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub api_key_file: Option<String>,
+    /// Forget the key
+    #[arg(long, conflicts_with = "api_key_file")]
+    pub no_api_key: bool,
+    /// The model of channels that name none
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Other models that channels may name, separated by commas; replaces the list
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub models: Option<Vec<String>>,
+    /// What every model is told first; - reads stdin
+    #[arg(long, value_name = "TEXT")]
+    pub system_prompt: Option<String>,
+    /// Longest answer in tokens; 0 for no limit
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u32>,
+    /// Tokens that one channel may use per day; 0 for no limit
+    #[arg(long, value_name = "N")]
+    pub daily_tokens: Option<u64>,
+    /// Channels may use it
+    #[arg(long, conflicts_with = "off")]
+    pub on: bool,
+    /// Channels may not use it
+    #[arg(long)]
+    pub off: bool,
+    #[command(flatten)]
+    pub local: LocalArgs,
+}
+
+/// Ask the endpoint's model a question
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n
+Exit codes: 0 it answered, 1 it did not, 6 no endpoint is set.\nSee also: hub-cli ai-config set")]
+pub struct AiConfigTestArgs {
+    #[command(flatten)]
+    pub local: LocalArgs,
+}

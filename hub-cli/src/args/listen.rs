@@ -1,0 +1,32 @@
+use clap::Args;
+use url::Url;
+
+/// Forward a channel's messages to a local URL
+///
+/// Messages are posted as the channel's webhook would post them, with the same signature, and a JSON answer with
+/// a text `reply` goes back to the sender. Whatever was missed since the last time comes first.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --header \"X-Env: dev\"\n
+Exit codes: 2 wrong usage, 4 the key is not valid, 7 nobody answers at the start, 130 interrupted.\nSee also: hub-cli channels rotate-key"
+)]
+pub struct ListenArgs {
+    /// Where messages go
+    #[arg(long, value_name = "URL")]
+    pub forward_to: Url,
+    /// The hub
+    #[arg(long, env = "HUB_URL", default_value = "http://127.0.0.1:9800", value_name = "URL")]
+    pub server: Url,
+    /// Key of the channel
+    #[arg(long, env = "HUB_CHANNEL_KEY", hide_env_values = true, value_name = "KEY")]
+    pub key: String,
+    /// Another header for each request; may be repeated
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+    /// Secret of the signatures; without one a new one is made
+    #[arg(long, env = "HUB_WEBHOOK_SECRET", hide_env_values = true, value_name = "SECRET")]
+    pub secret: Option<String>,
+    /// Say which secret the signatures are made with
+    #[arg(long)]
+    pub print_secret: bool,
+}

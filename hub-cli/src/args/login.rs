@@ -1,0 +1,77 @@
+use clap::{Args, Subcommand};
+use url::Url;
+
+/// Sign in to a hub
+///
+/// Draws a QR code and shows a code beside it: open the link on a device that is signed in, and type the code
+/// there. The hub then gives this program an API key, which is kept in a file that only you can read.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  pass show hub | hub-cli login --with-token\n
+Exit codes: 0 signed in, 4 refused, 7 no hub answers, 8 nobody confirmed in time.\nSee also: hub-cli whoami, hub-cli logout"
+)]
+pub struct LoginArgs {
+    /// Address of the hub
+    #[arg(long, env = "HUB_SERVER", value_name = "URL", default_value = "http://localhost:9800")]
+    pub server: Url,
+    /// Read an API key from stdin instead
+    #[arg(long)]
+    pub with_token: bool,
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+}
+
+/// Forget how to sign in to a hub
+///
+/// The key is deleted from this machine. To end it everywhere, end it on the hub.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hub-cli logout\n  hub-cli logout --profile work\n
+Exit codes: 0 forgotten, 4 nobody was signed in.\nSee also: hub-cli login")]
+pub struct LogoutArgs {
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+}
+
+/// Show who is signed in
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli whoami\n  hub-cli whoami --profile work --json=username,server\n
+Exit codes: 0 shown, 4 nobody is signed in or the key has ended, 7 no hub answers.\nSee also: hub-cli profiles list"
+)]
+pub struct WhoamiArgs {
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+}
+
+/// Which hub of those the person is signed in to.
+#[derive(Debug, Clone, Args)]
+pub struct ProfileArgs {
+    /// Name of the profile [default: the one in use]
+    #[arg(long, env = "HUB_PROFILE", value_name = "NAME", help_heading = "Hub")]
+    pub profile: Option<String>,
+}
+
+/// The hubs you are signed in to
+#[derive(Debug, Subcommand)]
+pub enum ProfilesCommand {
+    /// List them
+    #[command(alias = "ls")]
+    #[command(after_help = "Examples:\n  hub-cli profiles list\n  hub-cli profiles list --json=name,server\n
+Exit codes: 0 listed.\nSee also: hub-cli login --profile NAME")]
+    List,
+    /// Use another one from now on
+    #[command(after_help = "Examples:\n  hub-cli profiles use work\n  hub-cli profiles use default\n
+Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli profiles list")]
+    Use {
+        /// Its name
+        name: String,
+    },
+    /// Forget one
+    #[command(alias = "rm")]
+    #[command(after_help = "Examples:\n  hub-cli profiles delete work\n  hub-cli profiles delete default\n
+Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli logout")]
+    Delete {
+        /// Its name
+        name: String,
+    },
+}

@@ -1,0 +1,29 @@
+use clap::Args;
+
+use super::{LocalArgs, traces::TraceStatusArg};
+
+/// Follow what happens to the messages of a bot
+///
+/// One line per trace that came to an end, oldest first. `--since` goes on behind a trace that an earlier run
+/// showed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n
+Exit codes: 0 shown (--follow=false), 5 no such bot or hub, 130 interrupted.\nSee also: hub-cli traces show"
+)]
+pub struct TailArgs {
+    /// Id or name of the bot
+    #[arg(long)]
+    pub bot: String,
+    /// Only in this state
+    #[arg(long)]
+    pub status: Option<TraceStatusArg>,
+    /// Go on behind this trace; without it, from now on
+    #[arg(long, value_name = "TRACE")]
+    pub since: Option<String>,
+    /// Go on until interrupted
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub local: LocalArgs,
+}

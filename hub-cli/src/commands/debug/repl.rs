@@ -1,0 +1,114 @@
+//! `debug repl`: JavaScript against `ctx`, line by line. A sandbox keeps nothing between runs and compiles nothing
+//! at run time, so each line is compiled behind those before it, and all of them run again.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use hub_core::{
+    plugins::{
+        Manifest,
+        debug::{DebugRun, Debugged, debug},
+    },
+    sandbox::{Sandbox, Source},
+};
+use serde_json::Value;
+
+use super::{read_file, sandbox, view};
+use crate::{args::DebugInput, exit::Failure, printer::Printer, screen};
+
+/// Longest line, in bytes.
+const MAX_LINE: usize = 16 * 1024;
+
+pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Result<(), Failure> {
+    let script = read_file(&input.script)?;
+    let manifest = Manifest::parse(&script)?;
+    let sandbox = sandbox();
+    let terminal = std::io::stdin().is_terminal();
+    if terminal {
+        printer.note("ctx, onRequest(ctx) and the source's own names are here; Ctrl-D ends");
+    }
+    let (mut history, mut logged, mut replied) = (Vec::new(), 0, 0);
+    loop {
+        if terminal {
+            // There is nobody to tell when stderr is gone.
+            let _ = write!(std::io::stderr(), "> ").and_then(|()| std::io::stderr().flush());
+        }
+        let Some(line) = next_line().await? else { break };
+        if line.trim().is_empty() {
+            continue;
+        }
+        let Some(made) = compiled(&sandbox, &script, &history, &line).await? else {
+            printer.one(Value::Null, &format!("! this is not JavaScript: {}", screen::clean(&line)))?;
+            continue;
+        };
+        let run = DebugRun {
+            script: made,
+            message: message.clone(),
+            request: None,
+            url: input.url.clone(),
+            response: None,
+            state: None,
+        };
+        let debugged = debug(&sandbox, "cli", run, &manifest).await?;
+        printer.one(Value::Null, &answer(&debugged, logged, replied, printer))?;
+        if debugged.error.is_none() {
+            (logged, replied) = (debugged.logs.len(), debugged.replies.len());
+            // The value of the last line is written with console, and is no part of what comes after it.
+            logged = logged.saturating_sub(1);
+            history.push(line);
+        }
+    }
+    sandbox.close();
+    Ok(())
+}
+
+/// The source with the lines behind it; the last one as an expression, or else as a statement.
+async fn compiled(
+    sandbox: &Sandbox,
+    script: &str,
+    history: &[String],
+    line: &str,
+) -> Result<Option<String>, Failure> {
+    let before = history.join("\n;");
+    for last in [format!("return (\n{line}\n);"), line.to_owned()] {
+        let made = format!(
+            "var __run = (() => {{ {script}\n;return (ctx) => {{ {before}\n;return (() => {{ {last} }})(); }}; }})();\n\
+             function onRequest(ctx) {{ console.log(__run(ctx)); }}\n"
+        );
+        if sandbox.check("cli", &Source::new(made.as_str())).await.map_err(hub_core::Error::from)?.is_none() {
+            return Ok(Some(made));
+        }
+    }
+    Ok(None)
+}
+
+/// What the last line did: what it wrote, what it replied, its value, what is different about the request.
+fn answer(debugged: &Debugged, logged: usize, replied: usize, printer: &Printer) -> String {
+    if let Some(error) = &debugged.error {
+        return format!("! {}: {}", error.kind, screen::clean(&error.message));
+    }
+    let mut lines: Vec<String> =
+        debugged.logs.iter().skip(logged).map(|log| format!("  {}", screen::clean(&log.text))).collect();
+    lines
+        .extend(debugged.replies.iter().skip(replied).map(|reply| format!("  reply {}", view::shown(reply))));
+    if debugged.skipped {
+        lines.push("  skip".to_owned());
+    }
+    if let Some(request) = debugged.request.as_ref().filter(|request| **request != debugged.before) {
+        lines.extend(view::changes(&debugged.before, request, printer));
+    }
+    lines.join("\n")
+}
+
+/// A line of stdin, read where it may block.
+async fn next_line() -> Result<Option<String>, Failure> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line).map(|count| (count > 0).then_some(line))
+    });
+    let line = read.await.map_err(|error| Failure::file("stdin", error))?;
+    let line = line.map_err(|error| Failure::file("stdin", error))?;
+    match line {
+        Some(line) if line.len() > MAX_LINE => Err(Failure::file("stdin", "has a line over 16 KiB")),
+        line => Ok(line.map(|line| line.trim_end().to_owned())),
+    }
+}

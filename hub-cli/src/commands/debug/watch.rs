@@ -1,0 +1,65 @@
+//! `--watch`: runs again whenever a source is saved.
+
+use std::{path::Path, time::Duration};
+
+use hub_core::{plugins::debug::Debugged, time::Clock};
+use notify::{RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+
+use crate::{
+    exit::Failure,
+    printer::{Printer, Tone},
+};
+
+/// Editors write in several steps: as long is waited for the next one.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// Runs now and after every change, until somebody interrupts. At a terminal each output takes the place of the one
+/// before; while the source does not run, its last good output stays.
+pub async fn run(
+    path: &str,
+    once: impl AsyncFn() -> Result<(Debugged, String), Failure>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let file = Path::new(path);
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().ok_or_else(|| Failure::usage("--watch: name a file"))?.to_owned();
+    // One place is enough: what happens until it is taken is one change.
+    let (tell, mut changed) = mpsc::channel::<()>(1);
+    let watch = move |event: notify::Result<notify::Event>| {
+        let is_ours = |event: &notify::Event| {
+            !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == Some(&name))
+        };
+        if event.is_ok_and(|event| is_ours(&event)) {
+            let _ = tell.try_send(());
+        }
+    };
+    let failed = |error: notify::Error| Failure::file(path, error);
+    let mut watcher = notify::recommended_watcher(watch).map_err(failed)?;
+    // The folder, because editors put a new file in the place of the old one.
+    watcher.watch(folder, RecursiveMode::NonRecursive).map_err(failed)?;
+    let (clock, mut shown, mut good) = (Clock::system(), 0, None::<String>);
+    loop {
+        let (text, is_good) = match once().await {
+            Ok((debugged, text)) => (text, debugged.error.is_none()),
+            Err(failure) => (failure.to_text(), false),
+        };
+        let text = match &good {
+            Some(good) if !is_good => {
+                let before = printer.paint("before:", Tone::Faint);
+                format!("{text}\n\n{before}\n{good}")
+            }
+            _ => text,
+        };
+        printer.replace(shown, &text)?;
+        shown = text.lines().count();
+        if is_good {
+            good = Some(text);
+        }
+        if changed.recv().await.is_none() {
+            return Ok(());
+        }
+        clock.sleep(SETTLE).await;
+        let _ = changed.try_recv();
+    }
+}

@@ -1,0 +1,57 @@
+//! `profiles list`, `profiles use`, `profiles delete`.
+
+use serde_json::json;
+
+use crate::{
+    args::ProfilesCommand,
+    exit::Failure,
+    printer::{List, Printer},
+    profiles::{Profile, Profiles},
+};
+
+pub const FIELDS: [&str; 4] = ["name", "server", "username", "current"];
+
+pub fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Failure> {
+    let mut profiles = Profiles::load()?;
+    let unknown = |name: &str| {
+        Failure::not_found(format!("there is no profile {name}")).with_hint("hub-cli profiles list")
+    };
+    match command {
+        ProfilesCommand::List => list(&profiles, printer),
+        ProfilesCommand::Use { name } => {
+            if !profiles.all.contains_key(&name) {
+                return Err(unknown(&name));
+            }
+            profiles.current.clone_from(&name);
+            profiles.save()?;
+            printer.one(json!({ "name": name }), &name)
+        }
+        ProfilesCommand::Delete { name } => {
+            profiles.all.remove(&name).ok_or_else(|| unknown(&name))?;
+            profiles.save()?;
+            printer.one(json!({ "name": name }), &name)
+        }
+    }
+}
+
+fn list(profiles: &Profiles, printer: &Printer) -> Result<(), Failure> {
+    let row = |(name, profile): (&String, &Profile)| {
+        let mark = if *name == profiles.current { "current" } else { "" };
+        vec![name.clone(), profile.server.to_string(), profile.username.clone(), mark.to_owned()]
+    };
+    let item = |(name, profile): (&String, &Profile)| {
+        json!({
+            "name": name,
+            "server": profile.server,
+            "username": profile.username,
+            "current": *name == profiles.current,
+        })
+    };
+    printer.list(List {
+        columns: &["NAME", "SERVER", "USERNAME", ""],
+        rows: profiles.all.iter().map(row).collect(),
+        items: profiles.all.iter().map(item).collect(),
+        next_cursor: None,
+        empty: "nobody is signed in: hub-cli login --server URL",
+    })
+}

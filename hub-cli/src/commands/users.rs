@@ -1,0 +1,130 @@
+//! `users list`, `show`, `update`, `disable`, `enable`, `delete`, `invite`.
+
+use hub_core::{
+    accounts::UserStatus,
+    admin::{UserPatch, UserQuery},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    args::{InviteArgs, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs},
+    exit::Failure,
+    printer::{List, Printer},
+    reach::Reach,
+};
+
+pub const FIELDS: [&str; 12] = [
+    "id",
+    "username",
+    "display_name",
+    "email",
+    "role",
+    "status",
+    "has_password",
+    "bots",
+    "sessions",
+    "api_keys",
+    "last_seen_at",
+    "created_at",
+];
+
+pub const DELETE_FIELDS: [&str; 3] = ["id", "username", "deleted"];
+pub const INVITE_FIELDS: [&str; 2] = ["invite", "expires_at"];
+
+/// A field of a document as a cell.
+pub(super) fn cell(document: &Value, field: &str) -> String {
+    match &document[field] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+pub async fn list(args: UsersListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let query =
+        UserQuery { role: args.role.map(Into::into), status: args.status.map(Into::into), q: args.q.clone() };
+    let reach = Reach::open(&args.hub, local).await?;
+    let mut page = reach.users(&query, &args.page).await?;
+    reach.close().await;
+    let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let row = |user: &Value| {
+        ["id", "username", "role", "status", "bots", "last_seen_at"].map(|field| cell(user, field)).to_vec()
+    };
+    printer.list(List {
+        columns: &["USER ID", "NAME", "ROLE", "STATUS", "BOTS", "LAST SEEN"],
+        rows: items.iter().map(row).collect(),
+        items,
+        next_cursor: page["next_cursor"].as_str().map(str::to_owned),
+        empty: "no such users",
+    })
+}
+
+pub async fn show(args: UsersShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let user = reach.user(&args.user).await?;
+    reach.close().await;
+    print(user, printer)
+}
+
+pub async fn update(args: UsersUpdateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let patch = UserPatch {
+        role: args.role.map(Into::into),
+        status: args.status.map(Into::into),
+        display_name: args.display_name,
+    };
+    if patch == UserPatch::default() {
+        return Err(Failure::usage("nothing to change").with_hint("add --role, --status or --display-name"));
+    }
+    let reach = Reach::open(&args.hub, local).await?;
+    let user = reach.update_user(&args.user, patch).await?;
+    reach.close().await;
+    print(user, printer)
+}
+
+pub async fn switch(
+    args: UsersShowArgs,
+    status: UserStatus,
+    local: bool,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let patch = UserPatch { status: Some(status), ..UserPatch::default() };
+    let reach = Reach::open(&args.hub, local).await?;
+    let user = reach.update_user(&args.user, patch).await?;
+    reach.close().await;
+    print(user, printer)
+}
+
+pub async fn delete(args: UsersDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    if !args.yes && !args.dry_run {
+        let missing = Failure::usage(format!("deleting {} cannot be undone", args.user));
+        return Err(missing.with_hint("add --yes, or --dry-run to see who would go"));
+    }
+    let reach = Reach::open(&args.hub, local).await?;
+    let user = reach.user(&args.user).await?;
+    if args.yes {
+        reach.delete_user(&user).await?;
+    }
+    reach.close().await;
+    let name = cell(&user, "username");
+    printer.note(&if args.yes {
+        format!("{name} is gone")
+    } else {
+        format!("{name} would go, with {} bots; nothing was changed", cell(&user, "bots"))
+    });
+    let document = json!({ "id": user["id"], "username": user["username"], "deleted": args.yes });
+    printer.one(document, &cell(&user, "id"))
+}
+
+pub async fn invite(args: InviteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let invite = reach.invite(args.days).await?;
+    reach.close().await;
+    printer.note(&format!("one person can register with it until {}", cell(&invite, "expires_at")));
+    let text = cell(&invite, "invite");
+    printer.one(invite, &text)
+}
+
+fn print(user: Value, printer: &Printer) -> Result<(), Failure> {
+    let lines = FIELDS.map(|field| format!("{field:<13}  {}", crate::screen::clean(&cell(&user, field))));
+    printer.one(user, &lines.join("\n"))
+}

@@ -1,0 +1,177 @@
+//! Hubs that the person is signed in to: one file, for its owner alone.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use hub_core::{private_files, secret::Secret};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::exit::Failure;
+
+/// The name of a profile that nobody named.
+pub const DEFAULT: &str = "default";
+
+/// A hub that the person is signed in to.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its address.
+    pub server: Url,
+    /// The API key.
+    pub key: Secret,
+    /// Whose key it is.
+    pub username: String,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Profiles {
+    path: PathBuf,
+    /// The one that is used when none is named.
+    pub current: String,
+    /// By name.
+    pub all: BTreeMap<String, Profile>,
+}
+
+impl Profiles {
+    /// Reads the file; no file is no profile.
+    ///
+    /// # Errors
+    /// When the file is unreadable, is open to others, or holds something else.
+    pub fn load() -> Result<Self, Failure> {
+        let path = default_path(|name| std::env::var(name).ok());
+        Self::read(&path)
+    }
+
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        let mut profiles = Self { path: path.to_owned(), current: DEFAULT.to_owned(), all: BTreeMap::new() };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(profiles),
+            Err(error) => return Err(Failure::file(&shown, error)),
+        };
+        if private_files::is_exposed(path).map_err(|error| Failure::file(&shown, error))? {
+            return Err(Failure::file(&shown, "other users may read your keys")
+                .with_hint(format!("run: chmod 600 {shown}")));
+        }
+        let broken =
+            || Failure::file(&shown, "is not a file of hub-cli").with_hint("delete it and sign in again");
+        let document: Value = serde_json::from_str(&text).map_err(|_| broken())?;
+        for (name, profile) in document["profiles"].as_object().ok_or_else(broken)? {
+            let text = |field: &str| profile[field].as_str().ok_or_else(broken);
+            let server = text("server")?.parse().map_err(|_| broken())?;
+            let (key, username) = (Secret::new(text("key")?), text("username")?.to_owned());
+            profiles.all.insert(name.clone(), Profile { server, key, username });
+        }
+        if let Some(current) = document["current"].as_str() {
+            current.clone_into(&mut profiles.current);
+        }
+        Ok(profiles)
+    }
+
+    /// Writes the file anew: whole, or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self) -> Result<(), Failure> {
+        let profile = |profile: &Profile| {
+            json!({
+                "server": profile.server, "key": profile.key.expose(), "username": profile.username,
+            })
+        };
+        let all: BTreeMap<_, _> = self.all.iter().map(|(name, found)| (name, profile(found))).collect();
+        let document = json!({ "current": self.current, "profiles": all }).to_string();
+        let shown = self.path.display().to_string();
+        let write = || {
+            if let Some(folder) = self.path.parent() {
+                private_files::create_folder(folder)?;
+            }
+            let fresh = self.path.with_extension(format!("{}.new", std::process::id()));
+            private_files::create_new(&fresh, document.as_bytes())?;
+            std::fs::rename(&fresh, &self.path)
+        };
+        write().map_err(|error| Failure::file(&shown, error))
+    }
+
+    /// The profile of a name, or the current one.
+    ///
+    /// # Errors
+    /// When nobody is signed in there.
+    pub fn find(&self, name: Option<&str>) -> Result<(&str, &Profile), Failure> {
+        let name = name.unwrap_or(&self.current);
+        let found = self.all.get_key_value(name).map(|(name, profile)| (name.as_str(), profile));
+        found.ok_or_else(|| {
+            Failure::new(
+                crate::exit::Exit::Denied,
+                "UNAUTHORIZED",
+                format!("profile {name} is not signed in"),
+            )
+            .with_hint("hub-cli login --server URL")
+        })
+    }
+}
+
+/// `$XDG_CONFIG_HOME/hub/credentials.json`, or the same under `~/.config`.
+fn default_path(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let folder = folder.or_else(|| set("HOME").map(|home| home.join(".config")));
+    folder.unwrap_or_default().join("hub").join("credentials.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_read_and_for_the_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub/credentials.json");
+        let mut profiles = Profiles::read(&path).unwrap();
+        assert!(profiles.find(None).is_err());
+        let profile = Profile {
+            server: "https://hub.example".parse().unwrap(),
+            key: "hubu_secret".into(),
+            username: "ada".to_owned(),
+        };
+        profiles.all.insert("work".to_owned(), profile);
+        profiles.current = "work".to_owned();
+        profiles.save().unwrap();
+        profiles.save().unwrap();
+        assert!(!private_files::is_exposed(&path).unwrap());
+        let again = Profiles::read(&path).unwrap();
+        let (name, found) = again.find(None).unwrap();
+        assert_eq!((name, found.username.as_str(), found.key.expose()), ("work", "ada", "hubu_secret"));
+        assert!(!format!("{again:?}").contains("hubu_"));
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
+        std::fs::write(&path, "{}").unwrap();
+        assert!(Profiles::read(&path).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("credentials.json");
+        std::fs::write(&path, r#"{"profiles":{}}"#).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Profiles::read(&path).unwrap_err().hint.unwrap().contains("chmod 600"));
+    }
+
+    #[test]
+    fn the_file_is_where_settings_are() {
+        let path = |pairs: &[(&str, &str)]| {
+            let find =
+                |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            default_path(find).display().to_string()
+        };
+        assert_eq!(path(&[("HOME", "/h")]), "/h/.config/hub/credentials.json");
+        assert_eq!(path(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]), "/x/hub/credentials.json");
+        assert_eq!(path(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "x")]), "/h/.config/hub/credentials.json");
+    }
+}

@@ -1,0 +1,123 @@
+//! Calls to the API of a hub server, with an API key.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hub_core::{
+    ErrorCode,
+    egress::{Call, Egress, EgressConfig},
+    secret::Secret,
+};
+use serde_json::Value;
+use url::Url;
+
+use crate::exit::{Exit, Failure, exit_of};
+
+/// Longest wait for an answer.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Largest answer, in bytes.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// A hub server, and who asks it.
+#[derive(Debug)]
+pub struct Remote {
+    base: Url,
+    token: Option<Secret>,
+    egress: Egress,
+}
+
+impl Remote {
+    /// A server at an address, asked with an API key.
+    ///
+    /// # Errors
+    /// A usage failure for an address that is no `http` or `https` URL, or plain `http` beyond this machine.
+    pub fn new(base: &Url, token: Secret) -> Result<Self, Failure> {
+        Self::open(base, Some(token))
+    }
+
+    /// A server at an address, asked by nobody in particular.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn anonymous(base: &Url) -> Result<Self, Failure> {
+        Self::open(base, None)
+    }
+
+    fn open(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
+        let is_here = match base.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+            None => false,
+        };
+        if base.scheme() != "https" && !(base.scheme() == "http" && is_here) {
+            return Err(Failure::usage(format!(
+                "--server {base}: a key is only sent to https, or to this machine"
+            )));
+        }
+        // The operator named the address: the rule against private addresses is not for it.
+        Ok(Self { base: base.clone(), token, egress: Egress::new(EgressConfig::default())?.trusted()? })
+    }
+
+    /// The `data` of a call; `path` begins with `/api/`, query values are encoded here.
+    ///
+    /// # Errors
+    /// What the server says, with the exit code of its error; `UNAVAILABLE` when nobody answers.
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        let given = query.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let mut pairs = url.query_pairs_mut();
+        pairs.clear().extend_pairs(given);
+        drop(pairs);
+        if url.query() == Some("") {
+            url.set_query(None);
+        }
+        let mut headers = http::HeaderMap::new();
+        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
+        headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(agent));
+        if let Some(token) = &self.token {
+            let bearer = http::HeaderValue::try_from(format!("Bearer {}", token.expose()));
+            let mut bearer =
+                bearer.map_err(|_| Failure::usage("the key holds characters that no key has"))?;
+            bearer.set_sensitive(true);
+            headers.insert(http::header::AUTHORIZATION, bearer);
+        }
+        let call = Call {
+            method: method.parse().map_err(|_| Failure::usage("not a method"))?,
+            url: self.egress.check_url(url.as_str())?,
+            headers,
+            body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
+            deadline: DEADLINE,
+            max_answer: MAX_ANSWER,
+        };
+        let answer = self.egress.send(call).await.map_err(|error| {
+            let mut failure = Failure::unreachable(format!("no hub answers at {}", self.base));
+            failure.causes.push(error.to_string());
+            failure.with_hint("is the server running? another address goes into --server")
+        })?;
+        let mut document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.status.is_success() && document["success"] == true {
+            return Ok(document["data"].take());
+        }
+        let code = document["error"]["code"].as_str().unwrap_or_default();
+        let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
+            let what = format!("{} is not a hub: it answered {}", self.base, answer.status);
+            return Err(Failure::unreachable(what));
+        };
+        let message = document["error"]["message"].as_str().unwrap_or("the hub refused").to_owned();
+        let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
+        let failure = Failure::new(exit, code.as_str(), message);
+        Err(match exit {
+            Exit::Denied => failure.with_hint("HUB_TOKEN must hold the API key of an administrator"),
+            _ => failure,
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! API keys of users: what programs of a user show in place of a session (`contract.md` §2).
+//!
+//! A key may do what its user may, but for what [`Actor::in_person`](crate::access::Actor::in_person) closes: it
+//! makes no keys and changes no password.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::{Actor, UserActor},
+    accounts::Accounts,
+    audit::{Action, NewEntry},
+    error::{Error, ErrorCode, Problems, Result},
+    id::{KeyId, UserId},
+    idempotency::{self, Idempotent},
+    page::{Page, PageRequest},
+    revocation::Revoked,
+    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    store::Tx,
+    text,
+    time::Timestamp,
+};
+
+/// Most keys of one user, expired ones included.
+pub const MAX_KEYS: u32 = 50;
+/// Longest life that can be asked for, in days; without one a key lives until it is ended.
+pub const MAX_KEY_DAYS: u32 = 3650;
+/// A key's last use is noted at most this often.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// An API key, without the secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// The id.
+    pub id: KeyId,
+    /// What its user calls it.
+    pub name: String,
+    /// The last four characters of the secret.
+    pub last4: String,
+    /// Since when.
+    pub created_at: Timestamp,
+    /// Until when; `None` until it is ended.
+    pub expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// What is shown of the secret after its creation: its prefix and the last four characters.
+    pub fn prefix(&self) -> String {
+        format!("{}…{}", TokenKind::UserKey.prefix(), self.last4)
+    }
+}
+
+/// What somebody gives to get a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewApiKey {
+    /// What to call it, 1 to 64 characters.
+    pub name: String,
+    /// After how many days it ends, 1 to 3650; never when absent.
+    pub expires_in_days: Option<u32>,
+}
+
+/// A new key, and the only sight of its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CreatedApiKey {
+    /// The key.
+    pub key: ApiKey,
+    /// The secret.
+    #[serde(with = "idempotency::exposed")]
+    pub secret: Secret,
+}
+
+impl CreatedApiKey {
+    /// Adds the key to a user's within a transaction. Whatever hands out a key without a session, such as the QR
+    /// login of a program, does it with this.
+    ///
+    /// # Errors
+    /// `CONFLICT` when the user has as many keys as they may have, or is active no more.
+    pub(super) async fn open(&self, tx: &mut Tx, user_id: UserId, entry: &NewEntry) -> Result<()> {
+        let hash = TokenHash::of(self.secret.expose());
+        if !tx.user_keys().insert(user_id, &self.key, &hash, MAX_KEYS).await? {
+            return Err(Error::conflict(format!("a user may have at most {MAX_KEYS} API keys"))
+                .with_hint("end one that is not used any more"));
+        }
+        tx.audit().add(entry).await
+    }
+}
+
+impl Accounts<'_> {
+    /// Makes an API key. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same input
+    /// gives the first answer again, secret included.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field; `FORBIDDEN` for an API key and for anybody who is not a user;
+    /// `CONFLICT` when the user has [`MAX_KEYS`], or the idempotency key was used for something else.
+    pub async fn create_api_key(
+        &self,
+        actor: &Actor,
+        new: NewApiKey,
+        idempotency_key: Option<&str>,
+    ) -> Result<CreatedApiKey> {
+        let user_id = actor.in_person()?.user_id;
+        let once = idempotency_key
+            .map(|key| Idempotent::new(self.ctx, actor, "api_key.create", &new, key))
+            .transpose()?;
+        let created = self.fresh_api_key(new)?;
+        let entry = self.ctx.audit(actor, Action::KeyCreated).target(created.key.id, &*created.key.name);
+        let create = idempotency::write_once(&self.ctx.store, once, move |tx| {
+            Box::pin(async move {
+                created.open(tx, user_id, &entry).await?;
+                Ok(created)
+            })
+        });
+        create.await
+    }
+
+    /// A key that is not stored yet.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field.
+    pub(super) fn fresh_api_key(self, new: NewApiKey) -> Result<CreatedApiKey> {
+        let mut problems = Problems::default();
+        text::check_name(&mut problems, "name", &new.name, 1..=64);
+        problems.check(
+            new.expires_in_days.is_none_or(|days| (1..=MAX_KEY_DAYS).contains(&days)),
+            "expires_in_days",
+            format!("must be between 1 and {MAX_KEY_DAYS}"),
+        );
+        problems.finish()?;
+        let now = self.ctx.store.now();
+        let secret = new_token(TokenKind::UserKey, &self.ctx.random);
+        let key = ApiKey {
+            id: self.ctx.ids.next(),
+            name: new.name,
+            last4: secret.last4(),
+            created_at: now,
+            expires_at: new.expires_in_days.map(|days| now + DAY * days),
+            last_used_at: None,
+        };
+        Ok(CreatedApiKey { key, secret })
+    }
+
+    /// The user's API keys, newest first, expired ones too. Cursors belong to the list
+    /// [`Accounts::api_key_list`] names.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody who is not a user.
+    pub async fn api_keys(&self, actor: &Actor, page: &PageRequest) -> Result<Page<ApiKey>> {
+        let user_id = actor.user()?.user_id;
+        let rows = self.ctx.store.read().await?.user_keys().page(user_id, page).await?;
+        Ok(Page::from_rows(&Self::api_key_list(actor), page, rows, |key| key.id.to_string()))
+    }
+
+    /// The name of an actor's list of API keys, for [`PageRequest::parse`].
+    pub fn api_key_list(actor: &Actor) -> String {
+        format!("api_keys:{}", actor.principal())
+    }
+
+    /// Ends one of the user's API keys; a key may end itself.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` for anybody who is not a user.
+    pub async fn delete_api_key(&self, actor: &Actor, id: KeyId) -> Result<()> {
+        let user_id = actor.user()?.user_id;
+        let revocation = self.ctx.revocation(Revoked::Key(id));
+        let entry = self.ctx.audit(actor, Action::KeyDeleted);
+        let end = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let name = tx.user_keys().delete(user_id, id).await?;
+                let name = name.ok_or_else(|| Error::not_found("API key"))?;
+                tx.audit().add(&entry.target(id, name)).await?;
+                tx.revocations().add(&revocation).await
+            })
+        });
+        end.await?;
+        self.ctx.tell_revoked(revocation.revoked);
+        Ok(())
+    }
+
+    /// Who presents this key. A text that was never handed out costs no query (reliability K1). The use is noted
+    /// at most once a minute, behind the answer.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` for a text that is no living key of an active user.
+    pub async fn authenticate_api_key(&self, key: &str) -> Result<Actor> {
+        let unknown = || Error::new(ErrorCode::InvalidToken, "the API key is unknown, expired or revoked");
+        let hash = parse_token(TokenKind::UserKey, key).ok_or_else(unknown)?;
+        let now = self.ctx.store.now();
+        let holder = self.ctx.store.read().await?.user_keys().find_holder(&hash, now).await?;
+        let holder = holder.ok_or_else(unknown)?;
+        let due = now - NOTE_EVERY;
+        if holder.last_used_at.is_none_or(|at| at <= due) {
+            self.ctx.store.write_later(move |tx| {
+                Box::pin(async move { tx.user_keys().touch(holder.key_id, now, due).await })
+            });
+        }
+        Ok(Actor::User(UserActor {
+            user_id: holder.user_id,
+            role: holder.role,
+            session_id: None,
+            key_id: Some(holder.key_id),
+        }))
+    }
+}

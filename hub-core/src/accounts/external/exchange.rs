@@ -1,0 +1,194 @@
+//! From a code to a person.
+
+use oauth2::{
+    AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, TokenResponse, TokenUrl, basic::BasicClient,
+};
+use serde_json::Value;
+use url::Url;
+
+use super::{OAuthEndpoints, Provider, ProviderKind, http, openid};
+use crate::{
+    accounts::Accounts,
+    error::{Error, ErrorCode, Result},
+    secret::Secret,
+};
+
+/// Longest text that is taken over from a provider, in characters.
+const MAX_TEXT: usize = 256;
+
+/// Who somebody is at a provider.
+#[derive(Debug)]
+pub(super) struct Profile {
+    /// Their id there.
+    pub(super) subject: String,
+    /// What they sign in with there.
+    pub(super) username: String,
+    /// What they are called there.
+    pub(super) name: String,
+    /// Their picture there.
+    pub(super) avatar_url: String,
+}
+
+type OAuthClient = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
+
+impl Accounts<'_> {
+    /// The provider's page for one sign-in.
+    pub(super) async fn authorize_url(
+        &self,
+        provider: &Provider,
+        state: &Secret,
+        challenge: PkceCodeChallenge,
+        nonce: &str,
+    ) -> Result<Url> {
+        let callback = self.callback_url(provider);
+        let (state, scopes) = (state.expose().to_owned(), provider.scopes.iter().cloned().map(Scope::new));
+        match &provider.kind {
+            ProviderKind::OAuth(endpoints) => {
+                let client = oauth_client(provider, endpoints, callback);
+                let request = client.authorize_url(|| CsrfToken::new(state)).add_scopes(scopes);
+                Ok(request.set_pkce_challenge(challenge).url().0)
+            }
+            ProviderKind::OpenId { issuer } => {
+                openid::authorize_url(self.ctx, provider, issuer, callback, state, challenge, nonce)
+                    .await
+                    .map_err(|reason| {
+                        tracing::warn!(provider = %provider.name, %reason, "an issuer was not found");
+                        Error::new(ErrorCode::UpstreamError, "the provider cannot be reached")
+                    })
+            }
+        }
+    }
+
+    /// Exchanges the code and asks who it is. The token is forgotten at once. The error is for the log.
+    pub(super) async fn profile(
+        &self,
+        provider: &Provider,
+        code: Secret,
+        verifier: PkceCodeVerifier,
+        nonce: &str,
+        iss: Option<&str>,
+    ) -> Result<Profile, String> {
+        let callback = self.callback_url(provider);
+        match &provider.kind {
+            ProviderKind::OAuth(endpoints) => {
+                let http = http::client(&self.ctx.egress);
+                let client = oauth_client(provider, endpoints, callback);
+                let token = client
+                    .exchange_code(AuthorizationCode::new(code.expose().to_owned()))
+                    .set_pkce_verifier(verifier)
+                    .request_async(&http)
+                    .await
+                    .map_err(|error| describe(&error))?;
+                let request = oauth2::http::Request::get(endpoints.profile_url.as_str())
+                    .header("accept", "application/json")
+                    .header("authorization", format!("Bearer {}", token.access_token().secret()))
+                    .body(Vec::new())
+                    .map_err(|error| describe(&error))?;
+                let answer = http::send(&self.ctx.egress, request).await.map_err(|error| describe(&error))?;
+                if answer.status() != 200 {
+                    return Err(format!("the profile was answered with {}", answer.status()));
+                }
+                read_profile(answer.body())
+            }
+            ProviderKind::OpenId { issuer } => {
+                if iss.is_some_and(|iss| iss != issuer) {
+                    return Err("the answer is another issuer's".to_owned());
+                }
+                openid::profile(self.ctx, provider, issuer, callback, code, verifier, nonce).await
+            }
+        }
+    }
+}
+
+fn oauth_client(provider: &Provider, endpoints: &OAuthEndpoints, callback: Url) -> OAuthClient {
+    let client = BasicClient::new(ClientId::new(provider.client_id.clone()))
+        // In the body, where every provider of this kind looks for it.
+        .set_auth_type(AuthType::RequestBody)
+        .set_auth_uri(AuthUrl::from_url(endpoints.authorize_url.clone()))
+        .set_token_uri(TokenUrl::from_url(endpoints.token_url.clone()))
+        .set_redirect_uri(RedirectUrl::from_url(callback));
+    match &provider.client_secret {
+        Some(secret) => client.set_client_secret(ClientSecret::new(secret.expose().to_owned())),
+        None => client,
+    }
+}
+
+/// The chain of causes in one line. The libraries' errors name no secrets; answers of providers are left out.
+pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        text = format!("{text}: {current}");
+        cause = current.source();
+    }
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+}
+
+/// Strict where it decides who somebody is, lenient where it only looks nice.
+fn read_profile(body: &[u8]) -> Result<Profile, String> {
+    let json: Value =
+        serde_json::from_slice(body).map_err(|error| format!("the profile is no JSON: {error}"))?;
+    let subject = match &json["id"] {
+        Value::Number(id) if id.is_u64() => id.to_string(),
+        Value::String(id) if is_subject(id) => id.clone(),
+        _ => return Err("the profile has no id".to_owned()),
+    };
+    let text = |names: &[&str]| {
+        let found = names.iter().find_map(|name| json[*name].as_str().filter(|text| !text.is_empty()));
+        clean(found.unwrap_or_default())
+    };
+    Ok(Profile {
+        subject,
+        username: text(&["login", "username", "preferred_username"]),
+        name: text(&["name", "login", "username"]),
+        avatar_url: clean_url(json["avatar_url"].as_str().unwrap_or_default()),
+    })
+}
+
+/// An id as issuers give them: at most 255 visible ASCII characters (OpenID Connect Core §2).
+pub(super) fn is_subject(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+}
+
+pub(super) fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+}
+
+/// Pictures are shown by browsers: nothing but https.
+pub(super) fn clean_url(text: &str) -> String {
+    let fits = text.len() <= 2048 && Url::parse(text).is_ok_and(|url| url.scheme() == "https");
+    if fits { clean(text) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_needs_an_id_that_is_one() {
+        let read = |text: &str| read_profile(text.as_bytes());
+        let octocat = read(r#"{"id":583231,"login":"octocat","name":"","avatar_url":"https://a.example/1"}"#);
+        let octocat = octocat.unwrap();
+        assert_eq!((octocat.subject.as_str(), octocat.username.as_str()), ("583231", "octocat"));
+        assert_eq!((octocat.name.as_str(), octocat.avatar_url.as_str()), ("octocat", "https://a.example/1"));
+        assert_eq!(read(r#"{"id":"a-b","avatar_url":"javascript:1"}"#).unwrap().avatar_url, "");
+        for bad in [
+            "",
+            "[]",
+            "null",
+            "{}",
+            r#"{"id":null}"#,
+            r#"{"id":-1}"#,
+            r#"{"id":1.5}"#,
+            r#"{"id":true}"#,
+            r#"{"id":""}"#,
+            r#"{"id":{"id":1}}"#,
+            r#"{"id":"a\u0000b"}"#,
+            r#"{"sub":"1"}"#,
+            "<html>",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The way to a provider: the guarded client, with its deadline and its cap (reliability L9).
+
+use std::{future::Future, time::Duration};
+
+use oauth2::{HttpRequest, HttpResponse};
+
+use crate::egress::{Call, Egress, EgressError};
+
+/// Limit over one request and its answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Largest answer.
+const MAX_ANSWER: usize = 256 * 1024;
+
+/// Why a provider was not reached.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreachable {
+    /// Its address is not one that we dial.
+    #[error("{0}")]
+    Address(String),
+    /// There was no answer.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
+    /// The answer could not be put together.
+    #[error(transparent)]
+    Http(#[from] http::Error),
+}
+
+/// What the libraries take for an HTTP client.
+pub(super) fn client(
+    egress: &Egress,
+) -> impl Fn(HttpRequest) -> std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, Unreachable>> + Send>>
++ use<> {
+    let egress = egress.clone();
+    move |request| {
+        let egress = egress.clone();
+        Box::pin(async move { send(&egress, request).await })
+    }
+}
+
+/// Sends one request. Redirects are not followed.
+pub(super) async fn send(egress: &Egress, request: HttpRequest) -> Result<HttpResponse, Unreachable> {
+    let (mut head, body) = request.into_parts();
+    let url = egress
+        .check_url(&head.uri.to_string())
+        .map_err(|error| Unreachable::Address(error.message().to_owned()))?;
+    // Some providers answer nobody who does not say what they are.
+    head.headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static("message-hub"));
+    let call = Call {
+        method: head.method,
+        url,
+        headers: head.headers,
+        body: body.into(),
+        deadline: DEADLINE,
+        max_answer: MAX_ANSWER,
+    };
+    let answer = egress.send(call).await?;
+    let mut response = http::Response::builder().status(answer.status).body(answer.body.to_vec())?;
+    *response.headers_mut() = answer.headers;
+    Ok(response)
+}

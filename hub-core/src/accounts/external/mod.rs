@@ -1,0 +1,395 @@
+//! Signing in with an account at an external provider, and linking one (`contract.md` §3).
+//!
+//! Whom an account belongs to is decided by the provider and its subject alone: never by e-mail, never by
+//! name (reliability L6). A sign-in is a ceremony of one browser, for one provider, once.
+
+mod exchange;
+mod http;
+mod openid;
+mod provider;
+
+use std::time::Duration;
+
+use oauth2::{PkceCodeChallenge, PkceCodeVerifier};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+pub use provider::{OAuthEndpoints, Provider, ProviderKind};
+
+use self::exchange::Profile;
+use crate::{
+    access::Actor,
+    accounts::{
+        Accounts, Browser, ClientInfo, Me, NewProfile, SignedIn,
+        session::{NewSession, not_signed_in},
+        user::{Entry, canonical_username},
+    },
+    audit::Action,
+    error::{Error, ErrorCode, Problems, Result},
+    id::UserId,
+    secret::Secret,
+    store::{Tx, sign_in_flows::FlowPurpose},
+    time::Timestamp,
+};
+
+/// How long a person may take at the provider.
+const LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// Names that are tried for a new account.
+const NAMES: u32 = 20;
+
+/// A linked account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalAccount {
+    /// Name of the provider.
+    pub provider: String,
+    /// The account's id there.
+    pub subject: String,
+    /// Its name there; empty when unknown.
+    pub username: String,
+    /// Its picture there; empty when unknown.
+    pub avatar_url: String,
+    /// When it was linked.
+    pub created_at: Timestamp,
+}
+
+/// Where to send the browser.
+#[derive(Debug, Clone)]
+pub struct ExternalStart {
+    /// The provider's page.
+    pub url: Url,
+}
+
+/// What the provider sent the browser back with.
+#[derive(Debug, Clone, Default)]
+pub struct ExternalReturn {
+    /// Our state.
+    pub state: String,
+    /// The code, when the person agreed.
+    pub code: Option<Secret>,
+    /// The provider's word for what went wrong.
+    pub error: Option<String>,
+    /// Who the provider says it is (RFC 9207).
+    pub iss: Option<String>,
+}
+
+/// Why a person came back from a provider and is not signed in.
+#[derive(Debug)]
+pub enum ReturnError {
+    /// The ceremony itself is not good; nothing about it can be told to a page.
+    Ceremony(Error),
+    /// The person or the provider said no, or the provider failed. The word goes to the sign-in page.
+    Provider(&'static str),
+    /// The hub says no.
+    Refused(Error),
+}
+
+impl From<Error> for ReturnError {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// What has to be known when the browser comes back.
+#[derive(Serialize, Deserialize)]
+struct Away {
+    provider: String,
+    verifier: String,
+    nonce: String,
+    redirect: String,
+    /// Who wants to link the account, and in which session.
+    linking: Option<(String, String)>,
+}
+
+/// Whether a text is a path of this hub, to which a browser may be sent after signing in: one slash in front,
+/// nothing that a browser reads as another host (reliability L5).
+pub fn is_safe_path(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() && c != '\\';
+    let base = Url::parse("http://hub.invalid/").expect("it is a URL");
+    text.starts_with('/')
+        && !text.starts_with("//")
+        && text.len() <= 512
+        && text.chars().all(plain)
+        && base.join(text).is_ok_and(|url| url.origin() == base.origin())
+}
+
+impl<'h> Accounts<'h> {
+    /// The providers of this hub, in the order of the configuration.
+    pub fn providers(&self) -> &'h [Provider] {
+        &self.ctx.config.providers
+    }
+
+    /// Begins a sign-in at a provider, or with `actor` the linking of an account. `redirect` is where to go
+    /// afterwards; what is not a path of this hub counts as `/`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for an unknown provider, `FORBIDDEN` when the session of who links is not fresh,
+    /// `UPSTREAM_ERROR` when the provider cannot be reached, `RATE_LIMITED` when too many sign in.
+    pub async fn begin_external(
+        &self,
+        provider: &str,
+        actor: Option<&Actor>,
+        redirect: Option<&str>,
+        browser: &Browser,
+    ) -> Result<ExternalStart> {
+        let provider = self.provider(provider)?;
+        let linking = match actor {
+            Some(actor) => {
+                let user = self.fresh_user(actor).await?;
+                let session = user.session_id.ok_or_else(not_signed_in)?;
+                Some((user.user_id.to_string(), session.to_string()))
+            }
+            None => None,
+        };
+        let verifier = PkceCodeVerifier::new(self.random_text());
+        let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
+        let away = Away {
+            provider: provider.name.clone(),
+            verifier: verifier.secret().clone(),
+            nonce: self.random_text(),
+            redirect: redirect.filter(|path| is_safe_path(path)).unwrap_or("/").to_owned(),
+            linking,
+        };
+        let state = self.begin_flow(FlowPurpose::External, browser, LIFETIME, &away).await?;
+        let url = self.authorize_url(provider, &state, challenge, &away.nonce).await?;
+        Ok(ExternalStart { url })
+    }
+
+    /// Ends what [`begin_external`](Self::begin_external) began: the user who is signed in now, or `None` when
+    /// an account was linked, and where to send them.
+    ///
+    /// # Errors
+    /// [`ReturnError`].
+    pub async fn finish_external(
+        &self,
+        provider: &str,
+        back: ExternalReturn,
+        cookie: Option<&str>,
+        actor: Option<&Actor>,
+        client: &ClientInfo,
+    ) -> Result<(Option<SignedIn>, String), ReturnError> {
+        let provider = self.provider(provider)?;
+        let away: Away =
+            self.end_flow(FlowPurpose::External, &back.state, cookie).await.map_err(ReturnError::Ceremony)?;
+        if away.provider != provider.name {
+            return Err(ReturnError::Ceremony(mixed_up()));
+        }
+        let linking = away.linking.as_ref().map(|linking| same_session(linking, actor)).transpose();
+        let linking = linking.map_err(ReturnError::Ceremony)?;
+        if let Some(error) = back.error {
+            tracing::info!(provider = %provider.name, %error, "a provider did not sign somebody in");
+            return Err(ReturnError::Provider("declined"));
+        }
+        let code = back.code.ok_or(ReturnError::Provider("declined"))?;
+        let verifier = PkceCodeVerifier::new(away.verifier);
+        let found = self.profile(provider, code, verifier, &away.nonce, back.iss.as_deref()).await;
+        let profile = found.map_err(|reason| {
+            tracing::warn!(provider = %provider.name, %reason, "a provider's answer was not accepted");
+            ReturnError::Provider("provider_failed")
+        })?;
+        let signed_in = match linking {
+            Some(user) => {
+                let actor = actor.ok_or_else(not_signed_in)?;
+                self.link(actor, user, profile.account(provider, self.ctx.store.now())).await?;
+                None
+            }
+            None => Some(self.enter(provider, profile, client).await?),
+        };
+        Ok((signed_in, away.redirect))
+    }
+
+    async fn link(self, actor: &Actor, user: UserId, account: ExternalAccount) -> Result<()> {
+        let noted =
+            self.ctx.audit(actor, Action::AccountLinked).target(&account.provider, &*account.username);
+        let link = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                match tx.external_accounts().find_user(&account.provider, &account.subject).await? {
+                    Some(holder) if holder == user => Ok(()),
+                    Some(_) => Err(Error::conflict("this account is linked to another user")),
+                    None if tx.external_accounts().insert(user, &account).await? => {
+                        tx.audit().add(&noted).await
+                    }
+                    None => {
+                        Err(Error::conflict("another account of this provider is linked; unlink it first"))
+                    }
+                }
+            })
+        });
+        link.await
+    }
+
+    /// Signs in whoever the account belongs to, or makes them one.
+    async fn enter(self, provider: &Provider, profile: Profile, client: &ClientInfo) -> Result<SignedIn> {
+        let now = self.ctx.store.now();
+        let known = {
+            let mut read = self.ctx.store.read().await?;
+            read.external_accounts().find_user(&provider.name, &profile.subject).await?
+        };
+        let new_id = self.ctx.ids.next();
+        // Asked before the transaction, which asks again what counts.
+        let entry = if known.is_none() { Some(self.check_entry(None, new_id, client).await?) } else { None };
+        let entrance = Entrance {
+            names: profile.names(NAMES, new_id),
+            display_name: profile.display_name(),
+            account: profile.account(provider, now),
+            entry,
+            session: self.new_session(new_id, client).by(&provider.name),
+            new_id,
+            now,
+        };
+        let token = entrance.session.token.clone();
+        let entered = self.ctx.store.write(move |tx| Box::pin(entrance.run(tx)));
+        let user_id = entered.await?;
+        let me: Me = self.find_me(user_id).await?.ok_or_else(not_signed_in)?;
+        Ok(SignedIn { me, token })
+    }
+
+    /// The user's linked accounts.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody who is not a user.
+    pub async fn external_accounts(&self, actor: &Actor) -> Result<Vec<ExternalAccount>> {
+        let user = actor.user()?.user_id;
+        self.ctx.store.read().await?.external_accounts().list(user).await
+    }
+
+    /// Unlinks the user's account of a provider.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none, `CONFLICT` when it is their only way to sign in, `FORBIDDEN` when the
+    /// session is not fresh.
+    pub async fn unlink_external(&self, actor: &Actor, provider: &str) -> Result<()> {
+        let user = actor.in_person()?.user_id;
+        let provider = provider.to_owned();
+        let noted = self.ctx.audit(actor, Action::AccountUnlinked).target(&provider, "");
+        // What is not there is not found, however old the session is.
+        let linked = self.external_accounts(actor).await?;
+        if !linked.iter().any(|account| account.provider == provider) {
+            return Err(Error::not_found("linked account"));
+        }
+        self.fresh_user(actor).await?;
+        let unlink = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                tx.accounts().lock_user(user).await?;
+                if !tx.external_accounts().delete(user, &provider).await? {
+                    return Err(Error::not_found("linked account"));
+                }
+                super::flow::check_a_way_is_left(tx, user).await?;
+                tx.audit().add(&noted).await
+            })
+        });
+        unlink.await
+    }
+
+    fn provider(self, name: &str) -> Result<&'h Provider> {
+        let found = self.providers().iter().find(|provider| provider.name == name);
+        found.ok_or_else(|| Error::not_found("provider"))
+    }
+
+    /// Where the provider sends people back to: from the public URL alone (reliability L4), one per provider.
+    fn callback_url(self, provider: &Provider) -> Url {
+        let mut url = self.ctx.config.public_url.clone();
+        url.set_path(&format!("/api/auth/callback/{}", provider.name));
+        url.set_query(None);
+        url
+    }
+
+    /// 256 random bits in 43 characters that need no escaping.
+    fn random_text(self) -> String {
+        data_encoding::BASE64URL_NOPAD.encode(&self.ctx.random.bytes::<32>())
+    }
+}
+
+/// Everything that signing in with an external account writes; moved into the write.
+struct Entrance {
+    account: ExternalAccount,
+    names: Vec<String>,
+    display_name: Option<String>,
+    /// Present when the account was nobody's a moment ago.
+    entry: Option<Entry>,
+    session: NewSession,
+    new_id: UserId,
+    now: Timestamp,
+}
+
+impl Entrance {
+    async fn run(mut self, tx: &mut Tx) -> Result<UserId> {
+        let known = tx.external_accounts().find_user(&self.account.provider, &self.account.subject).await?;
+        let user_id = match known {
+            Some(user_id) => user_id,
+            None => self.admit(tx).await?,
+        };
+        self.session.belongs_to(user_id);
+        self.session.open(tx, None).await.map_err(|error| match error.code() {
+            ErrorCode::Unauthorized => Error::new(ErrorCode::Forbidden, "this account is disabled"),
+            _ => error,
+        })?;
+        Ok(user_id)
+    }
+
+    /// Makes the account under the first name that is free. A name that is taken is somebody else's.
+    async fn admit(&mut self, tx: &mut Tx) -> Result<UserId> {
+        // It was unlinked in between; whoever comes again gets an account.
+        let entry =
+            self.entry.take().ok_or_else(|| Error::conflict("the account was unlinked; try again"))?;
+        let mut free = None;
+        for name in &self.names {
+            if tx.accounts().find_user_by_name(name).await?.is_none() {
+                free = Some(name.clone());
+                break;
+            }
+        }
+        let username = free.ok_or_else(|| Error::conflict("no free username was found; try again"))?;
+        let display_name = self.display_name.take();
+        let profile = NewProfile { username, display_name, email: None };
+        let user = profile.into_user(Problems::default(), None, self.new_id, self.now)?;
+        let user = entry.admit(tx, user, None).await?;
+        if !tx.external_accounts().insert(user.id, &self.account).await? {
+            return Err(Error::conflict("the account was linked at the same time; try again"));
+        }
+        Ok(user.id)
+    }
+}
+
+impl Profile {
+    fn account(&self, provider: &Provider, now: Timestamp) -> ExternalAccount {
+        ExternalAccount {
+            provider: provider.name.clone(),
+            subject: self.subject.clone(),
+            username: self.username.clone(),
+            avatar_url: self.avatar_url.clone(),
+            created_at: now,
+        }
+    }
+
+    /// Names for a new account: the one they have there as far as it is allowed here, then with numbers.
+    fn names(&self, count: u32, id: UserId) -> Vec<String> {
+        let lower = self.username.to_ascii_lowercase();
+        let allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || *c == '-';
+        let name: String = lower.chars().filter(allowed).take(28).collect();
+        let name = canonical_username(&name).filter(|name| !super::user::is_reserved(name));
+        let name = name.unwrap_or_else(|| "user".to_owned());
+        let id = id.to_string().to_lowercase();
+        let last = format!("user-{}", &id[id.len() - 16..]);
+        let numbered = (2..count).map(|n| format!("{name}-{n}"));
+        std::iter::once(name.clone()).chain(numbered).chain([last]).collect()
+    }
+
+    fn display_name(&self) -> Option<String> {
+        let cleaned: String = self.name.chars().filter(|c| !c.is_control()).take(64).collect();
+        let mut problems = Problems::default();
+        crate::text::check_name(&mut problems, "display_name", &cleaned, 1..=64);
+        problems.finish().is_ok().then_some(cleaned)
+    }
+}
+
+/// The session that came back is the one that went away (reliability L1).
+fn same_session((user, session): &(String, String), actor: Option<&Actor>) -> Result<UserId> {
+    let now = actor.and_then(|actor| actor.user().ok()).ok_or_else(not_signed_in)?;
+    let same =
+        now.user_id.to_string() == *user && now.session_id.is_some_and(|id| id.to_string() == *session);
+    if same { Ok(now.user_id) } else { Err(mixed_up()) }
+}
+
+fn mixed_up() -> Error {
+    Error::new(ErrorCode::InvalidToken, "this sign-in was begun for something else").with_hint("begin again")
+}

@@ -1,0 +1,124 @@
+//! Ceremonies of signing in: begun by one browser, ended once by the same, within minutes (reliability C1, L1).
+
+use std::time::Duration;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    accounts::Accounts,
+    error::{Error, ErrorCode, Result},
+    id::UserId,
+    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    store::{
+        Tx,
+        sign_in_flows::{FlowPurpose, FlowRow},
+    },
+};
+
+/// Ceremonies under way; beyond that `RATE_LIMITED`.
+const MOST: u32 = 10_000;
+/// The same of one browser; a further one ends the oldest.
+const MOST_PER_BROWSER: u32 = 5;
+
+/// The browser in which a ceremony runs, known by a cookie that only it has.
+#[derive(Debug, Clone)]
+pub struct Browser {
+    /// The value of the cookie, to be set with every beginning.
+    pub cookie: Secret,
+    hash: TokenHash,
+}
+
+impl Browser {
+    fn parse(cookie: &str) -> Option<Self> {
+        let hash = parse_token(TokenKind::Browser, cookie)?;
+        Some(Self { cookie: cookie.into(), hash })
+    }
+}
+
+impl Accounts<'_> {
+    /// The browser behind a cookie; a new one when it shows none of ours.
+    pub fn browser(&self, cookie: Option<&str>) -> Browser {
+        cookie.and_then(Browser::parse).unwrap_or_else(|| {
+            let cookie = new_token(TokenKind::Browser, &self.ctx.random);
+            let hash = TokenHash::of(cookie.expose());
+            Browser { cookie, hash }
+        })
+    }
+
+    /// Notes the beginning of a ceremony and gives its id.
+    pub(super) async fn begin_flow<S: Serialize>(
+        self,
+        purpose: FlowPurpose,
+        browser: &Browser,
+        lifetime: Duration,
+        state: &S,
+    ) -> Result<Secret> {
+        let id = new_token(TokenKind::Flow, &self.ctx.random);
+        let (hash, browser, now) = (TokenHash::of(id.expose()), browser.hash.clone(), self.ctx.store.now());
+        let state = Secret::new(serde_json::to_string(state).map_err(Error::internal)?);
+        let state = self.ctx.sealer.seal(&place(&hash), &state);
+        let noted = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let row = FlowRow {
+                    id: &hash,
+                    purpose,
+                    browser: &browser,
+                    state: &state,
+                    created_at: now,
+                    expires_at: now + lifetime,
+                };
+                tx.sign_in_flows().trim(&browser, MOST_PER_BROWSER - 1).await?;
+                tx.sign_in_flows().insert(&row, MOST).await
+            })
+        });
+        if noted.await? {
+            return Ok(id);
+        }
+        Err(Error::new(ErrorCode::RateLimited, "too many people sign in at the moment")
+            .with_retry_after(Duration::from_secs(60)))
+    }
+
+    /// Ends a ceremony: whatever comes of it, it cannot be used again.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when it is unknown, used, expired, for another purpose or another browser's.
+    pub(super) async fn end_flow<S: DeserializeOwned>(
+        self,
+        purpose: FlowPurpose,
+        id: &str,
+        cookie: Option<&str>,
+    ) -> Result<S> {
+        let hash = parse_token(TokenKind::Flow, id).ok_or_else(ended)?;
+        let browser = cookie.and_then(Browser::parse).ok_or_else(ended)?;
+        let (key, now) = (hash.clone(), self.ctx.store.now());
+        let taken = self.ctx.store.write(move |tx| {
+            Box::pin(async move { tx.sign_in_flows().take(&key, purpose, &browser.hash, now).await })
+        });
+        let state = self.ctx.sealer.open(&place(&hash), &taken.await?.ok_or_else(ended)?)?;
+        serde_json::from_str(state.expose()).map_err(Error::internal)
+    }
+}
+
+fn place(id: &TokenHash) -> String {
+    format!("sign_in_flows.state:{}", id.as_str())
+}
+
+fn ended() -> Error {
+    Error::new(
+        ErrorCode::InvalidToken,
+        "this sign-in is unknown, used or expired, or was begun in another browser",
+    )
+    .with_hint("begin again")
+}
+
+/// Refuses, at the end of a transaction that takes a way of signing in from a user, to leave them none.
+///
+/// # Errors
+/// `CONFLICT`, with which the transaction's changes are taken back.
+pub(super) async fn check_a_way_is_left(tx: &mut Tx, user_id: UserId) -> Result<()> {
+    if tx.accounts().count_sign_in_methods(user_id).await? > 0 {
+        return Ok(());
+    }
+    Err(Error::conflict("this is your only way to sign in")
+        .with_hint("set a password, or add another passkey or account first"))
+}

@@ -1,0 +1,443 @@
+//! Passkeys (WebAuthn Level 3): making one, signing in with one, and the list of them (`contract.md` §3).
+
+use std::time::Duration;
+
+use data_encoding::BASE64URL_NOPAD;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use webauthn_rs::prelude::{
+    CreationChallengeResponse, DiscoverableAuthentication, Passkey as Credential, PasskeyRegistration,
+    PublicKeyCredential, RegisterPublicKeyCredential, Uuid, Webauthn, WebauthnBuilder, WebauthnError,
+};
+
+use crate::{
+    access::Actor,
+    accounts::{
+        Accounts, Browser, ClientInfo, NewProfile, SignedIn,
+        session::not_signed_in,
+        user::{Entry, canonical_username},
+    },
+    audit::Action,
+    error::{Error, ErrorCode, Problems, Result},
+    id::{PasskeyId, UserId},
+    page::{Page, PageRequest},
+    secret::Secret,
+    store::{passkeys::PasskeyRow, sign_in_flows::FlowPurpose},
+    text,
+    time::Timestamp,
+};
+
+/// How long a ceremony may take.
+const LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// Passkeys of one user.
+const MOST: u32 = 50;
+
+/// A passkey in the list of its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passkey {
+    /// The id.
+    pub id: PasskeyId,
+    /// What its user calls it.
+    pub name: String,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When somebody last signed in with it.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// The beginning of a ceremony, for the browser.
+#[derive(Debug, Clone)]
+pub struct Ceremony {
+    /// The id with which it is ended, once.
+    pub flow_id: Secret,
+    /// The options for `navigator.credentials`, in the JSON of WebAuthn Level 3.
+    pub public_key: Value,
+}
+
+/// What somebody gives to make a passkey.
+#[derive(Debug, Clone, Default)]
+pub struct NewPasskey {
+    /// The account to make with it; a signed-in user gives none and adds the passkey to their own.
+    pub profile: Option<NewProfile>,
+    /// The setup token or an invitation, as in [`Accounts::register`].
+    pub ticket: Option<Secret>,
+    /// What to call it, up to 64 characters.
+    pub name: Option<String>,
+}
+
+/// What has to be known at the end of making a passkey.
+#[derive(Serialize, Deserialize)]
+struct Making {
+    holder: Holder,
+    name: String,
+    challenge: PasskeyRegistration,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Holder {
+    New { id: String, username: String, display_name: String, email: String, ticket: Option<String> },
+    Existing { id: String },
+}
+
+/// What has to be known at the end of signing in.
+#[derive(Serialize, Deserialize)]
+struct SigningIn {
+    /// Who was named; absent when the browser shall say who it is.
+    named: Option<Named>,
+    challenge: DiscoverableAuthentication,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Named {
+    User(String),
+    /// A name that nobody has; the ceremony looks like any other and fails at its end.
+    Nobody,
+}
+
+impl Accounts<'_> {
+    /// Begins making a passkey: for a new account, which is made at the end and not before, or for the user
+    /// who asks.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when the name is taken or the user has too many
+    /// passkeys, `FORBIDDEN` when registration is closed or the session is not fresh, `UNAVAILABLE` when the
+    /// hub's address allows no passkeys, `RATE_LIMITED` when too many sign in.
+    pub async fn begin_passkey_registration(
+        &self,
+        actor: Option<&Actor>,
+        new: NewPasskey,
+        browser: &Browser,
+    ) -> Result<Ceremony> {
+        let webauthn = self.webauthn()?;
+        let mut problems = Problems::default();
+        if let Some(name) = &new.name {
+            text::check_name(&mut problems, "name", name, 1..=64);
+        }
+        let (holder, known, user) = match (actor, new.profile) {
+            (Some(actor), None) => {
+                problems.finish()?;
+                let id = self.fresh_user(actor).await?.user_id;
+                let mut read = self.ctx.store.read().await?;
+                let user = read.accounts().find_user(id).await?.ok_or_else(not_signed_in)?.0;
+                let known = read.passkeys().credential_ids(id).await?;
+                if known.len() >= MOST as usize {
+                    return Err(too_many());
+                }
+                (Holder::Existing { id: id.to_string() }, known, user)
+            }
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("username", "must be left out: you are signed in")
+                    .with_hint("sign out to make another account"));
+            }
+            (None, None) => return Err(Error::invalid("username", "must be given for a new account")),
+            (None, Some(profile)) => {
+                let user = profile.into_user(problems, None, self.ctx.ids.next(), self.ctx.store.now())?;
+                self.check_entry(new.ticket.clone(), user.id, &ClientInfo::default()).await?;
+                let mut read = self.ctx.store.read().await?;
+                if read.accounts().find_user_by_name(&user.username).await?.is_some() {
+                    return Err(Error::conflict(format!("the username {} is taken", user.username)));
+                }
+                let holder = Holder::New {
+                    id: user.id.to_string(),
+                    username: user.username.clone(),
+                    display_name: user.display_name.clone(),
+                    email: user.email.clone(),
+                    ticket: new.ticket.map(|ticket| ticket.expose().to_owned()),
+                };
+                (holder, Vec::new(), user)
+            }
+        };
+        let known = known.iter().filter_map(|id| BASE64URL_NOPAD.decode(id.as_bytes()).ok()).collect();
+        let (options, challenge) = webauthn
+            .start_passkey_registration(
+                Uuid::from_u128(user.id.as_u128()),
+                &user.username,
+                &user.display_name,
+                Some(known),
+            )
+            .map_err(Error::internal)?;
+        let name = new.name.unwrap_or_else(|| "Passkey".to_owned());
+        let making = Making { holder, name, challenge };
+        let flow_id = self.begin_flow(FlowPurpose::PasskeyRegistration, browser, LIFETIME, &making).await?;
+        Ok(Ceremony { flow_id, public_key: creation_options(&options)? })
+    }
+
+    /// Ends making a passkey with what the browser made. A new account is made now and signed in; a passkey
+    /// of a signed-in user is added, and there is no new session.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when the ceremony is unknown, used, expired, another browser's, or the answer does not
+    /// belong to it; `INVALID_PARAMS` when it cannot be read; `CONFLICT` when the name was taken meanwhile or
+    /// the passkey is in use; `UNAUTHORIZED` when the user who began has signed out.
+    pub async fn finish_passkey_registration(
+        &self,
+        actor: Option<&Actor>,
+        flow_id: &str,
+        cookie: Option<&str>,
+        credential: Value,
+        client: &ClientInfo,
+    ) -> Result<(Option<SignedIn>, crate::accounts::Me)> {
+        let webauthn = self.webauthn()?;
+        let answer: RegisterPublicKeyCredential = read_credential(credential)?;
+        let making: Making = self.end_flow(FlowPurpose::PasskeyRegistration, flow_id, cookie).await?;
+        let credential = webauthn
+            .finish_passkey_registration(&answer, &making.challenge)
+            .map_err(|error| refused(&error))?;
+        let now = self.ctx.store.now();
+        let row = |user_id| -> Result<PasskeyRow> {
+            Ok(PasskeyRow {
+                id: self.ctx.ids.next(),
+                user_id,
+                credential_id: BASE64URL_NOPAD.encode(credential.cred_id()),
+                credential: serde_json::to_string(&credential).map_err(Error::internal)?,
+                name: making.name.clone(),
+                created_at: now,
+            })
+        };
+        match making.holder {
+            Holder::Existing { id } => {
+                let id: UserId = id.parse()?;
+                if actor.and_then(|actor| actor.user().ok()).map(|user| user.user_id) != Some(id) {
+                    return Err(not_signed_in());
+                }
+                let row = row(id)?;
+                let actor = actor.ok_or_else(not_signed_in)?;
+                let noted = self.ctx.audit(actor, Action::PasskeyAdded).target(row.id, &*row.name);
+                let add = self.ctx.store.write(move |tx| {
+                    Box::pin(async move {
+                        tx.accounts().lock_user(id).await?;
+                        if tx.passkeys().count(id).await? >= MOST {
+                            return Err(too_many());
+                        }
+                        if !tx.passkeys().insert(&row).await? {
+                            return Err(in_use());
+                        }
+                        tx.audit().add(&noted).await
+                    })
+                });
+                add.await?;
+                Ok((None, self.find_me(id).await?.ok_or_else(not_signed_in)?))
+            }
+            Holder::New { id, username, display_name, email, ticket } => {
+                let (display_name, email) = (Some(display_name), Some(email));
+                let profile = NewProfile { username, display_name, email };
+                let user = profile.into_user(Problems::default(), None, id.parse()?, now)?;
+                let ticket = ticket.map(Secret::from);
+                let entry: Entry = self.check_entry(ticket, user.id, client).await?;
+                let (row, session) = (row(user.id)?, self.new_session(user.id, client).by("passkey"));
+                let (token, id) = (session.token.clone(), user.id);
+                let admit = self.ctx.store.write(move |tx| {
+                    Box::pin(async move {
+                        entry.admit(tx, user, None).await?;
+                        if !tx.passkeys().insert(&row).await? {
+                            return Err(in_use());
+                        }
+                        session.open(tx, None).await
+                    })
+                });
+                admit.await?;
+                let me = self.find_me(id).await?.ok_or_else(not_signed_in)?;
+                Ok((Some(SignedIn { me: me.clone(), token }), me))
+            }
+        }
+    }
+
+    /// Begins signing in with a passkey: of the named user, or of whoever the browser finds. A name that
+    /// nobody has, or whose user has no passkey, gets options of the same shape, the same ones every time
+    /// (reliability C7).
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the hub's address allows no passkeys, `RATE_LIMITED` when too many sign in.
+    pub async fn begin_passkey_login(&self, username: Option<&str>, browser: &Browser) -> Result<Ceremony> {
+        let webauthn = self.webauthn()?;
+        let (options, challenge) = webauthn.start_discoverable_authentication().map_err(Error::internal)?;
+        let mut public_key = serde_json::to_value(&options.public_key).map_err(Error::internal)?;
+        let mut named = None;
+        if let Some(username) = username {
+            let (user, ids) = self.credentials_of(username).await?;
+            let allowed = ids.iter().map(|id| serde_json::json!({ "type": "public-key", "id": id }));
+            public_key["allowCredentials"] = allowed.collect();
+            named = Some(user.map_or(Named::Nobody, |id| Named::User(id.to_string())));
+        }
+        let state = SigningIn { named, challenge };
+        let flow_id = self.begin_flow(FlowPurpose::PasskeyLogin, browser, LIFETIME, &state).await?;
+        Ok(Ceremony { flow_id, public_key })
+    }
+
+    /// The credentials of a name: made up where there are none.
+    async fn credentials_of(self, username: &str) -> Result<(Option<UserId>, Vec<String>)> {
+        let mut read = self.ctx.store.read().await?;
+        let name = canonical_username(username);
+        let user = match &name {
+            Some(name) => read.accounts().find_user_by_name(name).await?.map(|(user, _)| user.id),
+            None => None,
+        };
+        // Asked for in any case, so that both ways take the same time.
+        let ids = read.passkeys().credential_ids(user.unwrap_or(UserId::from_u128(0))).await?;
+        let text = name.unwrap_or_else(|| username.to_owned());
+        let made_up = BASE64URL_NOPAD.encode(&self.ctx.sealer.derive("passkey", &text));
+        Ok(if ids.is_empty() { (None, vec![made_up]) } else { (user, ids) })
+    }
+
+    /// Ends signing in with what the browser's passkey signed.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when the ceremony is unknown, used, expired or another browser's, when the passkey is
+    /// unknown, another user's or disabled, when its counter went back, or when the answer does not belong to
+    /// the ceremony: always the same words. `INVALID_PARAMS` when it cannot be read.
+    pub async fn finish_passkey_login(
+        &self,
+        flow_id: &str,
+        cookie: Option<&str>,
+        credential: Value,
+        client: &ClientInfo,
+    ) -> Result<SignedIn> {
+        let webauthn = self.webauthn()?;
+        let answer: PublicKeyCredential = read_credential(credential)?;
+        let state: SigningIn = self.end_flow(FlowPurpose::PasskeyLogin, flow_id, cookie).await?;
+        let credential_id = BASE64URL_NOPAD.encode(&answer.raw_id);
+        let found = self.ctx.store.read().await?.passkeys().find(&credential_id).await?;
+        let (id, user_id, stored) = found.ok_or_else(wrong_passkey)?;
+        check_holder(&state, &answer, user_id)?;
+        let mut credential: Credential = serde_json::from_str(&stored).map_err(Error::internal)?;
+        let result = webauthn
+            .finish_discoverable_authentication_v2(&answer, state.challenge, &credential)
+            .map_err(|error| {
+                if matches!(error, WebauthnError::CredentialPossibleCompromise) {
+                    tracing::warn!(passkey = %id, user = %user_id, "the counter of a passkey went back");
+                }
+                refused(&error)
+            })?;
+        credential.update_credential(&result);
+        let fresh = serde_json::to_string(&credential).map_err(Error::internal)?;
+        let (now, session) = (self.ctx.store.now(), self.new_session(user_id, client).by("passkey"));
+        let token = session.token.clone();
+        let open = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                if !tx.passkeys().note_use(id, &stored, &fresh, now).await? {
+                    return Err(wrong_passkey());
+                }
+                session.open(tx, None).await.map_err(|error| match error.code() {
+                    ErrorCode::Unauthorized => wrong_passkey(),
+                    _ => error,
+                })
+            })
+        });
+        open.await?;
+        let me = self.find_me(user_id).await?.ok_or_else(wrong_passkey)?;
+        Ok(SignedIn { me, token })
+    }
+
+    /// The user's passkeys, newest first. Cursors belong to the list [`Accounts::passkey_list`] names.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody who is not a user.
+    pub async fn passkeys(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Passkey>> {
+        let user = actor.user()?;
+        let rows = self.ctx.store.read().await?.passkeys().list(user.user_id, page).await?;
+        Ok(Page::from_rows(&Self::passkey_list(actor), page, rows, |passkey| passkey.id.to_string()))
+    }
+
+    /// The name of an actor's list of passkeys, for [`PageRequest::parse`].
+    pub fn passkey_list(actor: &Actor) -> String {
+        format!("passkeys:{}", actor.principal())
+    }
+
+    /// Deletes one of the user's passkeys.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it is not one of theirs, `CONFLICT` when it is their only way to sign in, `FORBIDDEN`
+    /// when the session is not fresh.
+    pub async fn delete_passkey(&self, actor: &Actor, id: PasskeyId) -> Result<()> {
+        let user_id = self.fresh_user(actor).await?.user_id;
+        let noted = self.ctx.audit(actor, Action::PasskeyDeleted).target(id, "");
+        let delete = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                tx.accounts().lock_user(user_id).await?;
+                if !tx.passkeys().delete(user_id, id).await? {
+                    return Err(Error::not_found("passkey"));
+                }
+                super::flow::check_a_way_is_left(tx, user_id).await?;
+                tx.audit().add(&noted).await
+            })
+        });
+        delete.await
+    }
+
+    /// The site that passkeys belong to: from the public URL alone, never from a request (reliability C2).
+    fn webauthn(self) -> Result<Webauthn> {
+        let url = &self.ctx.config.public_url;
+        let unfit = |reason: &str| {
+            let message = format!("passkeys do not work here: the hub's public URL {url} {reason}");
+            Error::new(ErrorCode::Unavailable, message)
+                .with_hint("set HUB_PUBLIC_URL to an https URL with a host name")
+        };
+        let host = url.domain().ok_or_else(|| unfit("is an IP address, and browsers want a host name"))?;
+        if url.scheme() != "https" && host != "localhost" {
+            return Err(unfit("is plain http, and browsers want https"));
+        }
+        let builder = WebauthnBuilder::new(host, url).map_err(|_| unfit("cannot be used"))?;
+        builder.rp_name("Message Hub").build().map_err(|_| unfit("cannot be used"))
+    }
+
+    /// Whether passkeys work at the hub's public URL; the reason when not.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` with a sentence for the operator.
+    pub fn check_passkeys_work(&self) -> Result<()> {
+        self.webauthn().map(|_| ())
+    }
+}
+
+/// The library asks for keys that need a name at every login; ours shall be found without one.
+fn creation_options(options: &CreationChallengeResponse) -> Result<Value> {
+    let mut options = serde_json::to_value(&options.public_key).map_err(Error::internal)?;
+    options["authenticatorSelection"]["residentKey"] = "required".into();
+    options["authenticatorSelection"]["requireResidentKey"] = true.into();
+    Ok(options)
+}
+
+/// Who was named, who the passkey says it belongs to and whose it is are the same (reliability C6).
+fn check_holder(state: &SigningIn, answer: &PublicKeyCredential, holder: UserId) -> Result<()> {
+    let handle = answer.get_user_unique_id();
+    let same = |bytes: &[u8]| bytes == holder.as_u128().to_be_bytes();
+    let right = match &state.named {
+        None => handle.is_some_and(same),
+        Some(Named::User(id)) => *id == holder.to_string() && handle.is_none_or(same),
+        Some(Named::Nobody) => false,
+    };
+    if right { Ok(()) } else { Err(wrong_passkey()) }
+}
+
+/// Reads the answer of a browser; what the library would refuse without need is made regular before.
+fn read_credential<T: DeserializeOwned>(mut credential: Value) -> Result<T> {
+    if let Some(response) = credential.get_mut("response").and_then(Value::as_object_mut) {
+        // Names that the library does not know yet; a hint only.
+        response.remove("transports");
+        response.entry("userHandle").or_insert(Value::Null);
+    }
+    serde_json::from_value(credential)
+        .map_err(|error| Error::invalid("credential", format!("is not a credential of WebAuthn: {error}")))
+}
+
+fn refused(error: &WebauthnError) -> Error {
+    tracing::debug!(%error, "a passkey was refused");
+    wrong_passkey()
+}
+
+fn wrong_passkey() -> Error {
+    Error::new(ErrorCode::InvalidToken, "this passkey is not accepted")
+        .with_hint("begin again; if that does not help, sign in another way")
+}
+
+fn in_use() -> Error {
+    Error::conflict("this passkey is in use already")
+}
+
+fn too_many() -> Error {
+    Error::conflict(format!("you have {MOST} passkeys, which is the limit; delete one first"))
+}
+
+#[cfg(test)]
+#[path = "passkey_tests.rs"]
+mod tests;

@@ -1,0 +1,99 @@
+//! What users change about themselves: how they are shown, and their password.
+
+use crate::{
+    access::Actor,
+    accounts::{Accounts, Me, not_signed_in, password, password::Verdict, user},
+    audit::Action,
+    error::{Error, Problems, Result},
+    revocation::Revoked,
+    secret::{Secret, TokenHash, TokenKind, new_token},
+    text,
+};
+
+/// What changes about a user; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfilePatch {
+    /// Another name to show, 1 to 64 characters.
+    pub display_name: Option<String>,
+    /// Another e-mail address; the empty text removes it.
+    pub email: Option<String>,
+}
+
+/// A change of password.
+#[derive(Debug, Clone)]
+pub struct NewPassword {
+    /// The password until now; not needed by a user who has none.
+    pub old: Option<Secret>,
+    /// The password from now on, 8 to 256 characters.
+    pub new: Secret,
+}
+
+impl Accounts<'_> {
+    /// Changes how the user is shown.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field, `FORBIDDEN` for anybody who is not a user.
+    pub async fn update_profile(&self, actor: &Actor, patch: ProfilePatch) -> Result<Me> {
+        let user_id = actor.user()?.user_id;
+        let mut problems = Problems::default();
+        if let Some(name) = &patch.display_name {
+            text::check_name(&mut problems, "display_name", name, 1..=64);
+        }
+        if let Some(email) = &patch.email {
+            user::check_email(&mut problems, email);
+        }
+        problems.finish()?;
+        let now = self.ctx.store.now();
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move { tx.accounts().update_profile(user_id, &patch, now).await })
+        });
+        if !write.await? {
+            return Err(not_signed_in());
+        }
+        self.me(actor).await
+    }
+
+    /// Changes the user's password, or gives them their first one. Every other session ends, and the one that asks
+    /// goes on under a new secret, which is returned (reliability A9, B2). API keys live on.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` on `old_password` when it is missing or wrong, on `new_password` when it is not acceptable;
+    /// `FORBIDDEN` for an API key; `CONFLICT` when the password was changed meanwhile; `RATE_LIMITED` when too many
+    /// passwords wait to be hashed.
+    pub async fn change_password(&self, actor: &Actor, change: NewPassword) -> Result<Option<Secret>> {
+        let acting = *actor.in_person()?;
+        let found = self.ctx.store.read().await?.accounts().find_user(acting.user_id).await?;
+        let (user, stored) = found.ok_or_else(not_signed_in)?;
+        let mut problems = Problems::default();
+        password::check_as(&mut problems, "new_password", &change.new, &user.username);
+        problems.check(stored.is_none() || change.old.is_some(), "old_password", "must be given");
+        problems.finish()?;
+        if let (Some(_), Some(old)) = (&stored, change.old)
+            && matches!(self.ctx.passwords.verify(old, stored.clone()).await?, Verdict::Wrong)
+        {
+            return Err(Error::invalid("old_password", "is wrong"));
+        }
+        let hash = self.ctx.passwords.hash(change.new).await?;
+        let token = acting.session_id.map(|_| new_token(TokenKind::Session, &self.ctx.random));
+        let token_hash = token.as_ref().map(|token| TokenHash::of(token.expose()));
+        let (now, revocation) = (self.ctx.store.now(), self.ctx.revocation(Revoked::User(user.id)));
+        let entry = self.ctx.audit(actor, Action::PasswordChanged).target(user.id, "");
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let mut accounts = tx.accounts();
+                if !accounts.replace_password_hash(user.id, stored.as_ref(), &hash, now).await? {
+                    return Err(Error::conflict("the password was changed meanwhile"));
+                }
+                accounts.end_other_sessions(user.id, acting.session_id).await?;
+                if let (Some(id), Some(hash)) = (acting.session_id, &token_hash) {
+                    accounts.renew_session(id, hash).await?;
+                }
+                tx.audit().add(&entry).await?;
+                tx.revocations().add(&revocation).await
+            })
+        });
+        write.await?;
+        self.ctx.tell_revoked(revocation.revoked);
+        Ok(token)
+    }
+}

@@ -1,0 +1,370 @@
+//! Signing in by QR code: a screen that has no session shows a code, somebody with a session opens and
+//! confirms it, and the screen collects a session of its own (`contract.md` §3).
+//!
+//! The id in the code is public and worth nothing: only the holder of the poll secret sees how the login
+//! stands and collects its outcome (reliability Q1), and only who can read the asking screen knows the code
+//! that confirming needs (Q2).
+
+use std::time::Duration;
+
+use serde_json::json;
+use subtle::ConstantTimeEq;
+
+use crate::{
+    access::Actor,
+    accounts::{Accounts, ClientInfo, CreatedApiKey, Me, NewApiKey, SignedIn, session::not_signed_in},
+    audit::Action,
+    bots::qr::qr_svg,
+    error::{Error, ErrorCode, Result},
+    id::UserId,
+    random::Random,
+    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    store::{
+        Tx,
+        qr_logins::{NewQrLogin, QrLoginRow},
+    },
+    time::Timestamp,
+};
+
+/// How long a code can be used (reliability Q2).
+const LIFETIME: Duration = Duration::from_secs(2 * 60);
+/// Codes under way; beyond that `RATE_LIMITED` (reliability Q6).
+const MOST: u32 = 10_000;
+/// How often the store is looked at for a change.
+const LOOK: Duration = Duration::from_secs(1);
+/// Letters and digits that nobody takes for one another, as RFC 8628 §6.1 suggests.
+const CODE_LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+
+/// A fresh login, for the screen that asks.
+#[derive(Debug, Clone)]
+pub struct QrLogin {
+    /// The public id.
+    pub qr_id: String,
+    /// What the code says: a link to the hub's own page.
+    pub qr_text: String,
+    /// The code as an SVG document.
+    pub qr_svg: String,
+    /// To be shown beside the code, and typed by whoever confirms: `BCDF-GHJK`.
+    pub user_code: String,
+    /// What sees and collects the outcome.
+    pub poll_secret: Secret,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// Where a login stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QrStatus {
+    /// Nobody has opened the code.
+    Waiting,
+    /// Somebody has.
+    Scanned,
+    /// They have confirmed it: the outcome can be collected.
+    Confirmed,
+    /// Too late.
+    Expired,
+    /// They refused it, or the code was wrong.
+    Cancelled,
+}
+
+impl QrStatus {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Scanned => "scanned",
+            Self::Confirmed => "confirmed",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Waiting, Self::Scanned, Self::Confirmed, Self::Expired, Self::Cancelled]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+    }
+
+    /// Whether nothing more will come of it.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Confirmed | Self::Expired | Self::Cancelled)
+    }
+}
+
+/// A login as the screen that asked for it sees it.
+#[derive(Debug, Clone)]
+pub struct QrPoll {
+    /// Where it stands.
+    pub status: QrStatus,
+    /// Who confirmed it.
+    pub user_name: Option<String>,
+    /// The ticket for the session, once it is confirmed.
+    pub exchange: Option<Secret>,
+}
+
+/// Who asks for a session, for the person who shall confirm it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QrAsker {
+    /// Address; empty when unknown.
+    pub ip: String,
+    /// Program; empty when unknown.
+    pub user_agent: String,
+    /// When they asked.
+    pub requested_at: Timestamp,
+    /// Until when it can be confirmed.
+    pub expires_at: Timestamp,
+}
+
+impl Accounts<'_> {
+    /// Begins a login by QR code.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when too many are under way.
+    pub async fn begin_qr_login(&self, client: &ClientInfo) -> Result<QrLogin> {
+        let random = &self.ctx.random;
+        let qr_id = new_token(TokenKind::Qr, random).expose().to_owned();
+        let poll_secret = new_token(TokenKind::QrPoll, random);
+        let user_code = new_code(random);
+        let mut url = self.ctx.config.public_url.clone();
+        url.set_path("/login");
+        url.query_pairs_mut().clear().append_pair("qr", &qr_id);
+        let (qr_text, now) = (url.to_string(), self.ctx.store.now());
+        let expires_at = now + LIFETIME;
+        let (id, code, client) = (qr_id.clone(), user_code.clone(), client.cleaned());
+        let poll = TokenHash::of(poll_secret.expose());
+        let noted = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let login = NewQrLogin {
+                    id: &id,
+                    poll: &poll,
+                    user_code: &code,
+                    client: &client,
+                    created_at: now,
+                    expires_at,
+                };
+                tx.qr_logins().insert(&login, MOST).await
+            })
+        });
+        if !noted.await? {
+            return Err(Error::new(ErrorCode::RateLimited, "too many QR codes are open at the moment")
+                .with_retry_after(LIFETIME));
+        }
+        Ok(QrLogin { qr_svg: qr_svg(&qr_text)?, qr_id, qr_text, user_code, poll_secret, expires_at })
+    }
+
+    /// How a login stands, for the holder of its poll secret. One that is over its time is `expired`.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when the secret is not that of the login, or when neither was ever handed out.
+    pub async fn poll_qr_login(&self, qr_id: &str, poll_secret: &Secret) -> Result<QrPoll> {
+        let poll = parse_token(TokenKind::QrPoll, poll_secret.expose()).ok_or_else(unknown)?;
+        // Expired ones are seen as long as retention has not come by.
+        let row = self.ctx.store.read().await?.qr_logins().find(qr_id, Timestamp::from_millis(0)).await?;
+        let row = row.filter(|row| row.is_polled_with(&poll)).ok_or_else(unknown)?;
+        if row.expires_at <= self.ctx.store.now() {
+            return Ok(QrPoll { status: QrStatus::Expired, user_name: None, exchange: None });
+        }
+        let place = place(qr_id);
+        let exchange = row.exchange.map(|sealed| self.ctx.sealer.open(&place, &sealed)).transpose()?;
+        let user_name = row.user_name.filter(|_| row.status == QrStatus::Confirmed);
+        Ok(QrPoll { status: row.status, user_name, exchange })
+    }
+
+    /// As [`Accounts::poll_qr_login`], but waits until the login stands elsewhere than at `last`.
+    ///
+    /// # Errors
+    /// As [`Accounts::poll_qr_login`].
+    pub async fn next_qr_status(&self, qr_id: &str, poll_secret: &Secret, last: QrStatus) -> Result<QrPoll> {
+        loop {
+            let poll = self.poll_qr_login(qr_id, poll_secret).await?;
+            if poll.status != last {
+                return Ok(poll);
+            }
+            self.ctx.clock.sleep(LOOK).await;
+        }
+    }
+
+    /// Opens a login as a signed-in user: who asks, and since when. The screen that asks sees that somebody
+    /// did.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when the login is unknown, expired or over, `FORBIDDEN` for anybody who is not a user.
+    pub async fn open_qr_login(&self, actor: &Actor, qr_id: &str) -> Result<QrAsker> {
+        let user = actor.in_person()?.user_id;
+        let (id, now) = (qr_id.to_owned(), self.ctx.store.now());
+        let opened = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                tx.qr_logins().scan(&id, user, now).await?;
+                open_for(tx, &id, user, now).await
+            })
+        });
+        let row = opened.await?;
+        Ok(QrAsker {
+            ip: row.ip,
+            user_agent: row.user_agent,
+            requested_at: row.created_at,
+            expires_at: row.expires_at,
+        })
+    }
+
+    /// Decides about a login as a signed-in user. A wrong code ends it: there is no second guess.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when the login is unknown, expired, over, or opened by somebody else, or when the code
+    /// is wrong; `FORBIDDEN` for anybody who is not a user with a session.
+    pub async fn confirm_qr_login(
+        &self,
+        actor: &Actor,
+        qr_id: &str,
+        user_code: &str,
+        approve: bool,
+    ) -> Result<QrStatus> {
+        let user = actor.in_person()?;
+        if user.session_id.is_none() {
+            return Err(Error::new(ErrorCode::Forbidden, "only a signed-in person can confirm this"));
+        }
+        let user_id = user.user_id;
+        let noted = self.ctx.audit(actor, Action::QrLoginDecided);
+        let exchange = new_token(TokenKind::QrExchange, &self.ctx.random);
+        let exchange = self.ctx.sealer.seal(&place(qr_id), &exchange);
+        let (id, code, now) = (qr_id.to_owned(), plain_code(user_code), self.ctx.store.now());
+        let decide = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let row = open_for(tx, &id, user_id, now).await?;
+                let right = bool::from(plain_code(&row.user_code).as_bytes().ct_eq(code.as_bytes()));
+                if !approve || !right {
+                    tx.qr_logins().cancel(&id, now).await?;
+                    let outcome = if approve { "wrong_code" } else { "refused" };
+                    tx.audit().add(&noted.detail(json!({ "outcome": outcome, "ip": row.ip }))).await?;
+                    // The end has to stay, so it cannot be an error within the transaction.
+                    return Ok(if approve { None } else { Some(QrStatus::Cancelled) });
+                }
+                if !tx.qr_logins().confirm(&id, user_id, &exchange, now).await? {
+                    return Err(unknown());
+                }
+                tx.audit().add(&noted.detail(json!({ "outcome": "confirmed", "ip": row.ip }))).await?;
+                Ok(Some(QrStatus::Confirmed))
+            })
+        });
+        let Some(status) = decide.await? else {
+            tracing::warn!(user = %user_id, "a QR login was ended by a wrong code");
+            return Err(Error::new(ErrorCode::InvalidToken, "the code is wrong; this login has ended")
+                .with_hint("show a new QR code and begin again"));
+        };
+        Ok(status)
+    }
+
+    /// Collects the session of a confirmed login, once.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` when the login is not confirmed, unknown, used or expired, or the secrets are not its
+    /// own.
+    pub async fn exchange_qr_login(
+        &self,
+        qr_id: &str,
+        poll_secret: &Secret,
+        exchange: &Secret,
+        client: &ClientInfo,
+    ) -> Result<SignedIn> {
+        let user_id = self.take_qr_login(qr_id, poll_secret, exchange).await?;
+        let session = self.new_session(user_id, client).by("qr");
+        let token = session.token.clone();
+        let open = self
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { session.open(tx, None).await.map_err(|_| unknown()) }));
+        open.await?;
+        let me: Me = self.find_me(user_id).await?.ok_or_else(not_signed_in)?;
+        Ok(SignedIn { me, token })
+    }
+
+    /// Collects an API key of who confirmed the login, once: for programs, which keep no cookies.
+    ///
+    /// # Errors
+    /// As [`exchange_qr_login`](Self::exchange_qr_login), and `CONFLICT` when the user has too many keys.
+    pub async fn exchange_qr_login_for_key(
+        &self,
+        qr_id: &str,
+        poll_secret: &Secret,
+        exchange: &Secret,
+        client: &ClientInfo,
+    ) -> Result<CreatedApiKey> {
+        let program: String = client.cleaned().user_agent.chars().take(40).collect();
+        let name = format!("QR login {program}").trim_end().to_owned();
+        let created = self.fresh_api_key(NewApiKey { name, expires_in_days: None })?;
+        let user_id = self.take_qr_login(qr_id, poll_secret, exchange).await?;
+        let noted = self.ctx.audit_sign_in(Some(user_id), Action::KeyCreated, client);
+        let noted = noted.target(created.key.id, &*created.key.name);
+        let create = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                created.open(tx, user_id, &noted).await?;
+                Ok(created)
+            })
+        });
+        create.await
+    }
+
+    /// Checks both secrets and ends the login; the user for whom it was confirmed.
+    pub(super) async fn take_qr_login(
+        self,
+        qr_id: &str,
+        poll_secret: &Secret,
+        exchange: &Secret,
+    ) -> Result<UserId> {
+        let poll = self.poll_qr_login(qr_id, poll_secret).await?;
+        let right = poll
+            .exchange
+            .is_some_and(|known| known.expose().as_bytes().ct_eq(exchange.expose().as_bytes()).into());
+        if !right {
+            return Err(unknown());
+        }
+        let (id, now) = (qr_id.to_owned(), self.ctx.store.now());
+        let take =
+            self.ctx.store.write(move |tx| Box::pin(async move { tx.qr_logins().take(&id, now).await }));
+        take.await?.ok_or_else(unknown)
+    }
+}
+
+impl QrLoginRow {
+    fn is_polled_with(&self, poll: &TokenHash) -> bool {
+        self.poll_hash.as_bytes().ct_eq(poll.as_str().as_bytes()).into()
+    }
+}
+
+/// A login that this user may decide about.
+async fn open_for(tx: &mut Tx, id: &str, user: UserId, now: Timestamp) -> Result<QrLoginRow> {
+    let row = tx.qr_logins().find(id, now).await?.ok_or_else(unknown)?;
+    let open = match row.status {
+        QrStatus::Waiting => true,
+        QrStatus::Scanned => row.user_id == Some(user),
+        QrStatus::Confirmed | QrStatus::Expired | QrStatus::Cancelled => false,
+    };
+    if open { Ok(row) } else { Err(unknown()) }
+}
+
+/// Eight letters in two groups: 34 bits, of which there is one guess.
+fn new_code(random: &Random) -> String {
+    let count = u64::try_from(CODE_LETTERS.len()).expect("20 fits");
+    let letter = || char::from(CODE_LETTERS[usize::try_from(random.below(count)).expect("below 20")]);
+    let group = || (0..4).map(|_| letter()).collect::<String>();
+    format!("{}-{}", group(), group())
+}
+
+/// A code as people type it: without regard to case, hyphens and spaces.
+fn plain_code(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).take(16).map(|c| c.to_ascii_uppercase()).collect()
+}
+
+fn place(qr_id: &str) -> String {
+    format!("qr_logins.exchange:{qr_id}")
+}
+
+fn unknown() -> Error {
+    Error::new(ErrorCode::InvalidToken, "this QR login is unknown, used, expired or over")
+        .with_hint("show a new QR code and begin again")
+}
+
+#[cfg(test)]
+#[path = "qr_login_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+use super::*;
+use crate::{
+    accounts::tests::{House, code},
+    bots::qr::qr_text_art,
+};
+
+/// A screen without a session, and ada, who has one.
+async fn scene() -> (House, Actor, QrLogin) {
+    let house = House::new().await;
+    let ada = house.register("ada").await.unwrap();
+    let ada = house.actor(&ada).await.unwrap();
+    let client = ClientInfo { ip: Some([192, 0, 2, 7].into()), user_agent: "Screen\n1".to_owned() };
+    let login = house.accounts().begin_qr_login(&client).await.unwrap();
+    (house, ada, login)
+}
+
+async fn poll(house: &House, login: &QrLogin) -> QrPoll {
+    house.accounts().poll_qr_login(&login.qr_id, &login.poll_secret).await.unwrap()
+}
+
+async fn confirm(house: &House, actor: &Actor, login: &QrLogin, user_code: &str) -> Result<QrStatus> {
+    house.accounts().confirm_qr_login(actor, &login.qr_id, user_code, true).await
+}
+
+async fn exchange(house: &House, login: &QrLogin, ticket: &Secret) -> Result<SignedIn> {
+    let client = ClientInfo::default();
+    house.accounts().exchange_qr_login(&login.qr_id, &login.poll_secret, ticket, &client).await
+}
+
+#[tokio::test]
+async fn a_screen_gets_a_session_of_who_confirms() {
+    let (house, ada, login) = scene().await;
+    assert_eq!(login.qr_text, format!("http://localhost:9800/login?qr={}", login.qr_id));
+    assert!(login.qr_svg.contains("<svg") && qr_text_art(&login.qr_text).is_ok());
+    assert_eq!(login.user_code.len(), 9);
+    let first = poll(&house, &login).await;
+    assert_eq!((first.status, first.user_name, first.exchange), (QrStatus::Waiting, None, None));
+    let asker = house.accounts().open_qr_login(&ada, &login.qr_id).await.unwrap();
+    assert_eq!((asker.ip.as_str(), asker.user_agent.as_str()), ("192.0.2.7", "Screen1"));
+    let scanned = poll(&house, &login).await;
+    assert_eq!((scanned.status, scanned.user_name), (QrStatus::Scanned, None), "no name before they agree");
+    let typed = login.user_code.to_lowercase().replace('-', " ");
+    assert_eq!(confirm(&house, &ada, &login, &typed).await.unwrap(), QrStatus::Confirmed);
+    let done = poll(&house, &login).await;
+    assert_eq!((done.status, done.user_name.as_deref()), (QrStatus::Confirmed, Some("ada")));
+    let signed_in = exchange(&house, &login, &done.exchange.unwrap()).await.unwrap();
+    let actor = house.actor(&signed_in).await.unwrap();
+    assert_eq!(actor.user().unwrap().user_id, ada.user().unwrap().user_id);
+    assert_ne!(actor.user().unwrap().session_id, ada.user().unwrap().session_id);
+}
+
+#[tokio::test]
+async fn the_code_alone_shows_and_gives_nothing() {
+    let (house, ada, login) = scene().await;
+    let other = house.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap();
+    let none = Secret::new("");
+    for secret in [&none, &other.poll_secret, &Secret::new(login.qr_id.clone())] {
+        let seen = house.accounts().poll_qr_login(&login.qr_id, secret).await;
+        assert_eq!(code(seen), ErrorCode::InvalidToken);
+    }
+    confirm(&house, &ada, &login, &login.user_code).await.unwrap();
+    let ticket = poll(&house, &login).await.exchange.unwrap();
+    let client = ClientInfo::default();
+    let accounts = house.accounts();
+    let stolen = accounts.exchange_qr_login(&login.qr_id, &other.poll_secret, &ticket, &client).await;
+    assert_eq!(code(stolen), ErrorCode::InvalidToken, "the ticket without the secret");
+    for wrong in [none, Secret::new("hubx_"), login.poll_secret.clone()] {
+        assert_eq!(code(exchange(&house, &login, &wrong).await), ErrorCode::InvalidToken);
+    }
+    assert!(exchange(&house, &login, &ticket).await.is_ok(), "wrong tries took nothing away");
+}
+
+#[tokio::test]
+async fn a_wrong_code_ends_the_login() {
+    let (house, ada, login) = scene().await;
+    for wrong in ["", "BCDF-GHJ"] {
+        let login = house.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap();
+        assert_eq!(code(confirm(&house, &ada, &login, wrong).await), ErrorCode::InvalidToken);
+        assert_eq!(poll(&house, &login).await.status, QrStatus::Cancelled);
+        let again = confirm(&house, &ada, &login, &login.user_code).await;
+        assert_eq!(code(again), ErrorCode::InvalidToken, "there is no second guess");
+    }
+    let refused = house.accounts().confirm_qr_login(&ada, &login.qr_id, "", false).await.unwrap();
+    assert_eq!((refused, poll(&house, &login).await.status), (QrStatus::Cancelled, QrStatus::Cancelled));
+}
+
+#[tokio::test]
+async fn who_opened_it_decides_and_only_in_time() {
+    let (house, ada, login) = scene().await;
+    let bob = house.register("bob").await.unwrap();
+    let bob = house.actor(&bob).await.unwrap();
+    house.accounts().open_qr_login(&ada, &login.qr_id).await.unwrap();
+    assert_eq!(code(house.accounts().open_qr_login(&bob, &login.qr_id).await), ErrorCode::InvalidToken);
+    assert_eq!(code(confirm(&house, &bob, &login, &login.user_code).await), ErrorCode::InvalidToken);
+    assert_eq!(poll(&house, &login).await.status, QrStatus::Scanned, "it is not bob's to end");
+    let outside = Actor::User(crate::access::UserActor { session_id: None, ..*ada.user().unwrap() });
+    assert_eq!(code(confirm(&house, &outside, &login, &login.user_code).await), ErrorCode::Forbidden);
+    assert_eq!(code(confirm(&house, &Actor::Operator, &login, "").await), ErrorCode::Forbidden);
+    house.clock.advance(LIFETIME);
+    assert_eq!(poll(&house, &login).await.status, QrStatus::Expired);
+    assert_eq!(code(confirm(&house, &ada, &login, &login.user_code).await), ErrorCode::InvalidToken);
+    assert_eq!(house.accounts().delete_expired(100).await.unwrap(), 1);
+    let gone = house.accounts().poll_qr_login(&login.qr_id, &login.poll_secret).await;
+    assert_eq!(code(gone), ErrorCode::InvalidToken);
+}
+
+#[tokio::test]
+async fn of_fifty_who_confirm_or_collect_one_does() {
+    let (house, ada, login) = scene().await;
+    let confirms = (0..50).map(|_| confirm(&house, &ada, &login, &login.user_code));
+    let done = futures_util::future::join_all(confirms).await;
+    assert_eq!(done.iter().filter(|one| one.is_ok()).count(), 1);
+    assert!(done.into_iter().filter_map(Result::err).all(|error| error.code() == ErrorCode::InvalidToken));
+    let ticket = poll(&house, &login).await.exchange.unwrap();
+    let sessions = house.count("sessions").await;
+    let collects = (0..50).map(|_| exchange(&house, &login, &ticket));
+    let done = futures_util::future::join_all(collects).await;
+    assert_eq!(done.iter().filter(|one| one.is_ok()).count(), 1);
+    assert!(done.into_iter().filter_map(Result::err).all(|error| error.code() == ErrorCode::InvalidToken));
+    assert_eq!(house.count("sessions").await, sessions + 1);
+}
+
+#[tokio::test]
+async fn secrets_are_not_in_the_store() {
+    let (house, ada, login) = scene().await;
+    confirm(&house, &ada, &login, &login.user_code).await.unwrap();
+    let ticket = poll(&house, &login).await.exchange.unwrap();
+    for secret in [&login.poll_secret, &ticket] {
+        assert!(!house.holds(secret.expose()).await, "the store holds a secret");
+    }
+    assert!(house.holds(&login.qr_id).await, "what is looked for is found");
+}

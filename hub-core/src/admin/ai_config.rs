@@ -1,0 +1,447 @@
+//! The administrator's AI endpoint, which answers for channels whose source is `global` (`contract.md` §9).
+//!
+//! Its key is sealed at rest and goes nowhere but to that endpoint: a channel with an endpoint of its own is
+//! never called with it (reliability E10).
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::Actor,
+    ai::{self, AiFault, Endpoint, Message, Prompt, Role, Usage},
+    channels::sinks::Change,
+    context::Context,
+    egress::Egress,
+    error::{Error, Problems, Result},
+    secret::{Sealed, Sealer, Secret},
+    store::ai::AiConfigRow,
+    time::Timestamp,
+};
+
+/// What stands for a key that is not shown. A value that begins so is never a key.
+pub const MASK: &str = "***";
+
+const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+const DEFAULT_MODEL: &str = "gpt-4o-mini";
+const MAX_MODEL: usize = 200;
+const MAX_MODELS: usize = 100;
+const MAX_PROMPT: usize = 32 * 1024;
+const MAX_TOKENS: u32 = 131_072;
+const MAX_KEY: usize = 4096;
+/// A shorter key shows nothing of itself.
+const MIN_SHOWN: usize = 12;
+/// Where the key is sealed for.
+const KEY_PLACE: &str = "ai_config.api_key";
+/// Limit of the test call.
+const TEST_DEADLINE: Duration = Duration::from_secs(30);
+const TEST_QUESTION: &str = "Answer with one word: are you there?";
+/// Most that is shown of the answer to the test call, in bytes.
+const MAX_SHOWN: usize = 500;
+
+/// The endpoint as stored: without the key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AiConfigSettings {
+    /// Whether channels may use it.
+    pub enabled: bool,
+    /// Base URL, up to and without `/chat/completions`.
+    pub base_url: String,
+    /// The model of channels that name none.
+    pub model: String,
+    /// Other models that channels may name.
+    pub models: Vec<String>,
+    /// What every model is told before what the channel has to say.
+    pub system_prompt: String,
+    /// Longest answer in tokens, whatever a channel says; `None` for no limit.
+    pub max_tokens: Option<u32>,
+    /// Tokens that one channel may use per day (UTC); `None` for no limit.
+    pub daily_tokens: Option<u64>,
+}
+
+impl Default for AiConfigSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            base_url: DEFAULT_BASE_URL.to_owned(),
+            model: DEFAULT_MODEL.to_owned(),
+            models: Vec::new(),
+            system_prompt: String::new(),
+            max_tokens: None,
+            daily_tokens: None,
+        }
+    }
+}
+
+/// The endpoint as administrators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AiConfig {
+    /// Everything but the key.
+    pub settings: AiConfigSettings,
+    /// The key's mask with its last four characters; `None` when there is no key.
+    pub api_key: Option<String>,
+    /// When it was last changed; `None` when it was never set.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// What replaces the endpoint. What is left out gets its default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are documented where they are stored")]
+pub struct AiConfigUpdate {
+    pub enabled: bool,
+    pub base_url: String,
+    /// Left out it is kept, and so it is when its [mask](MASK) is sent back.
+    pub api_key: Change<Secret>,
+    pub model: String,
+    pub models: Vec<String>,
+    pub system_prompt: String,
+    pub max_tokens: Option<u32>,
+    pub daily_tokens: Option<u64>,
+}
+
+impl Default for AiConfigUpdate {
+    /// On: who sets an endpoint wants it.
+    fn default() -> Self {
+        let stored = AiConfigSettings::default();
+        Self {
+            enabled: true,
+            base_url: stored.base_url,
+            api_key: Change::Keep,
+            model: stored.model,
+            models: stored.models,
+            system_prompt: stored.system_prompt,
+            max_tokens: stored.max_tokens,
+            daily_tokens: stored.daily_tokens,
+        }
+    }
+}
+
+/// What a test call brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AiTest {
+    /// The model that was asked.
+    pub model: String,
+    /// How long it took.
+    pub took: Duration,
+    /// The answer, or the class of what went wrong and a sentence about it.
+    pub outcome: std::result::Result<AiTestAnswer, (&'static str, String)>,
+}
+
+/// See [`AiTest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AiTestAnswer {
+    /// The beginning of the answer.
+    pub text: String,
+    /// What it cost, when the endpoint says so.
+    pub usage: Option<Usage>,
+}
+
+/// The endpoint, ready to be asked.
+#[derive(Debug, Clone)]
+pub struct GlobalAi {
+    /// Everything but the key.
+    pub settings: AiConfigSettings,
+    /// The key.
+    pub api_key: Option<Secret>,
+}
+
+impl GlobalAi {
+    /// Opens what is stored.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it cannot be read, or its key was sealed under another key.
+    pub(crate) fn open(row: AiConfigRow, sealer: &Sealer) -> Result<Self> {
+        let api_key = row.api_key.map(|sealed| sealer.open(KEY_PLACE, &Sealed::from(sealed))).transpose()?;
+        let settings = serde_json::from_str(&row.settings).map_err(Error::internal)?;
+        Ok(Self { settings, api_key })
+    }
+
+    /// Where it is asked, and as whom.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint { base_url: self.settings.base_url.clone(), api_key: self.api_key.clone() }
+    }
+}
+
+impl AiConfigSettings {
+    /// The model that a channel gets which asks for `wanted`; `None` when it may not have it.
+    pub fn model_for<'s>(&'s self, wanted: &'s str) -> Option<&'s str> {
+        match wanted {
+            "" => Some(&self.model),
+            wanted if wanted == self.model || self.models.iter().any(|model| model == wanted) => Some(wanted),
+            _ => None,
+        }
+    }
+}
+
+impl AiConfigUpdate {
+    fn validate(self, egress: &Egress) -> Result<(AiConfigSettings, Change<Secret>)> {
+        let mut problems = Problems::default();
+        let base_url = checked_base_url(&self.base_url, egress, &mut problems);
+        let is_name =
+            |name: &str| (1..=MAX_MODEL).contains(&name.len()) && !name.chars().any(char::is_control);
+        problems.check(is_name(&self.model), "model", "must be 1 to 200 bytes without control characters");
+        let models_fit = self.models.len() <= MAX_MODELS && self.models.iter().all(|name| is_name(name));
+        problems.check(
+            models_fit,
+            "models",
+            "must be at most 100 names of 1 to 200 bytes without control characters",
+        );
+        problems.check(self.system_prompt.len() <= MAX_PROMPT, "system_prompt", "must be at most 32 KiB");
+        problems.check(
+            self.max_tokens.is_none_or(|tokens| (1..=MAX_TOKENS).contains(&tokens)),
+            "max_tokens",
+            "must be from 1 to 131072, or left out",
+        );
+        let daily = self.daily_tokens.is_none_or(|tokens| (1..=u64::from(u32::MAX)).contains(&tokens));
+        problems.check(daily, "daily_tokens", "must be from 1 to 4294967295, or left out");
+        let api_key = match self.api_key {
+            Change::Set(key) if key.expose().starts_with(MASK) => Change::Keep,
+            change => change,
+        };
+        if let Change::Set(key) = &api_key {
+            let key = key.expose();
+            let visible = (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
+            problems.check(visible, "api_key", "must be visible ASCII without spaces, at most 4096 bytes");
+        }
+        problems.finish()?;
+        let settings = AiConfigSettings {
+            enabled: self.enabled,
+            base_url,
+            model: self.model,
+            models: self.models,
+            system_prompt: self.system_prompt,
+            max_tokens: self.max_tokens,
+            daily_tokens: self.daily_tokens,
+        };
+        Ok((settings, api_key))
+    }
+}
+
+fn checked_base_url(text: &str, egress: &Egress, problems: &mut Problems) -> String {
+    match egress.check_url(text) {
+        Ok(url) if url.as_url().query().is_some() => problems.add("base_url", "must not have a query"),
+        Ok(url) => return url.as_url().as_str().trim_end_matches('/').to_owned(),
+        Err(error) => {
+            for detail in error.details() {
+                problems.add("base_url", detail.reason.clone());
+            }
+        }
+    }
+    String::new()
+}
+
+/// The administrator's AI endpoint: every operation takes the actor who asks, and refuses all but administrators.
+#[derive(Debug, Clone, Copy)]
+pub struct AiConfigs<'h> {
+    ctx: &'h Context,
+}
+
+impl<'h> AiConfigs<'h> {
+    pub(crate) fn new(ctx: &'h Context) -> Self {
+        Self { ctx }
+    }
+
+    /// The endpoint as it is set, off with its defaults when it never was.
+    ///
+    /// # Errors
+    /// `FORBIDDEN`.
+    pub async fn get(&self, actor: &Actor) -> Result<AiConfig> {
+        actor.admin()?;
+        let row = self.ctx.store.read().await?.ai().config().await?;
+        self.show(row)
+    }
+
+    /// Replaces the endpoint. Channels use it from their next message on.
+    ///
+    /// # Errors
+    /// `FORBIDDEN`; `INVALID_PARAMS` with every bad field.
+    pub async fn set(&self, actor: &Actor, update: AiConfigUpdate) -> Result<AiConfig> {
+        actor.admin()?;
+        let (settings, api_key) = update.validate(&self.ctx.egress)?;
+        let settings = serde_json::to_string(&settings).map_err(Error::internal)?;
+        let new_key = match &api_key {
+            Change::Set(key) => Some(self.ctx.sealer.seal(KEY_PLACE, key).as_str().to_owned()),
+            Change::Keep | Change::Clear => None,
+        };
+        let keeps = api_key == Change::Keep;
+        let updated_at = self.ctx.store.now().as_millis();
+        let row = self
+            .ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    let stored =
+                        if keeps { tx.ai().config().await?.and_then(|row| row.api_key) } else { None };
+                    let row = AiConfigRow { settings, api_key: new_key.or(stored), updated_at };
+                    tx.ai().set_config(&row).await?;
+                    Ok(row)
+                }
+                .boxed()
+            })
+            .await?;
+        self.show(Some(row))
+    }
+
+    /// Asks the endpoint's model something, as it is set now, whether it is on or off.
+    ///
+    /// # Errors
+    /// `FORBIDDEN`; `CONFLICT` when no endpoint was ever set. What the endpoint does wrong is part of the answer.
+    pub async fn test(&self, actor: &Actor) -> Result<AiTest> {
+        actor.admin()?;
+        let row = self.ctx.store.read().await?.ai().config().await?;
+        let row = row.ok_or_else(|| Error::conflict("no AI endpoint is set"))?;
+        let global = GlobalAi::open(row, &self.ctx.sealer)?;
+        let prompt = Prompt {
+            model: global.settings.model.clone(),
+            messages: vec![Message::text(Role::User, TEST_QUESTION)],
+            max_tokens: None,
+            temperature: None,
+            tools: Vec::new(),
+        };
+        let started = self.ctx.clock.now();
+        let answered = ai::complete(&self.ctx.egress, &global.endpoint(), &prompt, TEST_DEADLINE).await;
+        let took = self.ctx.clock.now().since(started);
+        // Endpoints repeat keys that they do not take.
+        let clean = |text: &str| match &global.api_key {
+            Some(key) => text.replace(key.expose(), MASK),
+            None => text.to_owned(),
+        };
+        let outcome = match answered {
+            Ok(completion) => {
+                let text = ai::without_thinking(&completion.text);
+                let text = text[..text.floor_char_boundary(MAX_SHOWN)].to_owned();
+                Ok(AiTestAnswer { text: clean(&text), usage: completion.usage })
+            }
+            Err(AiFault { class, message, told, .. }) => {
+                let told = told.map_or_else(String::new, |told| format!(": {told}"));
+                Err((class.as_str(), clean(&format!("{message}{told}"))))
+            }
+        };
+        Ok(AiTest { model: prompt.model, took, outcome })
+    }
+
+    fn show(self, row: Option<AiConfigRow>) -> Result<AiConfig> {
+        let Some(row) = row else {
+            return Ok(AiConfig { settings: AiConfigSettings::default(), api_key: None, updated_at: None });
+        };
+        let updated_at = Some(Timestamp::from_millis(row.updated_at));
+        let GlobalAi { settings, api_key } = GlobalAi::open(row, &self.ctx.sealer)?;
+        Ok(AiConfig { settings, api_key: api_key.as_ref().map(masked), updated_at })
+    }
+}
+
+/// What is shown of a key.
+fn masked(key: &Secret) -> String {
+    if key.expose().len() < MIN_SHOWN { MASK.to_owned() } else { format!("{MASK}{}", key.last4()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Hub,
+        access::{Role as UserRole, UserActor},
+        error::ErrorCode,
+        id::UserId,
+        store::StoreConfig,
+    };
+
+    const KEY: &str = "sk-a-key-of-the-administrator";
+
+    async fn hub(folder: &tempfile::TempDir) -> Hub {
+        let store = StoreConfig::Sqlite(folder.path().join("hub.db"));
+        Hub::builder().store(store).secret_key([7; 32]).open().await.unwrap()
+    }
+
+    fn user(role: UserRole) -> Actor {
+        Actor::User(UserActor::embedded(UserId::from_u128(1), role))
+    }
+
+    fn with_key(key: &str) -> AiConfigUpdate {
+        AiConfigUpdate { api_key: Change::Set(key.into()), ..AiConfigUpdate::default() }
+    }
+
+    #[tokio::test]
+    async fn the_key_is_shown_to_nobody_and_kept_until_it_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = hub(&folder).await;
+        let (configs, admin) = (hub.ai_config(), user(UserRole::Admin));
+        let fresh = configs.get(&admin).await.unwrap();
+        assert_eq!((fresh.api_key, fresh.updated_at), (None, None));
+        assert!(!fresh.settings.enabled);
+        let set = configs.set(&admin, with_key(KEY)).await.unwrap();
+        assert_eq!(set.api_key.as_deref(), Some("***ator"));
+        assert!(set.settings.enabled && set.updated_at.is_some());
+        assert!(!format!("{set:?}").contains(KEY));
+        // What a form sends back, what is left out, and what another one sends back later.
+        for kept in ["***ator", "***", "***old mask"] {
+            assert_eq!(
+                configs.set(&admin, with_key(kept)).await.unwrap().api_key.as_deref(),
+                Some("***ator")
+            );
+        }
+        let other = AiConfigUpdate { model: "other".to_owned(), ..AiConfigUpdate::default() };
+        assert_eq!(configs.set(&admin, other).await.unwrap().api_key.as_deref(), Some("***ator"));
+        let row = hub.context().store.read().await.unwrap().ai().config().await.unwrap().unwrap();
+        assert!(!format!("{row:?}").contains(KEY), "sealed at rest");
+        let global = GlobalAi::open(row, &hub.context().sealer).unwrap();
+        assert_eq!(global.api_key.unwrap().expose(), KEY);
+        assert_eq!(global.settings.model, "other");
+        assert_eq!(configs.set(&admin, with_key("short")).await.unwrap().api_key.as_deref(), Some("***"));
+        let cleared = AiConfigUpdate { api_key: Change::Clear, ..AiConfigUpdate::default() };
+        assert_eq!(configs.set(&admin, cleared).await.unwrap().api_key, None);
+        hub.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn only_administrators_get_near_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = hub(&folder).await;
+        let (configs, member) = (hub.ai_config(), user(UserRole::Member));
+        let refusals = [
+            configs.get(&member).await.err(),
+            configs.set(&member, with_key(KEY)).await.err(),
+            configs.test(&member).await.err(),
+        ];
+        assert!(refusals.iter().all(|error| error.as_ref().unwrap().code() == ErrorCode::Forbidden));
+        assert_eq!(hub.context().store.read().await.unwrap().ai().config().await.unwrap(), None);
+        let unset = configs.test(&Actor::Operator).await.unwrap_err();
+        assert_eq!(unset.code(), ErrorCode::Conflict);
+        hub.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn every_bad_field_is_named_and_nothing_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = hub(&folder).await;
+        let bad = AiConfigUpdate {
+            base_url: "http://169.254.169.254/v1".to_owned(),
+            api_key: Change::Set("a b".into()),
+            model: String::new(),
+            models: vec!["a\nb".to_owned()],
+            system_prompt: "x".repeat(MAX_PROMPT + 1),
+            max_tokens: Some(0),
+            daily_tokens: Some(0),
+            ..AiConfigUpdate::default()
+        };
+        let error = hub.ai_config().set(&Actor::Operator, bad).await.unwrap_err();
+        let fields: Vec<_> = error.details().iter().map(|detail| detail.field.as_ref()).collect();
+        let all = ["base_url", "model", "models", "system_prompt", "max_tokens", "daily_tokens", "api_key"];
+        assert_eq!(fields, all);
+        for base_url in ["", "https://a.example/v1?key=1", "ftp://a.example", "https://u:p@a.example/"] {
+            let bad = AiConfigUpdate { base_url: base_url.to_owned(), ..AiConfigUpdate::default() };
+            let error = hub.ai_config().set(&Actor::Operator, bad).await.unwrap_err();
+            assert_eq!(error.details()[0].field, "base_url", "{base_url}");
+        }
+        assert_eq!(hub.context().store.read().await.unwrap().ai().config().await.unwrap(), None);
+        hub.shutdown().await;
+    }
+
+    #[test]
+    fn channels_get_the_models_that_the_administrator_named() {
+        let settings = AiConfigSettings { models: vec!["big".to_owned()], ..AiConfigSettings::default() };
+        let given = ["", DEFAULT_MODEL, "big", "huge"].map(|wanted| settings.model_for(wanted));
+        assert_eq!(given, [Some(DEFAULT_MODEL), Some(DEFAULT_MODEL), Some("big"), None]);
+    }
+}

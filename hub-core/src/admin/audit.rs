@@ -1,0 +1,34 @@
+//! Reading the audit log.
+
+use super::Admin;
+use crate::{
+    access::Actor,
+    audit::AuditEntry,
+    error::Result,
+    page::{Page, PageRequest},
+    store::audit::AuditFilter,
+};
+
+impl AuditFilter {
+    /// The name of this list for [`PageRequest::parse`]: a cursor of another filter is refused.
+    pub fn list_name(&self) -> String {
+        format!("audit:{self:?}")
+    }
+}
+
+impl Admin<'_> {
+    /// The audit log, newest first.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but an administrator.
+    pub async fn audit(
+        &self,
+        actor: &Actor,
+        filter: &AuditFilter,
+        page: &PageRequest,
+    ) -> Result<Page<AuditEntry>> {
+        actor.admin()?;
+        let rows = self.ctx.store.read().await?.audit().page(filter, page).await?;
+        Ok(Page::from_rows(&filter.list_name(), page, rows, |entry| entry.id.to_string()))
+    }
+}

@@ -1,0 +1,58 @@
+//! Everybody's bots. An administrator sees that they exist and how they are, never what is said through them
+//! (reliability Z4).
+
+use super::Admin;
+use crate::{
+    access::Actor,
+    bots::{Bot, BotStatus},
+    error::Result,
+    id::UserId,
+    page::{Page, PageRequest},
+};
+
+/// Which bots are wanted; what is `None` does not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BotQuery {
+    /// Of this user.
+    pub owner_id: Option<UserId>,
+    /// In this status.
+    pub status: Option<BotStatus>,
+}
+
+impl BotQuery {
+    /// The name of this list for [`PageRequest::parse`]: a cursor of another filter is refused.
+    pub fn list_name(&self) -> String {
+        format!("admin.bots:{self:?}")
+    }
+}
+
+/// A bot, and whose it is.
+#[derive(Debug, Clone)]
+pub struct AdminBot {
+    /// The bot.
+    pub bot: Bot,
+    /// The username of its owner.
+    pub owner_name: String,
+}
+
+impl Admin<'_> {
+    /// Everybody's bots, newest first.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but an administrator.
+    pub async fn bots(&self, actor: &Actor, query: &BotQuery, page: &PageRequest) -> Result<Page<AdminBot>> {
+        actor.admin()?;
+        let owner = query.owner_id.map(|id| id.to_string());
+        let mut read = self.ctx.store.read().await?;
+        let rows = read.bots().page_in_status(owner, query.status, page).await?;
+        let owners: Vec<UserId> = rows.iter().map(|bot| bot.owner_id).collect();
+        let names = read.users().names(&owners).await?;
+        let page = Page::from_rows(&query.list_name(), page, rows, |bot| bot.id.to_string());
+        let now = self.ctx.store.now();
+        Ok(page.map(|bot| {
+            let owner_name = names.get(&bot.owner_id).cloned().unwrap_or_default();
+            let rules = self.ctx.networks.get(&bot.network).map(|network| network.window_rules());
+            AdminBot { bot: bot.into_view(rules, now), owner_name }
+        }))
+    }
+}

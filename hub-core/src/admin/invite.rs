@@ -1,0 +1,65 @@
+//! Invitations: what opens registering on a hub that is `invite` (`contract.md` §2).
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Admin;
+use crate::{
+    access::Actor,
+    audit::Action,
+    config::Registration,
+    error::{Error, Result},
+    secret::{Secret, TokenHash, TokenKind, new_token},
+    store::accounts::Purpose,
+    time::Timestamp,
+};
+
+/// How long an invitation can be used unless said otherwise, in days.
+pub const INVITE_DAYS: u32 = 7;
+/// The longest it can be used, in days.
+pub const MAX_INVITE_DAYS: u32 = 90;
+
+/// An invitation: lets one person register, once. This is its only sight.
+#[derive(Debug, Clone)]
+pub struct Invite {
+    /// What the person shows.
+    pub invite: Secret,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+impl Admin<'_> {
+    /// Makes an invitation.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but an administrator, `INVALID_PARAMS` on `expires_in_days` outside 1..=90,
+    /// `CONFLICT` when registration is closed, so that nobody could use it.
+    pub async fn create_invite(&self, actor: &Actor, expires_in_days: Option<u32>) -> Result<Invite> {
+        actor.admin()?;
+        let days = expires_in_days.unwrap_or(INVITE_DAYS);
+        if !(1..=MAX_INVITE_DAYS).contains(&days) {
+            return Err(Error::invalid(
+                "expires_in_days",
+                format!("must be between 1 and {MAX_INVITE_DAYS}"),
+            ));
+        }
+        if self.ctx.config.registration == Registration::Closed {
+            return Err(Error::conflict("registration is closed: nobody could use an invitation")
+                .with_hint("set registration to invite"));
+        }
+        let invite = new_token(TokenKind::Invite, &self.ctx.random);
+        let hash = TokenHash::of(invite.expose());
+        let expires_at = self.ctx.store.now() + Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        let entry = self.ctx.audit(actor, Action::InviteCreated).detail(json!({ "expires_at": expires_at }));
+        let subject = actor.principal();
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                tx.accounts().insert_one_time(Purpose::Invite, &hash, &subject, expires_at).await?;
+                tx.audit().add(&entry).await
+            })
+        });
+        write.await?;
+        Ok(Invite { invite, expires_at })
+    }
+}

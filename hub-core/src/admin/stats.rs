@@ -1,0 +1,110 @@
+//! Statistics of the whole hub. Nothing is counted while messages flow but a few numbers in memory; each node writes
+//! them down now and then, and what is shown is added up from those rows.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::Admin;
+use crate::{access::Actor, bots::BotStatus, counters::Tallied, error::Result, time::Timestamp};
+
+/// Minutes of the series.
+const MINUTES: i64 = 60;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What a hub has and does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stats {
+    /// Users.
+    pub users: UserCounts,
+    /// Bots.
+    pub bots: BotCounts,
+    /// Channels.
+    pub channels: u64,
+    /// Everything counted since the database was made.
+    pub totals: Tallied,
+    /// Deliveries.
+    pub deliveries: DeliveryCounts,
+    /// When the oldest delivery that is still to be made was accepted.
+    pub oldest_pending_at: Option<Timestamp>,
+    /// The last sixty minutes, oldest first; the last one is not over yet.
+    pub series: Vec<Minute>,
+}
+
+/// Users by what they may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UserCounts {
+    /// All.
+    pub total: u64,
+    /// Those who may sign in.
+    pub active: u64,
+    /// Those who may not.
+    pub disabled: u64,
+    /// Administrators.
+    pub admins: u64,
+}
+
+/// Bots by status.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BotCounts {
+    /// All.
+    pub total: u64,
+    /// By status; every status is there.
+    pub by_status: Vec<(BotStatus, u64)>,
+}
+
+/// Deliveries that are still to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeliveryCounts {
+    /// In their lane.
+    pub pending: u64,
+    /// Waiting for their next try.
+    pub parked: u64,
+}
+
+/// One minute of the series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minute {
+    /// When it began.
+    pub at: Timestamp,
+    /// What was counted in it, on all nodes.
+    pub counts: Tallied,
+}
+
+impl Admin<'_> {
+    /// The statistics now. What other nodes counted within the last seconds may be missing.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but an administrator.
+    pub async fn stats(&self, actor: &Actor) -> Result<Stats> {
+        actor.admin()?;
+        let now = self.ctx.store.now();
+        let current = now.as_millis() / 60_000;
+        let first = current - MINUTES + 1;
+        // Before the store is read: what is written down meanwhile is missing rather than counted twice.
+        let (_, unwritten) = self.ctx.counters.since_written();
+        let mut read = self.ctx.store.read().await?;
+        let mut totals = read.stats().total().await?;
+        let mut minutes: BTreeMap<i64, Tallied> = read.stats().minutes(first).await?.into_iter().collect();
+        totals.add(&unwritten);
+        minutes.entry(current).or_default().add(&unwritten);
+        let series = (first..=current).map(|minute| Minute {
+            at: Timestamp::from_millis(0) + MINUTE * u32::try_from(minute).unwrap_or(0),
+            counts: minutes.get(&minute).copied().unwrap_or_default(),
+        });
+        let by_status = read.stats().bots().await?;
+        let count =
+            |status| by_status.iter().find(|(known, _)| *known == status).map_or(0, |(_, count)| *count);
+        let (deliveries, oldest_pending_at) = read.stats().open_deliveries().await?;
+        Ok(Stats {
+            users: read.stats().users().await?,
+            bots: BotCounts {
+                total: by_status.iter().map(|(_, count)| count).sum(),
+                by_status: BotStatus::ALL.into_iter().map(|status| (status, count(status))).collect(),
+            },
+            channels: read.stats().channels().await?,
+            totals,
+            deliveries,
+            oldest_pending_at,
+            series: series.collect(),
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! What a node counted, on its way from memory into the store: a row per minute and node, written every few
+//! seconds. A crash loses the counts of those seconds, nothing else.
+
+use std::time::Duration;
+
+use crate::{context::Context, counters::Tallied, error::Result, id::NodeId, tasks::Tasks};
+
+/// Time between two rows that are written down.
+const WRITE: Duration = Duration::from_secs(10);
+/// Minutes that are kept one by one; older ones are added up.
+const KEPT: i64 = 120;
+
+/// Starts writing down what this node counts.
+pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
+    let (ctx, own) = (ctx.clone(), tasks.clone());
+    tasks.supervise("tallies", ctx.clock.clone(), move || keep(ctx.clone(), node, own.clone()));
+}
+
+async fn keep(ctx: Context, node: NodeId, tasks: Tasks) {
+    let mut folded = 0;
+    loop {
+        let stop = tokio::select! {
+            () = ctx.clock.sleep(WRITE) => false,
+            () = tasks.stop_token().cancelled() => true,
+        };
+        let minute = ctx.store.now().as_millis() / 60_000;
+        if let Err(error) = write_down(&ctx, node, minute, minute != folded).await {
+            tracing::debug!(%error, "counts could not be written down; the next time they are");
+        } else {
+            folded = minute;
+        }
+        if stop {
+            return;
+        }
+    }
+}
+
+async fn write_down(ctx: &Context, node: NodeId, minute: i64, fold: bool) -> Result<()> {
+    let (all, new) = ctx.counters.since_written();
+    if new == Tallied::default() && !fold {
+        return Ok(());
+    }
+    let write = ctx.store.write(move |tx| {
+        Box::pin(async move {
+            if new != Tallied::default() {
+                tx.stats().add(minute, node, &new).await?;
+            }
+            if fold {
+                tx.stats().fold(minute - KEPT).await?;
+            }
+            Ok(())
+        })
+    });
+    write.await?;
+    ctx.counters.set_written(all);
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! The promises of this folder, through its public operations.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    Hub,
+    access::{Actor, Role},
+    accounts::{ClientInfo, NewApiKey, NewUser, SignedIn, UserStatus},
+    error::{ErrorCode, Result},
+    id::UserId,
+    page::PageRequest,
+    random::Random,
+    revocation::Revoked,
+    store::{StoreConfig, audit::AuditFilter},
+    time::{ManualClock, Timestamp},
+};
+
+const PASSWORD: &str = "tr0mbone solo";
+
+struct House {
+    hub: Hub,
+    clock: ManualClock,
+    _folder: TempDir,
+}
+
+impl House {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+        let builder =
+            Hub::builder().store(StoreConfig::Sqlite(folder.path().join("hub.db"))).secret_key([7; 32]);
+        let hub = builder.random(Random::seeded(1)).clock(clock.clone()).open().await.unwrap();
+        Self { hub, clock, _folder: folder }
+    }
+
+    async fn register(&self, username: &str) -> SignedIn {
+        let new =
+            NewUser { username: username.into(), password: PASSWORD.into(), display_name: None, email: None };
+        self.hub.accounts().register(new, None, &ClientInfo::default()).await.unwrap()
+    }
+
+    async fn actor(&self, signed_in: &SignedIn) -> Actor {
+        self.hub.accounts().authenticate_session(signed_in.token.expose()).await.unwrap()
+    }
+
+    /// Somebody who is signed in.
+    async fn user(&self, username: &str) -> (Actor, UserId) {
+        let signed_in = self.register(username).await;
+        (self.actor(&signed_in).await, signed_in.me.user.id)
+    }
+}
+
+fn role(role: Role) -> UserPatch {
+    UserPatch { role: Some(role), ..UserPatch::default() }
+}
+
+#[tokio::test]
+async fn of_fifty_admins_who_demote_each_other_one_is_left() {
+    let house = House::new().await;
+    let (first, _) = house.user("admin-0").await;
+    let mut admins = Vec::new();
+    for n in 0..50 {
+        let (actor, id) = house.user(&format!("u{n}")).await;
+        house.hub.admin().update_user(&Actor::Operator, id, role(Role::Admin)).await.unwrap();
+        admins.push((house.actor_again(actor).await, id));
+    }
+    let first_id = first.user().unwrap().user_id;
+    house.hub.admin().update_user(&Actor::Operator, first_id, role(Role::Member)).await.unwrap();
+    let admin = house.hub.admin();
+    // Everybody demotes their neighbour at the same time.
+    let acts = admins.iter().enumerate().map(|(n, (actor, _))| {
+        let victim = admins[(n + 1) % admins.len()].1;
+        async move { admin.update_user(actor, victim, role(Role::Member)).await }
+    });
+    let done = join_all(acts).await;
+    let refused: Vec<ErrorCode> =
+        done.into_iter().filter_map(Result::err).map(|error| error.code()).collect();
+    assert_eq!(refused, [ErrorCode::Conflict]);
+    let query = UserQuery { role: Some(Role::Admin), ..UserQuery::default() };
+    let left = admin.users(&Actor::Operator, &query, &PageRequest::default()).await.unwrap();
+    assert_eq!(left.items.len(), 1);
+}
+
+impl House {
+    /// The actor as the next request sees them.
+    async fn actor_again(&self, actor: Actor) -> Actor {
+        let user = *actor.user().unwrap();
+        let found = self.hub.admin().user(&Actor::Operator, user.user_id).await.unwrap();
+        Actor::User(crate::access::UserActor { role: found.user.role, ..user })
+    }
+}
+
+#[tokio::test]
+async fn of_fifty_tries_to_use_an_invitation_one_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = crate::config::HubConfig::default();
+    config.registration = crate::config::Registration::Invite;
+    let builder = Hub::builder().store(StoreConfig::Sqlite(folder.path().join("hub.db"))).secret_key([7; 32]);
+    let hub = builder.config(config).open().await.unwrap();
+    let invite = hub.admin().create_invite(&Actor::Operator, None).await.unwrap().invite;
+    let (accounts, invite, client) = (hub.accounts(), &invite, &ClientInfo::default());
+    let tries = (0..50).map(|n| {
+        let new =
+            NewUser { username: format!("u{n}"), password: PASSWORD.into(), display_name: None, email: None };
+        async move { accounts.register(new, Some(invite.clone()), client).await }
+    });
+    let done = join_all(tries).await;
+    assert_eq!(done.iter().filter(|one| one.is_ok()).count(), 1);
+    let users = hub.admin().users(&Actor::Operator, &UserQuery::default(), &PageRequest::default()).await;
+    assert_eq!(users.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_is_switched_off_or_deleted_is_told_of_and_out() {
+    let house = House::new().await;
+    let (admin, _) = house.user("admin-1").await;
+    let (bob, bob_id) = house.user("bob").await;
+    let new = NewApiKey { name: "ci".into(), expires_in_days: None };
+    let key = house.hub.accounts().create_api_key(&bob, new, None).await.unwrap().secret;
+    let mut told = house.hub.revocations();
+    let off = UserPatch { status: Some(UserStatus::Disabled), ..UserPatch::default() };
+    house.hub.admin().update_user(&admin, bob_id, off).await.unwrap();
+    let revoked = told.recv().await.unwrap();
+    assert_eq!(revoked, Revoked::User(bob_id));
+    assert!(revoked.concerns(&bob));
+    let refused = house.hub.accounts().authenticate_api_key(key.expose()).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InvalidToken);
+    house.hub.admin().delete_user(&admin, bob_id).await.unwrap();
+    assert_eq!(told.recv().await.unwrap(), Revoked::User(bob_id));
+    assert_eq!(house.hub.admin().user(&admin, bob_id).await.unwrap_err().code(), ErrorCode::NotFound);
+    // The log keeps the name.
+    let filter = AuditFilter { target: Some(bob_id.to_string()), ..AuditFilter::default() };
+    let log = house.hub.admin().audit(&admin, &filter, &PageRequest::default()).await.unwrap();
+    let actions: Vec<_> = log.items.iter().map(|entry| (&*entry.action, &*entry.target_name)).collect();
+    assert_eq!(actions, [("user.deleted", "bob"), ("user.updated", "bob"), ("user.registered", "bob")]);
+}
+
+#[tokio::test]
+async fn a_refused_act_leaves_no_trace() {
+    let house = House::new().await;
+    let (admin, id) = house.user("admin-1").await;
+    let refused = house.hub.admin().update_user(&admin, id, role(Role::Member)).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Conflict);
+    house.clock.advance(Duration::from_secs(1));
+    let refused = house.hub.admin().delete_user(&admin, id).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Conflict);
+    let found = house.hub.admin().user(&admin, id).await.unwrap();
+    assert_eq!((found.user.role, found.user.status), (Role::Admin, UserStatus::Active));
+    let log =
+        house.hub.admin().audit(&admin, &AuditFilter::default(), &PageRequest::default()).await.unwrap();
+    assert!(
+        log.items
+            .iter()
+            .all(|entry| entry.action.starts_with("user.login") || entry.action == "user.registered")
+    );
+}
+
+#[tokio::test]
+async fn counts_outlive_the_process_that_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+    let open = async || {
+        let builder =
+            Hub::builder().store(StoreConfig::Sqlite(folder.path().join("hub.db"))).secret_key([7; 32]);
+        builder.clock(clock.clone()).open().await.unwrap()
+    };
+    let hub = open().await;
+    hub.start().await.unwrap();
+    for word in ["received", "received", "ignored"] {
+        hub.context().counters.messages.count(word);
+    }
+    hub.context().counters.sends.count("sent");
+    hub.context().counters.sends.count("rejected");
+    let in_memory = hub.admin().stats(&Actor::Operator).await.unwrap();
+    assert_eq!((in_memory.totals.messages_in, in_memory.totals.messages_out), (3, 1));
+    hub.shutdown().await;
+    let hub = open().await;
+    let stored = hub.admin().stats(&Actor::Operator).await.unwrap();
+    assert_eq!(stored, in_memory);
+    assert_eq!(stored.series.last().unwrap().counts, stored.totals);
+    clock.advance(Duration::from_secs(3600));
+    let later = hub.admin().stats(&Actor::Operator).await.unwrap();
+    assert_eq!(later.totals, stored.totals);
+    assert!(later.series.iter().all(|minute| minute.counts == crate::counters::Tallied::default()));
+}

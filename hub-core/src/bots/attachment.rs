@@ -1,0 +1,148 @@
+//! The file of a send: where it comes from, and the keeping of it before the send is accepted.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+use serde::Serialize;
+
+use crate::{
+    bots::BotRecord,
+    context::Context,
+    egress::{Call, EgressFault},
+    error::{Error, ErrorCode, Result},
+    id::{BotId, ChannelId, MediaId},
+    media::{KeptFile, MediaState, NewFile},
+    secret::TokenHash,
+    store::Tx,
+    time::Timestamp,
+};
+
+/// How long fetching a file from an address may take.
+const FETCH: Duration = Duration::from_secs(30);
+
+/// A file to send.
+#[derive(Debug, Clone)]
+pub enum Attachment {
+    /// One that was uploaded through a link, by the id that came with the link.
+    Upload(String),
+    /// One that the hub fetches from an address first.
+    Url(String),
+    /// One whose bytes are here.
+    Bytes {
+        /// A name; may be empty.
+        file_name: String,
+        /// A media type, when somebody says one.
+        content_type: Option<String>,
+        /// The bytes.
+        bytes: Bytes,
+    },
+}
+
+impl Attachment {
+    /// What tells two sends apart, for their idempotency key.
+    pub(super) fn fingerprint(&self) -> impl Serialize + use<> {
+        match self {
+            Self::Upload(id) => ("upload", id.clone(), String::new()),
+            Self::Url(url) => ("url", url.clone(), String::new()),
+            Self::Bytes { file_name, bytes, .. } => {
+                ("bytes", file_name.clone(), TokenHash::of_bytes(bytes).as_str().to_owned())
+            }
+        }
+    }
+
+    /// Makes the file be in the store, and looks whether it may be sent by this bot and channel.
+    pub(super) async fn keep(
+        self,
+        ctx: &Context,
+        bot: &BotRecord,
+        channel_id: Option<ChannelId>,
+    ) -> Result<KeptFile> {
+        let new = |file_name: String, content_type: Option<String>, bytes: Bytes| NewFile {
+            owner_id: bot.owner_id,
+            bot_id: bot.id,
+            channel_id,
+            file_name,
+            content_type,
+            bytes,
+        };
+        match self {
+            Self::Upload(id) => uploaded(ctx, &id, bot.id, channel_id).await,
+            Self::Bytes { file_name, content_type, bytes } => {
+                ctx.files().keep(new(file_name, content_type, bytes)).await
+            }
+            Self::Url(url) => {
+                let _room = ctx.media.room(ctx.config.media.max_outbound).await;
+                let (file_name, content_type, bytes) = fetch(ctx, &url).await?;
+                ctx.files().keep(new(file_name, content_type, bytes)).await
+            }
+        }
+    }
+}
+
+fn unknown_upload() -> Error {
+    Error::invalid("media.upload_id", "is not an uploaded file that waits to be sent")
+}
+
+async fn uploaded(ctx: &Context, id: &str, bot_id: BotId, channel_id: Option<ChannelId>) -> Result<KeptFile> {
+    let id: MediaId = id.parse().map_err(|_| unknown_upload())?;
+    let row = ctx.store.read().await?.media().find(id).await?.ok_or_else(unknown_upload)?;
+    let may = row.bot_id == bot_id && (channel_id.is_none() || row.channel_id == channel_id);
+    if !may || row.message_id.is_some() || row.state != MediaState::Ready || row.expires_at <= ctx.store.now()
+    {
+        return Err(unknown_upload());
+    }
+    let size = u64::try_from(row.size).unwrap_or(0);
+    Ok(KeptFile { id, kind: row.kind, file_name: row.file_name, size })
+}
+
+/// Looks again, in the transaction that sends it: two sends at once must not share a file.
+pub(super) async fn check_unsent(tx: &mut Tx, file: &KeptFile, now: Timestamp) -> Result<()> {
+    let row = tx.media().find(file.id).await?;
+    let free = row.is_some_and(|row| {
+        row.message_id.is_none() && row.state == MediaState::Ready && row.expires_at > now
+    });
+    if free { Ok(()) } else { Err(unknown_upload()) }
+}
+
+/// Fetches a file through the guarded client. Redirects are not followed (reliability E4).
+async fn fetch(ctx: &Context, url: &str) -> Result<(String, Option<String>, Bytes)> {
+    let invalid = |error: Error| Error::invalid("media.url", error.message().to_owned());
+    let checked = ctx.egress.check_url(url).map_err(|error| {
+        let reason = error.details().first().map(|detail| detail.reason.clone());
+        reason.map_or_else(|| invalid(error), |reason| Error::invalid("media.url", reason))
+    })?;
+    let name = checked.as_url().path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
+    let name = percent_decoded(name);
+    let call = Call {
+        method: Method::GET,
+        url: checked,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+        deadline: FETCH,
+        max_answer: ctx.config.media.max_outbound,
+    };
+    let answer = ctx.egress.send(call).await.map_err(|error| match error.fault {
+        EgressFault::BlockedAddress => Error::invalid("media.url", "this address may not be called"),
+        EgressFault::TooLarge => {
+            Error::new(ErrorCode::PayloadTooLarge, "the file behind the address is too large")
+        }
+        fault => {
+            Error::new(ErrorCode::UpstreamError, format!("the file could not be fetched: {}", fault.as_str()))
+        }
+    })?;
+    if answer.status != StatusCode::OK {
+        let message = format!("the file could not be fetched: status {}", answer.status.as_u16());
+        return Err(Error::new(ErrorCode::UpstreamError, message));
+    }
+    let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    Ok((name, content_type.map(str::to_owned), answer.body))
+}
+
+fn percent_decoded(text: &str) -> String {
+    let pairs = format!("n={}", text.replace('+', "%2B").replace('&', "%26"));
+    url::form_urlencoded::parse(pairs.as_bytes())
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}

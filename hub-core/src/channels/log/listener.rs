@@ -1,0 +1,207 @@
+//! One client: a position in a channel's log.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{
+    entry::LogEntry,
+    feed::{ChannelState, Ended, Feed, Head},
+    live::{Audience, Live, Place},
+    reader::Reader,
+};
+use crate::{
+    access::ChannelActor,
+    bots::BotStatus,
+    context::Context,
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    secret::KeyMark,
+};
+
+/// Follows a channel's log. Nothing is read but when it is asked for.
+#[derive(Debug)]
+pub struct Listener {
+    live: Live,
+    feed: Arc<Feed>,
+    head: watch::Receiver<Head>,
+    reader: Arc<Reader>,
+    /// Everything up to this number was given out.
+    position: i64,
+    /// Whether it was at the log's end before.
+    was_at_end: bool,
+    told: Arc<ChannelState>,
+    key: KeyMark,
+    audience: Audience,
+    _place: Place,
+}
+
+/// What a page holds.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// The client fell too far behind for what is kept in memory: these numbers come from the store.
+    Lagged {
+        /// The first of them.
+        from: i64,
+        /// The last of them.
+        to: i64,
+    },
+    /// These numbers are no longer kept.
+    Gone {
+        /// The first of them.
+        from: i64,
+        /// The last of them.
+        to: i64,
+    },
+    /// The next message.
+    Message(Arc<LogEntry>),
+}
+
+/// What happened to a channel besides messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// The client is none any more.
+    Ended(Ended),
+    /// The bot has this status now.
+    Status(BotStatus),
+    /// Name or settings are others.
+    Settings,
+}
+
+impl Listener {
+    pub(super) async fn attach(
+        ctx: &Context,
+        client: &ChannelActor,
+        audience: Audience,
+        since: Option<i64>,
+    ) -> Result<Self> {
+        if since.is_some_and(|since| since < 0) {
+            return Err(Error::invalid("since", "must be 0 or more"));
+        }
+        let (feed, place) = ctx.live.enter(client, audience, &ctx.config)?;
+        let pulses = ctx.store.read().await?.log().pulses(&[client.channel_id]).await?;
+        feed.look(pulses.first(), ctx.store.now());
+        let mut head = feed.head.subscribe();
+        let now = head.borrow_and_update().clone();
+        if let Some(ended) = now.state.ended(client.key, audience == Audience::Socket) {
+            return Err(ended.into());
+        }
+        let acked = now.acked.max(ctx.live.unstored_ack(client.channel_id));
+        Ok(Self {
+            reader: ctx.live.reader(&ctx.store, &ctx.sealer),
+            live: ctx.live.clone(),
+            feed,
+            head,
+            position: since.unwrap_or(acked).min(now.seq),
+            was_at_end: false,
+            told: now.state,
+            key: client.key,
+            audience,
+            _place: place,
+        })
+    }
+
+    /// The channel.
+    pub fn channel_id(&self) -> ChannelId {
+        self.feed.channel_id
+    }
+
+    /// Its bot.
+    pub fn bot_id(&self) -> BotId {
+        self.feed.bot_id
+    }
+
+    /// How the channel stands, as the client was last told.
+    pub fn state(&self) -> &ChannelState {
+        &self.told
+    }
+
+    /// Everything up to this number was given out.
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// The newest number of the log, as far as is known.
+    pub fn newest(&self) -> i64 {
+        self.head.borrow().seq
+    }
+
+    /// Whether there is something to read.
+    pub fn is_behind(&self) -> bool {
+        self.newest() > self.position
+    }
+
+    /// What happened besides messages since this was last asked: the next thing, until nothing is left.
+    pub fn news(&mut self) -> Option<News> {
+        let now = Arc::clone(&self.head.borrow_and_update().state);
+        if Arc::ptr_eq(&now, &self.told) {
+            return None;
+        }
+        if let Some(ended) = now.ended(self.key, self.audience == Audience::Socket) {
+            return Some(News::Ended(ended));
+        }
+        if now.bot_status != self.told.bot_status {
+            // The rest is told next.
+            self.told = Arc::new(ChannelState { bot_status: now.bot_status, ..(*self.told).clone() });
+            return Some(News::Status(now.bot_status));
+        }
+        let same = now.name == self.told.name && now.websocket == self.told.websocket;
+        self.told = now;
+        (!same).then_some(News::Settings)
+    }
+
+    #[cfg(test)]
+    pub(super) fn head_changed(&self) -> bool {
+        self.head.has_changed().unwrap_or(true)
+    }
+
+    /// Waits until there may be something to read or news. May be cancelled.
+    pub async fn changed(&mut self) {
+        // The sender is in the feed, which this keeps.
+        let _ = self.head.changed().await;
+    }
+
+    /// The next page: up to `limit` messages, oldest first. Their numbers have no gaps but those it names.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the store cannot be read; the position stays.
+    pub async fn read(&mut self, limit: usize) -> Result<Vec<Item>> {
+        let newest = self.newest();
+        let page = self.reader.page(&self.feed, self.position, newest, limit).await?;
+        let mut items = Vec::with_capacity(page.entries.len() + 1);
+        if self.was_at_end && !page.at_the_end {
+            self.was_at_end = false;
+            items.push(Item::Lagged { from: self.position + 1, to: newest });
+        }
+        if page.entries.is_empty() && self.position < newest {
+            items.push(Item::Gone { from: self.position + 1, to: newest });
+            self.position = newest;
+        }
+        for entry in page.entries {
+            if entry.seq > self.position + 1 {
+                items.push(Item::Gone { from: self.position + 1, to: entry.seq - 1 });
+            }
+            self.position = entry.seq;
+            items.push(Item::Message(entry));
+        }
+        self.was_at_end |= self.position >= newest;
+        Ok(items)
+    }
+
+    /// Notes that the client took everything up to a number: the channel's clients go on behind it when they
+    /// name no place of their own. Stored within a moment; lost with this process, which repeats messages and
+    /// loses none.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` for a number the log has not given out.
+    pub fn acknowledge(&self, seq: i64) -> Result<()> {
+        let head = self.head.borrow();
+        if !(0..=head.seq).contains(&seq) {
+            return Err(Error::invalid("seq", format!("must be from 0 to {}", head.seq)));
+        }
+        if seq > head.acked {
+            self.live.acknowledge(self.feed.channel_id, seq);
+        }
+        Ok(())
+    }
+}

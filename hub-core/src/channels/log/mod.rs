@@ -1,0 +1,126 @@
+//! A channel's log as its clients follow it, over WebSockets and by long polling (`contract.md` §5.1, §5.2).
+//!
+//! The store is the queue here too: a client is a position in the log, and pulls what lies behind it at its own
+//! pace. Nothing is pushed into buffers, so a client that stands still costs a position. Commits only say that
+//! there is more: on this node at once, on others by a hint, and without either within a second.
+//!
+//! Clients of one channel share a [`Feed`](feed::Feed): what its newest number is, whether their keys still hold,
+//! and the newest entries, so that a message is read and rendered once however many clients there are. Whoever
+//! fell behind those reads pages of its own.
+//!
+//! | what | cap | at the cap |
+//! |---|---|---|
+//! | clients | [`max_sockets`](crate::config::HubConfig::max_sockets) and its like | `RATE_LIMITED` |
+//! | entries kept per channel with clients | 64, 256 KiB | the oldest are forgotten; the store has them |
+//! | a page | 64 entries, 256 KiB of text | the rest is the next page |
+//! | pages read at the same time | 3 | the others wait |
+
+use std::time::Duration;
+
+use crate::{
+    access::Actor,
+    error::{Error, Result},
+    id::ChannelId,
+    page,
+};
+
+use super::Channels;
+
+mod entry;
+mod feed;
+mod listener;
+mod live;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use entry::LogEntry;
+pub use feed::{ChannelState, Ended};
+pub use listener::{Item, Listener, News};
+pub use live::{Audience, Live};
+pub use reader::PAGE;
+pub(crate) use watch::start;
+
+/// Longest wait of a long poll (`contract.md` §5.2).
+pub const MAX_POLL: Duration = Duration::from_secs(60);
+/// Texts of one answer to a poll, in bytes, after which no further page is added.
+const MAX_ANSWER: usize = 1024 * 1024;
+
+/// What a poll brought.
+#[derive(Debug)]
+pub struct Polled {
+    /// What the channel received, oldest first; what was too old to be kept is left out.
+    pub entries: Vec<std::sync::Arc<LogEntry>>,
+    /// Where to go on. Presenting it acknowledges everything before.
+    pub next_cursor: String,
+}
+
+impl Channels<'_> {
+    /// Follows the channel's log as one of its clients: after `since`, or else after what was last
+    /// acknowledged. A `since` beyond the log's end is the end.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but a channel client, and for a socket when the sink is switched off;
+    /// `RATE_LIMITED` when there are too many clients; `NOT_FOUND`, `INVALID_TOKEN` when the channel or the key
+    /// is gone meanwhile.
+    pub async fn listen(&self, actor: &Actor, audience: Audience, since: Option<i64>) -> Result<Listener> {
+        Listener::attach(self.ctx, actor.client()?, audience, since).await
+    }
+
+    /// Waits up to `wait` for what follows `cursor`, at most `limit` entries, which acknowledges everything
+    /// before it; without a cursor, for what was never acknowledged. Ends early, with nothing, when `stop` does.
+    ///
+    /// # Errors
+    /// As [`Channels::listen`]; `INVALID_PARAMS` for a cursor of another list, a limit outside 1..=200 or a wait
+    /// of more than [`MAX_POLL`].
+    pub async fn poll(
+        &self,
+        actor: &Actor,
+        cursor: Option<&str>,
+        limit: Option<u32>,
+        wait: Duration,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Polled> {
+        let client = actor.client()?;
+        if wait > MAX_POLL {
+            return Err(Error::invalid("timeout", "must be between 0 and 60 seconds"));
+        }
+        let list = log_list(client.channel_id);
+        let request = page::PageRequest::parse(&list, limit, cursor)?;
+        let since = request.after().map(|seq| seq.parse::<i64>().map_err(Error::internal)).transpose()?;
+        let mut listener = Listener::attach(self.ctx, client, Audience::Poll, since).await?;
+        if since.is_some() {
+            listener.acknowledge(listener.position())?;
+        }
+        let until = self.ctx.clock.sleep(wait);
+        tokio::pin!(until, stop);
+        while !listener.is_behind() {
+            if let Some(News::Ended(ended)) = listener.news() {
+                return Err(ended.into());
+            }
+            tokio::select! {
+                biased;
+                () = listener.changed() => {}
+                () = &mut until => break,
+                () = &mut stop => break,
+            }
+        }
+        let limit = request.limit() as usize;
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        while listener.is_behind() && entries.len() < limit && bytes < MAX_ANSWER {
+            for item in listener.read((limit - entries.len()).min(PAGE)).await? {
+                if let Item::Message(entry) = item {
+                    bytes += entry.data().len();
+                    entries.push(entry);
+                }
+            }
+        }
+        Ok(Polled { entries, next_cursor: page::encode(&list, &listener.position().to_string()) })
+    }
+}
+
+/// The name of a channel's log, for its cursors.
+fn log_list(channel_id: ChannelId) -> String {
+    format!("log:{channel_id}")
+}

@@ -1,0 +1,73 @@
+//! Pages of logs, read from the store or shared.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::{
+    entry::LogEntry,
+    feed::{Feed, KEPT},
+};
+use crate::{
+    error::{Error, Result},
+    secret::Sealer,
+    store::Store,
+};
+
+/// Most entries of a page.
+pub const PAGE: usize = 64;
+/// Characters of text and items of a page; the entry that goes beyond is its last.
+const PAGE_CHARS: i64 = 256 * 1024;
+/// Pages read at the same time: the pool of connections serves others too.
+const READS: usize = 3;
+
+/// Reads logs for all clients of this node.
+#[derive(Debug)]
+pub(super) struct Reader {
+    store: Store,
+    sealer: Sealer,
+    places: Semaphore,
+}
+
+/// Entries that follow a position.
+pub(super) struct Page {
+    pub entries: Vec<Arc<LogEntry>>,
+    /// Whether they were read for everybody at the log's end, rather than for one client far behind it.
+    pub at_the_end: bool,
+}
+
+impl Reader {
+    pub(super) fn new(store: Store, sealer: Sealer) -> Self {
+        Self { store, sealer, places: Semaphore::new(READS) }
+    }
+
+    /// What follows `position` in a log whose newest number is `newest`.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) async fn page(&self, feed: &Feed, position: i64, newest: i64, limit: usize) -> Result<Page> {
+        let mut recent = feed.recent.lock().await;
+        if let Some(entries) = recent.after(position, limit) {
+            return Ok(Page { entries, at_the_end: true });
+        }
+        let kept = i64::try_from(KEPT).unwrap_or(i64::MAX);
+        if position == recent.end() || newest - position <= kept {
+            // A whole page also for a client that wants less: the others want the rest.
+            let mut entries = self.load(feed, position, PAGE).await?;
+            recent.extend(position, &entries);
+            entries.truncate(limit);
+            return Ok(Page { entries, at_the_end: true });
+        }
+        drop(recent);
+        Ok(Page { entries: self.load(feed, position, limit).await?, at_the_end: false })
+    }
+
+    async fn load(&self, feed: &Feed, position: i64, limit: usize) -> Result<Vec<Arc<LogEntry>>> {
+        let _place = self.places.acquire().await.map_err(Error::internal)?;
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let rows = self.store.read().await?.log().after(feed.channel_id, position, limit, PAGE_CHARS).await?;
+        rows.into_iter()
+            .map(|row| LogEntry::open(row, feed.bot_id, feed.channel_id, &self.sealer).map(Arc::new))
+            .collect()
+    }
+}

@@ -1,0 +1,335 @@
+//! Clients of a channel on one hub, from the network to the page they read.
+
+use std::{collections::BTreeSet, future::pending};
+
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    Hub,
+    channels::{ChannelPatch, NewChannel, sinks::WebSocketSettings},
+    error::ErrorCode,
+    id::ChannelId,
+    secret::Secret,
+    testing::{TestBot, TestHub},
+};
+
+/// A hub with one bot and one channel.
+struct Stage {
+    hub: TestHub,
+    ada: Actor,
+    bot: TestBot,
+    channel: ChannelId,
+    key: Secret,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        Self::with(NewChannel::named("orders")).await
+    }
+
+    async fn with(channel: NewChannel) -> Self {
+        let hub = TestHub::start().await;
+        let ada = hub.register("ada").await;
+        let bot = hub.bind(&ada).await;
+        let created = hub.hub().channels().create(&ada, bot.id, channel, None).await.unwrap();
+        Self { hub, ada, bot, channel: created.channel.id, key: created.api_key }
+    }
+
+    fn hub(&self) -> &Hub {
+        self.hub.hub()
+    }
+
+    async fn client(&self) -> Actor {
+        self.hub().channels().authenticate_key(self.key.expose()).await.unwrap()
+    }
+
+    async fn listen(&self, since: Option<i64>) -> Listener {
+        self.hub().channels().listen(&self.client().await, Audience::Socket, since).await.unwrap()
+    }
+
+    async fn try_listen(&self) -> Result<Listener> {
+        self.hub().channels().listen(&self.client().await, Audience::Socket, None).await
+    }
+
+    /// People write this many messages; returns when the log holds them.
+    async fn write(&self, texts: impl IntoIterator<Item = String>) {
+        let before = self.listen(None).await.newest();
+        let mut count = 0;
+        for text in texts {
+            self.hub.say(&self.bot, &text);
+            count += 1;
+        }
+        let mut listener = self.listen(None).await;
+        while listener.newest() < before + count {
+            listener.changed().await;
+        }
+    }
+
+    async fn sql(&self, sql: &'static str) {
+        let store = &self.hub().context().store;
+        store
+            .write(move |tx| Box::pin(async move { tx.channels().execute(sql.to_owned()).await }))
+            .await
+            .unwrap();
+    }
+
+    /// Lets the watch do what it was told of.
+    async fn settle(&self, mut done: impl FnMut() -> bool) {
+        let look = async || done().then_some(());
+        self.hub.advance_until("the clients know", Duration::from_millis(100), look).await;
+    }
+}
+
+fn texts(numbers: std::ops::Range<i64>) -> impl Iterator<Item = String> {
+    numbers.map(|n| format!("text {n}"))
+}
+
+fn data(item: &Item) -> Value {
+    let Item::Message(entry) = item else { panic!("{item:?}") };
+    serde_json::from_slice(entry.data()).unwrap()
+}
+
+/// Everything there is to read, as numbers; marks are negative.
+async fn drain(listener: &mut Listener, limit: usize) -> Vec<i64> {
+    let mut seen = Vec::new();
+    while listener.is_behind() {
+        for item in listener.read(limit).await.unwrap() {
+            match item {
+                Item::Message(entry) => seen.push(entry.seq),
+                Item::Lagged { from, .. } | Item::Gone { from, .. } => seen.push(-from),
+            }
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn a_client_gets_what_came_before_and_what_comes_without_gap_or_repeat() {
+    let stage = Stage::new().await;
+    stage.write(texts(1..4)).await;
+    let (mut all, mut rest) = (stage.listen(Some(0)).await, stage.listen(Some(2)).await);
+    assert_eq!(drain(&mut all, 2).await, [1, 2, 3]);
+    assert_eq!(drain(&mut rest, PAGE).await, [3]);
+    stage.write(texts(4..7)).await;
+    assert_eq!(drain(&mut all, 1).await, [4, 5, 6]);
+    assert_eq!(drain(&mut rest, PAGE).await, [4, 5, 6]);
+    let mut beyond = stage.listen(Some(100)).await;
+    assert_eq!((beyond.position(), drain(&mut beyond, PAGE).await.len()), (6, 0));
+    let refused = stage.hub().channels().listen(&stage.client().await, Audience::Socket, Some(-1)).await;
+    assert_eq!(refused.unwrap_err().details()[0].field, "since");
+    let foreign = stage.hub().channels().listen(&stage.ada, Audience::Socket, None).await;
+    assert_eq!(foreign.unwrap_err().code(), ErrorCode::Forbidden);
+}
+
+#[tokio::test]
+async fn a_message_has_the_payloads_fields_and_both_spellings() {
+    let stage = Stage::new().await;
+    stage.write(["where is order 42?".to_owned()]).await;
+    let items = stage.listen(Some(0)).await.read(PAGE).await.unwrap();
+    let message = data(&items[0]);
+    let (bot, channel) = (stage.bot.id.to_string(), stage.channel.to_string());
+    for (pointer, value) in [
+        ("/type", "message"),
+        ("/content", "where is order 42?"),
+        ("/sender/user_id", stage.bot.person.as_str()),
+        ("/from_user_id", stage.bot.person.as_str()),
+        ("/bot_id", bot.as_str()),
+        ("/channel_id", channel.as_str()),
+        ("/direction", "inbound"),
+        ("/items/0/type", "text"),
+        ("/items/0/text", "where is order 42?"),
+    ] {
+        assert_eq!(message.pointer(pointer).and_then(Value::as_str), Some(value), "{pointer}: {message}");
+    }
+    assert_eq!(
+        (&message["seq"], &message["seq_id"], &message["msg_type"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    assert_eq!(message["timestamp_ms"].as_i64().unwrap() / 1000, message["timestamp"].as_i64().unwrap());
+    assert!(message["context_token"].as_str().is_some_and(|token| !token.is_empty()));
+    for (camel, snake) in [("contextToken", "context_token"), ("sessionID", "session_id")] {
+        assert_eq!(message[camel], message[snake]);
+    }
+    let Item::Message(entry) = &items[0] else { panic!("a message") };
+    let frame: Value = serde_json::from_slice(&entry.frame()).unwrap();
+    assert_eq!((&frame["type"], &frame["data"]), (&"message".into(), &message));
+}
+
+#[tokio::test]
+async fn clients_go_on_after_what_was_acknowledged() {
+    let stage = Stage::new().await;
+    stage.write(texts(1..6)).await;
+    let first = stage.listen(None).await;
+    assert_eq!(first.position(), 0, "nobody acknowledged anything");
+    first.acknowledge(3).unwrap();
+    first.acknowledge(2).unwrap();
+    assert_eq!(stage.listen(None).await.position(), 3, "also before it is stored");
+    for bad in [-1, 6, i64::MAX] {
+        assert_eq!(first.acknowledge(bad).unwrap_err().details()[0].field, "seq");
+    }
+    let live = stage.hub().context().live.clone();
+    stage.settle(|| live.acks().is_empty()).await;
+    drop(first);
+    let mut stage = stage;
+    stage.hub.kill().await;
+    stage.hub.restart().await;
+    assert_eq!(stage.listen(None).await.position(), 3);
+}
+
+#[tokio::test]
+async fn who_falls_behind_is_told_and_served_from_the_store() {
+    let stage = Stage::new().await;
+    let (mut quick, mut slow) = (stage.listen(None).await, stage.listen(None).await);
+    for start in [1, 51, 101] {
+        stage.write(texts(start..start + 50)).await;
+        assert_eq!(drain(&mut quick, PAGE).await, (start..start + 50).collect::<Vec<_>>());
+        if start == 1 {
+            assert_eq!(drain(&mut slow, PAGE).await, (1..51).collect::<Vec<_>>());
+        }
+    }
+    let seen = drain(&mut slow, 10).await;
+    assert_eq!(seen[0], -51, "the mark names the first that is late");
+    assert_eq!(seen[1..], (51..151).collect::<Vec<_>>());
+    stage.write(texts(151..152)).await;
+    assert_eq!(drain(&mut slow, 10).await, [151], "and is at the end again");
+}
+
+#[tokio::test]
+async fn what_is_no_longer_kept_is_named() {
+    let stage = Stage::new().await;
+    stage.write(texts(1..7)).await;
+    stage.sql("DELETE FROM messages WHERE content IN ('text 1', 'text 2', 'text 4', 'text 6')").await;
+    let mut listener = stage.listen(Some(0)).await;
+    assert_eq!(drain(&mut listener, PAGE).await, [-1, 3, -4, 5, -6]);
+    assert_eq!(listener.position(), 6);
+}
+
+#[tokio::test]
+async fn a_client_ends_with_its_key_its_channel_or_its_sink() {
+    let stage = Stage::new().await;
+    let (channels, bot, channel) = (stage.hub().channels(), stage.bot.id, stage.channel);
+    let live = stage.hub().context().live.clone();
+    assert_eq!(live.count(), (0, 0));
+    let news = async |listener: &mut Listener| {
+        loop {
+            if let Some(news) = listener.news() {
+                return news;
+            }
+            stage.settle(|| listener.head_changed()).await;
+        }
+    };
+    let websocket = |enabled| WebSocketSettings { enabled, ..WebSocketSettings::default() };
+    let mut listener = stage.listen(None).await;
+    channels.set_websocket(&stage.ada, bot, channel, &websocket(false)).await.unwrap();
+    assert_eq!(news(&mut listener).await, News::Ended(Ended::SinkOff));
+    drop(listener);
+    assert_eq!(stage.try_listen().await.unwrap_err().code(), ErrorCode::Forbidden);
+    channels.set_websocket(&stage.ada, bot, channel, &websocket(true)).await.unwrap();
+
+    let mut listener = stage.listen(None).await;
+    let renamed = ChannelPatch { name: Some("renamed".to_owned()), ..ChannelPatch::default() };
+    channels.update(&stage.ada, bot, channel, renamed).await.unwrap();
+    assert_eq!(news(&mut listener).await, News::Settings);
+    let off = ChannelPatch { enabled: Some(false), ..ChannelPatch::default() };
+    channels.update(&stage.ada, bot, channel, off).await.unwrap();
+    assert_eq!(news(&mut listener).await, News::Ended(Ended::Off));
+    drop(listener);
+    let on = ChannelPatch { enabled: Some(true), ..ChannelPatch::default() };
+    channels.update(&stage.ada, bot, channel, on).await.unwrap();
+
+    let mut listener = stage.listen(None).await;
+    let new = channels.regenerate_key(&stage.ada, bot, channel, Some(1)).await.unwrap();
+    stage.settle(|| listener.head_changed()).await;
+    assert_eq!(listener.news(), None, "the old key has an hour left");
+    stage.hub.clock().advance(Duration::from_secs(3600));
+    assert_eq!(news(&mut listener).await, News::Ended(Ended::Revoked));
+    drop(listener);
+    let client = channels.authenticate_key(new.api_key.expose()).await.unwrap();
+    let mut listener = channels.listen(&client, Audience::Socket, None).await.unwrap();
+    channels.delete(&stage.ada, bot, channel).await.unwrap();
+    assert_eq!(news(&mut listener).await, News::Ended(Ended::Revoked));
+    drop(listener);
+    assert_eq!(live.count(), (0, 0), "every place was given back");
+}
+
+#[tokio::test]
+async fn places_are_counted_per_channel_user_and_node() {
+    let stage = Stage::new().await;
+    let mut places = Vec::new();
+    for _ in 0..5 {
+        places.push(stage.listen(None).await);
+    }
+    assert_eq!(stage.try_listen().await.unwrap_err().code(), ErrorCode::RateLimited);
+    places.pop();
+    places.push(stage.listen(None).await);
+    let client = stage.client().await;
+    let channels = stage.hub().channels();
+    let poll = || channels.listen(&client, Audience::Poll, None);
+    let _polls = (poll().await.unwrap(), poll().await.unwrap());
+    assert_eq!(poll().await.unwrap_err().code(), ErrorCode::RateLimited);
+    assert_eq!(stage.hub().context().live.count(), (5, 2));
+}
+
+#[tokio::test]
+async fn a_poll_waits_for_the_first_message_and_its_cursor_acknowledges() {
+    let stage = Stage::new().await;
+    let (channels, client) = (stage.hub().channels(), stage.client().await);
+    let wait = Duration::from_secs(25);
+    let poll = async |cursor: Option<&str>, limit| {
+        channels.poll(&client, cursor, limit, wait, pending()).await.unwrap()
+    };
+    let waiting = channels.poll(&client, None, None, wait, pending());
+    tokio::pin!(waiting);
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    stage.hub.say(&stage.bot, "text 1");
+    let first = waiting.await.unwrap();
+    assert_eq!(first.entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1]);
+    stage.write(texts(2..6)).await;
+    let again = poll(None, None).await;
+    assert_eq!(again.entries.len(), 5, "nothing was acknowledged yet");
+    let next = poll(Some(&first.next_cursor), Some(3)).await;
+    assert_eq!(next.entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [2, 3, 4]);
+    let rest = poll(None, None).await;
+    assert_eq!(
+        rest.entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(),
+        [2, 3, 4, 5],
+        "after the cursor"
+    );
+    let waiting = channels.poll(&client, Some(&rest.next_cursor), None, wait, pending());
+    tokio::pin!(waiting);
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    stage.settle(|| stage.hub.clock().waits().len() > 1).await;
+    stage.hub.clock().advance(wait);
+    let none = waiting.await.unwrap();
+    assert_eq!((none.entries.len(), none.next_cursor == rest.next_cursor), (0, true));
+    let stopped = channels.poll(&client, Some(&rest.next_cursor), None, wait, async {}).await.unwrap();
+    assert!(stopped.entries.is_empty());
+    for (cursor, limit, wait) in
+        [(Some("x"), None, wait), (None, Some(201), wait), (None, None, Duration::from_secs(61))]
+    {
+        let refused = channels.poll(&client, cursor, limit, wait, pending()).await;
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::InvalidParams);
+    }
+}
+
+#[tokio::test]
+async fn what_the_bot_sends_is_shown_where_that_is_wanted() {
+    let websocket = WebSocketSettings { include_outbound: true, ..WebSocketSettings::default() };
+    let stage = Stage::with(NewChannel { websocket, ..NewChannel::named("both ways") }).await;
+    stage.write(["hello".to_owned()]).await;
+    let mut listener = stage.listen(Some(1)).await;
+    stage.hub.send(&stage.ada, &stage.bot, "good day").await.unwrap();
+    stage.hub.sent(&stage.bot, 1).await;
+    stage.settle(|| listener.is_behind()).await;
+    let items = listener.read(PAGE).await.unwrap();
+    let message = data(&items[0]);
+    assert_eq!((&message["direction"], &message["seq"]), (&"outbound".into(), &2.into()));
+    assert_eq!(
+        (&message["content"], &message["recipient"]),
+        (&"good day".into(), &stage.bot.person.clone().into())
+    );
+    assert_eq!(items.len(), 1);
+    let numbers: BTreeSet<i64> = drain(&mut stage.listen(Some(0)).await, PAGE).await.into_iter().collect();
+    assert_eq!(numbers, BTreeSet::from([1, 2]));
+}

@@ -1,0 +1,147 @@
+//! Keeps this node's clients up to date: looks at their channels when something was said of them, and once a
+//! second in any case; stores what they acknowledged; tells other nodes who listens here.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::sync::broadcast::error::RecvError;
+
+use super::live::Live;
+use crate::{
+    context::{Context, Hint},
+    error::Result,
+    id::{ChannelId, NodeId},
+    store::log::PulseRow,
+    tasks::Tasks,
+    time::Timestamp,
+};
+
+/// Time between two looks at everything.
+const LOOK: Duration = Duration::from_secs(1);
+/// What comes within this time is stored, looked at and told together.
+const COLLECT: Duration = Duration::from_millis(50);
+/// How often other nodes are told who listens here.
+const TELL: Duration = Duration::from_secs(10);
+/// How long that holds.
+const HOLDS: Duration = Duration::from_secs(30);
+/// Channels of one query.
+const TOGETHER: usize = 500;
+
+/// Starts watching.
+pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
+    let watch = Watch { ctx: ctx.clone(), live: ctx.live.clone(), node, tasks: tasks.clone() };
+    tasks.supervise("channel listeners", ctx.clock.clone(), move || watch.clone().run());
+}
+
+#[derive(Clone)]
+struct Watch {
+    ctx: Context,
+    live: Live,
+    node: NodeId,
+    tasks: Tasks,
+}
+
+impl Watch {
+    async fn run(self) {
+        let (clock, mut hints) = (self.ctx.clock.clone(), self.ctx.wake.listen());
+        let (mut look_at, mut tell_at) = (clock.now(), clock.now());
+        while !self.tasks.stopping() {
+            tokio::select! {
+                biased;
+                () = self.tasks.stop_token().cancelled() => {}
+                heard = hints.recv() => {
+                    match heard.map(|heard| (heard.hint, heard.remote)) {
+                        Ok((Hint::Bot(bot), _)) => self.live.refresh_bot(bot),
+                        Ok((Hint::Log(channel), true)) => drop(self.live.refresh(channel)),
+                        Ok((Hint::Listening(channel), true)) => self.live.heard_of(channel),
+                        Ok(_) => {}
+                        Err(RecvError::Lagged(_)) => look_at = clock.now(),
+                        Err(RecvError::Closed) => return,
+                    }
+                    continue;
+                }
+                () = self.live.work() => {}
+                () = clock.sleep_until(look_at), if !self.live.is_idle() => {}
+                () = clock.sleep_until(tell_at), if self.ctx.store.is_shared() => {}
+            }
+            let now = clock.now();
+            if now >= look_at {
+                self.live.refresh_all();
+                look_at = now + LOOK;
+            }
+            self.report("looking at channels failed", self.look().await);
+            self.report(
+                "acknowledgements could not be stored; they are tried again",
+                self.store_acks().await,
+            );
+            if self.ctx.store.is_shared() {
+                self.report(
+                    "other nodes could not be told who listens here",
+                    self.tell(now, &mut tell_at).await,
+                );
+            } else {
+                self.live.take_untold();
+            }
+            tokio::select! {
+                () = clock.sleep(COLLECT) => {}
+                () = self.tasks.stop_token().cancelled() => {}
+            }
+        }
+        self.report("acknowledgements could not be stored", self.store_acks().await);
+    }
+
+    fn report(&self, what: &'static str, done: Result<()>) {
+        if let Err(error) = done {
+            tracing::debug!(node = %self.node, %error, "{what}");
+        }
+    }
+
+    /// Looks at channels that the store has something new about.
+    async fn look(&self) -> Result<()> {
+        let stale = self.live.take_stale();
+        for channels in stale.chunks(TOGETHER) {
+            let pulses = self.ctx.store.read().await?.log().pulses(channels).await?;
+            let pulses: HashMap<ChannelId, &PulseRow> =
+                pulses.iter().filter_map(|pulse| Some((pulse.id.parse().ok()?, pulse))).collect();
+            let now = self.ctx.store.now();
+            for channel in channels {
+                if let Some(feed) = self.live.feed(*channel) {
+                    feed.look(pulses.get(channel).copied(), now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn store_acks(&self) -> Result<()> {
+        let acks = self.live.acks();
+        if acks.is_empty() {
+            return Ok(());
+        }
+        let stored = acks.clone();
+        self.ctx.store.write(move |tx| Box::pin(async move { tx.log().acknowledge(&acks).await })).await?;
+        self.live.stored(&stored);
+        Ok(())
+    }
+
+    /// Tells other nodes of new clients at once, of all of them now and then, and learns theirs.
+    async fn tell(&self, now: Timestamp, tell_at: &mut Timestamp) -> Result<()> {
+        let untold = self.live.take_untold();
+        if untold.is_empty() && now < *tell_at {
+            return Ok(());
+        }
+        *tell_at = now + TELL;
+        let (node, listening, now) = (self.node, self.live.listening(), self.ctx.store.now());
+        self.ctx
+            .store
+            .write(move |tx| {
+                Box::pin(async move { tx.log().announce(node, &listening, now, now + HOLDS).await })
+            })
+            .await?;
+        for channel in untold {
+            self.ctx.wake.hint(Hint::Listening(channel));
+        }
+        let elsewhere = self.ctx.store.read().await?.log().listened_elsewhere(node, now).await?;
+        self.live.set_elsewhere(elsewhere);
+        Ok(())
+    }
+}

@@ -1,0 +1,364 @@
+//! Plugins around a delivery, through a whole hub.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::{
+    access::Actor,
+    channels::{
+        ChannelPatch, OnPluginError,
+        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+    },
+    error::ErrorCode,
+    id::{ChannelId, PluginId},
+    plugins::{InstallationPatch, NewInstallation, PluginRef, Submission},
+    secret::Secret,
+    testing::{Receiver, TestBot, TestHub},
+    traces::{Step, StepName, Trace, TraceStatus},
+};
+
+const KEY: &str = "a-key-of-sixteen-bytes";
+
+struct Scene {
+    hub: TestHub,
+    receiver: Arc<Receiver>,
+    other: Arc<Receiver>,
+    ada: Actor,
+    bot: TestBot,
+    channel: ChannelId,
+}
+
+impl Scene {
+    /// A hub whose channel posts to `hook.test` with a bearer token; `api.other.test` listens too.
+    async fn new() -> Self {
+        let (receiver, other) = (Receiver::new(), Receiver::new());
+        let builder = TestHub::builder().receiver("hook.test", &receiver).receiver("api.other.test", &other);
+        let hub = builder.start().await;
+        let ada = hub.register("ada").await;
+        let bot = hub.bind(&ada).await;
+        let secret = Change::Set(Secret::new(KEY));
+        let auth = AuthUpdate { method: AuthMethod::Bearer, header_name: None, secret };
+        let url = "http://hook.test/orders".to_owned();
+        let webhook = WebhookUpdate { url, auth, auto_reply: true, ..WebhookUpdate::default() };
+        let channel = hub.webhook_channel(&ada, bot.id, "orders", webhook).await;
+        Self { hub, receiver, other, ada, bot, channel }
+    }
+
+    async fn install(&self, name: &str, keys: &str, code: &str) -> PluginId {
+        let script = format!("// ==UserScript==\n// @name {name}\n{keys}// ==/UserScript==\n{code}\n");
+        self.install_script(script).await
+    }
+
+    async fn install_script(&self, script: String) -> PluginId {
+        let plugins = self.hub.hub().plugins();
+        let new = Submission { script, ..Submission::default() };
+        let id = plugins.submit(&self.ada, new, None).await.unwrap().id;
+        let new = NewInstallation { plugin_id: id, version: None, position: None };
+        plugins.install(&self.ada, self.bot.id, self.channel, new).await.unwrap();
+        id
+    }
+
+    async fn on_error(&self, rule: OnPluginError) {
+        let patch = ChannelPatch { on_plugin_error: Some(rule), ..ChannelPatch::default() };
+        self.hub.hub().channels().update(&self.ada, self.bot.id, self.channel, patch).await.unwrap();
+    }
+
+    /// Says something and waits for its end.
+    async fn say(&self, text: &str, end: TraceStatus) -> Trace {
+        self.hub.say(&self.bot, text);
+        self.hub.trace(&self.ada, self.bot.id, self.channel, end).await
+    }
+
+    async fn texts(&self, count: usize) -> Vec<String> {
+        self.hub.sent(&self.bot, count).await.into_iter().map(|sent| sent.text).collect()
+    }
+}
+
+fn steps(trace: &Trace, name: StepName) -> Vec<&Step> {
+    trace.steps.iter().filter(|step| step.name == name).collect()
+}
+
+fn step(trace: &Trace, name: StepName) -> &Step {
+    steps(trace, name).first().unwrap_or_else(|| panic!("no {name:?} in {:#?}", trace.steps))
+}
+
+#[tokio::test]
+async fn plugins_change_the_request_in_their_order_and_it_is_signed_last() {
+    let scene = Scene::new().await;
+    scene
+        .install(
+            "first",
+            "// @match text\n",
+            "function onRequest(ctx) {
+               if (ctx.req.headers.Authorization) throw new Error('the secret is here');
+               console.log('seen', ctx.msg.content);
+               ctx.req.body.order = 42; ctx.req.headers['X-Kind'] = 'order'; ctx.req.url += '?from=first';
+               ctx.state.order = 42;
+             }
+             function onResponse(ctx) { ctx.reply('order ' + ctx.state.order + ' ' + ctx.res.status + ' ' + ctx.res.body); }",
+        )
+        .await;
+    scene
+        .install("second", "", "function onRequest(ctx) { ctx.req.body.twice = ctx.req.body.order * 2; }")
+        .await;
+    scene
+        .install(
+            "images",
+            "// @match image\n",
+            "function onRequest(ctx) { throw new Error('not for texts'); }",
+        )
+        .await;
+    let trace = scene.say("order 42", TraceStatus::Ok).await;
+    let requests = scene.receiver.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].uri().query(), Some("from=first"));
+    assert_eq!(requests[0].headers()["x-kind"], "order");
+    assert_eq!(requests[0].headers()["authorization"], format!("Bearer {KEY}"));
+    let body = &scene.receiver.bodies()[0];
+    assert_eq!(
+        (&body["content"], &body["order"], &body["twice"]),
+        (&json!("order 42"), &json!(42), &json!(84))
+    );
+    assert_eq!(scene.texts(1).await, ["order 42 200 {}"]);
+    let before = steps(&trace, StepName::PluginOnRequest);
+    let names: Vec<&Value> = before.iter().map(|step| &step.detail["plugin"]).collect();
+    assert_eq!(names, [&json!("first"), &json!("second"), &json!("images")]);
+    let first = &before[0].detail;
+    assert_eq!(first["logs"][0]["text"], "seen order 42");
+    assert!(first["memory_bytes"].as_u64().unwrap() > 0 && first["duration_us"].is_u64(), "{first}");
+    assert!(first["changes"]["body"].as_str().unwrap().contains("+  \"order\": 42"), "{first}");
+    assert_eq!(first["changes"]["headers"], json!(["+ x-kind: order"]));
+    assert_eq!(before[2].status, TraceStatus::Skipped);
+    assert_eq!(steps(&trace, StepName::PluginOnResponse).len(), 1, "only the first one has the hook");
+    let kept = format!("{:?}", trace.steps);
+    assert!(!kept.contains(KEY), "{kept}");
+}
+
+#[tokio::test]
+async fn skipping_replies_and_sends_nothing() {
+    let scene = Scene::new().await;
+    scene.install("night", "", "function onRequest(ctx) { ctx.reply('we sleep'); ctx.skip(); }").await;
+    scene.install("never", "", "function onRequest(ctx) { ctx.reply('never'); }").await;
+    let trace = scene.say("hello", TraceStatus::Skipped).await;
+    assert_eq!(scene.texts(1).await, ["we sleep"]);
+    assert!(scene.receiver.requests().is_empty());
+    assert_eq!(steps(&trace, StepName::PluginOnRequest).len(), 1);
+    assert_eq!(step(&trace, StepName::PluginOnRequest).detail["skipped"], true);
+}
+
+#[tokio::test]
+async fn a_reply_goes_out_while_the_receiver_still_thinks() {
+    let scene = Scene::new().await;
+    scene
+        .install("greeter", "", "function onRequest(ctx) { ctx.reply('one moment'); reply('please'); }")
+        .await;
+    scene.receiver.answer(200, r#"{"reply":"automatic"}"#);
+    scene.receiver.hold();
+    scene.hub.say(&scene.bot, "hello");
+    assert_eq!(scene.texts(1).await, ["one moment"]);
+    scene.receiver.release();
+    let trace = scene.hub.trace(&scene.ada, scene.bot.id, scene.channel, TraceStatus::Ok).await;
+    // The network wants time between two messages to one person.
+    let texts = scene
+        .hub
+        .advance_until("the second reply", Duration::from_secs(1), async || {
+            let sent = scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0);
+            (sent.len() >= 2).then(|| sent.into_iter().map(|sent| sent.text).collect::<Vec<_>>())
+        })
+        .await;
+    assert_eq!(texts, ["one moment", "please"]);
+    // A plugin that replied goes before the automatic reply, and each reply is in the trace.
+    assert!(steps(&trace, StepName::Reply).len() >= 2, "{:#?}", trace.steps);
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_is_the_channels_decision() {
+    let scene = Scene::new().await;
+    let code = "function onRequest(ctx) {\n  ctx.req.body.half = true;\n  ctx.nothing.here = 1;\n}";
+    scene.install("broken", "", code).await;
+    // Nothing is sent unmodified; the delivery waits for its next attempt.
+    let trace = scene.say("first", TraceStatus::Pending).await;
+    assert!(scene.receiver.requests().is_empty());
+    let trace = scene
+        .hub
+        .until("an attempt", async || {
+            let trace = scene.hub.hub().traces().get(&scene.ada, scene.bot.id, trace.trace_id).await.unwrap();
+            (trace.attempts > 0).then_some(trace)
+        })
+        .await;
+    let failed = step(&trace, StepName::PluginOnRequest);
+    assert_eq!(failed.status, TraceStatus::Error);
+    let error = &failed.detail["error"];
+    assert_eq!((&error["kind"], &error["line"]), (&json!("throw"), &json!(6)), "{error}");
+    assert!(error["column"].is_u64() && error["message"].as_str().unwrap().contains("TypeError"), "{error}");
+    assert!(trace.summary.contains("plugin broken: throw"), "{}", trace.summary);
+    scene.on_error(OnPluginError::Send).await;
+    scene.hub.say(&scene.bot, "second");
+    // It waits behind the first one, which is tried again after five seconds.
+    scene
+        .hub
+        .advance_until("the second message", Duration::from_secs(1), async || {
+            scene.receiver.bodies().iter().find(|body| body["content"] == "second").cloned()
+        })
+        .await;
+    assert!(
+        scene.receiver.bodies().iter().all(|body| body.get("half").is_none()),
+        "what failed changes nothing"
+    );
+    scene.on_error(OnPluginError::Drop).await;
+    let count = scene.receiver.requests().len();
+    let dropped = scene.say("third", TraceStatus::Error).await;
+    assert!(dropped.summary.contains("plugin broken"), "{}", dropped.summary);
+    assert!(scene.receiver.bodies().iter().all(|body| body["content"] != "third"), "{count}");
+}
+
+#[tokio::test]
+async fn a_request_goes_where_the_plugin_may_send_it_and_without_the_key() {
+    let scene = Scene::new().await;
+    scene
+        .install(
+            "mover",
+            "// @connect other.test\n",
+            "function onRequest(ctx) { ctx.req.url = 'http://api.other.test/x'; }",
+        )
+        .await;
+    scene.say("hello", TraceStatus::Ok).await;
+    assert!(scene.receiver.requests().is_empty());
+    let moved = scene.other.requests();
+    assert_eq!((moved.len(), moved[0].uri().path()), (1, "/x"));
+    assert!(!moved[0].headers().contains_key("authorization"));
+    assert!(!moved[0].headers().contains_key("webhook-signature"));
+}
+
+#[tokio::test]
+async fn a_request_to_anywhere_else_fails() {
+    let scene = Scene::new().await;
+    scene.on_error(OnPluginError::Drop).await;
+    scene
+        .install(
+            "thief",
+            "",
+            "function onRequest(ctx) { ctx.req.url = 'http://api.other.test/' + ctx.msg.content; }",
+        )
+        .await;
+    let trace = scene.say("hello", TraceStatus::Error).await;
+    assert_eq!(step(&trace, StepName::PluginOnRequest).detail["error"]["kind"], "blocked_url");
+    assert!(scene.receiver.requests().is_empty() && scene.other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_plugin_fetches_from_its_hosts_only() {
+    let scene = Scene::new().await;
+    scene.other.answer(200, r#"{"status":"shipped"}"#);
+    scene
+        .install(
+            "looker",
+            "// @connect other.test\n",
+            "async function onRequest(ctx) {
+               const answer = await ctx.fetch('http://api.other.test/orders/42', { method: 'POST', body: { n: 1 } });
+               ctx.req.body.status = (await answer.json()).status;
+               try { await fetch('http://hook.test/'); } catch (error) { ctx.req.body.refused = error.message; }
+             }",
+        )
+        .await;
+    let trace = scene.say("order 42", TraceStatus::Ok).await;
+    let body = &scene.receiver.bodies()[0];
+    assert_eq!(body["status"], "shipped");
+    assert!(body["refused"].as_str().unwrap().contains("not in @connect"), "{body}");
+    assert_eq!(&scene.other.requests()[0].body()[..], br#"{"n":1}"#);
+    let fetches = &step(&trace, StepName::PluginOnRequest).detail["fetches"];
+    assert_eq!((&fetches[0]["status"], fetches[1]["error"].is_string()), (&json!(200), true), "{fetches}");
+}
+
+#[tokio::test]
+async fn a_response_hook_that_fails_loses_nothing() {
+    let scene = Scene::new().await;
+    scene
+        .install("late", "", "function onResponse(ctx) { ctx.reply('before'); throw new Error('after'); }")
+        .await;
+    let trace = scene.say("hello", TraceStatus::Ok).await;
+    assert_eq!(scene.texts(1).await, ["before"]);
+    assert_eq!(step(&trace, StepName::PluginOnResponse).status, TraceStatus::Error);
+}
+
+#[tokio::test]
+async fn replies_that_are_no_text_are_noted() {
+    let scene = Scene::new().await;
+    scene.receiver.answer(200, "plain words");
+    scene
+        .install(
+            "media",
+            "",
+            "function onResponse(ctx) {
+               ctx.reply({ forward: true }); ctx.reply('data:image/png;base64,AAAA'); ctx.reply({ base64: 'AAAA', filename: 'a.png' });
+             }",
+        )
+        .await;
+    let trace = scene.say("hello", TraceStatus::Ok).await;
+    assert_eq!(scene.texts(1).await, ["plain words"]);
+    let replies = steps(&trace, StepName::Reply);
+    let failed = replies.iter().filter(|step| step.status == TraceStatus::Error).count();
+    assert_eq!(failed, 2, "{replies:#?}");
+}
+
+#[tokio::test]
+async fn a_withdrawn_plugin_runs_no_more_and_one_that_is_off_neither() {
+    let scene = Scene::new().await;
+    let id = scene.install("marker", "", "function onRequest(ctx) { ctx.req.body.marked = true; }").await;
+    scene.say("first", TraceStatus::Ok).await;
+    let plugins = scene.hub.hub().plugins();
+    let version = plugins.get(&scene.ada, id).await.unwrap().plugin.latest.id;
+    plugins.approve(&Actor::Operator, PluginRef::Plugin(id), None).await.unwrap();
+    plugins.reject(&Actor::Operator, PluginRef::Version(version), "found out", None).await.unwrap();
+    scene.hub.say(&scene.bot, "second");
+    let bodies = scene
+        .hub
+        .until("the second message", async || {
+            let bodies = scene.receiver.bodies();
+            (bodies.len() == 2).then_some(bodies)
+        })
+        .await;
+    assert_eq!((&bodies[0]["marked"], bodies[1].get("marked")), (&json!(true), None));
+    let trace = scene
+        .hub
+        .until("its trace", async || {
+            let traces =
+                scene.hub.traces(&scene.ada, scene.bot.id, &crate::traces::TraceQuery::default()).await;
+            let newest =
+                scene.hub.hub().traces().get(&scene.ada, scene.bot.id, traces[0].trace_id).await.unwrap();
+            (newest.status == TraceStatus::Ok && traces.len() == 2).then_some(newest)
+        })
+        .await;
+    let reason = step(&trace, StepName::PluginOnRequest).detail["reason"].as_str().unwrap();
+    assert!(reason.contains("withdrawn: found out"), "{reason}");
+    let off = InstallationPatch { enabled: Some(false), ..InstallationPatch::default() };
+    plugins.change_installation(&scene.ada, scene.bot.id, scene.channel, id, off).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_published_plugin_behaves_as_its_author_expects() {
+    let scene = Scene::new().await;
+    let script = include_str!("../../../../examples/plugins/office-hours.js");
+    scene.install_script(script.to_owned()).await;
+    // The clock of a test hub shows the afternoon.
+    let trace = scene.say("is the shop open & where?", TraceStatus::Ok).await;
+    let request = &scene.receiver.requests()[0];
+    assert_eq!(request.headers()["content-type"], "application/x-www-form-urlencoded", "{:#?}", trace.steps);
+    let body = String::from_utf8_lossy(request.body()).into_owned();
+    assert!(body.starts_with("text=is%20the%20shop%20open%20%26%20where%3F&from="), "{body}");
+    scene.receiver.answer(404, "");
+    scene.hub.say(&scene.bot, "again");
+    assert_eq!(scene.texts(1).await, ["Something went wrong on our side."]);
+}
+
+#[tokio::test]
+async fn what_is_not_javascript_is_not_submitted() {
+    let scene = Scene::new().await;
+    let script =
+        "// ==UserScript==\n// @name bad\n// ==/UserScript==\nfunction onRequest() { return ]; }".to_owned();
+    let new = Submission { script, ..Submission::default() };
+    let error = scene.hub.hub().plugins().submit(&scene.ada, new, None).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidParams);
+    assert!(error.message().starts_with("script line 4"), "{error}");
+}

@@ -1,0 +1,277 @@
+//! Fetching the files of messages from their network: after the commit, in the background, with retries, within
+//! a budget of memory. A message never waits for it; a file that cannot be fetched fails alone
+//! (`protocols/ilink.md` §12.3).
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use data_encoding::HEXLOWER;
+use futures_util::{FutureExt, StreamExt};
+use md5::{Digest, Md5};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    job::Job,
+    node::{BotWork, Engine},
+};
+use crate::{
+    channels::sinks::SinkId,
+    error::{Error, ErrorCode, Result},
+    events::Event,
+    file_type,
+    id::{MediaId, MessageId},
+    media::{MediaState, MediaView},
+    network::{FetchedMedia, MediaError, MessageKind},
+    secret::Secret,
+    store::media::{MediaRow, SettledMedia, StoredBytes},
+    time::Timestamp,
+};
+
+/// Pauses after tries that may work later; then it has failed, until somebody asks for it again.
+const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+/// Files of one bot that are fetched at a time.
+const AT_A_TIME: usize = 2;
+/// What a file may have beyond what it says, and what any file may have, before it counts as larger than it says.
+const MARGIN: usize = 64 * 1024;
+const SMALL: usize = 4 << 20;
+/// Files looked at in one round.
+const ROUND: u32 = 32;
+/// Pause after a round in which the store did not answer.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Where the network's notes on a file are sealed for.
+pub(crate) fn source_place(id: MediaId) -> String {
+    format!("media.source:{id}")
+}
+
+impl Engine {
+    /// Starts fetching for a bot.
+    pub(super) fn start_media(self: &Arc<Self>, bot: &Arc<BotWork>) {
+        let (engine, work) = (Arc::clone(self), Arc::clone(bot));
+        bot.tasks.spawn("media", async move {
+            if AssertUnwindSafe(engine.fetch_media(&work)).catch_unwind().await.is_err() {
+                engine.start_over(&work, "fetching its files panicked").await;
+            }
+        });
+        bot.media_ready.notify_one();
+    }
+
+    async fn fetch_media(&self, bot: &BotWork) {
+        let stop = bot.tasks.stop_token().clone();
+        let mut next = None;
+        loop {
+            let timer = async {
+                match next {
+                    Some(at) => self.ctx.clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = bot.media_ready.notified() => {}
+                () = timer => {}
+            }
+            // Cut in the middle when the hub stops: what was not settled is fetched again.
+            next = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                round = self.fetch_round(bot) => match round {
+                    Ok(next) => next,
+                    Err(error) => {
+                        Self::report("files could not be looked for", bot, &error);
+                        Some(self.ctx.clock.now() + AGAIN)
+                    }
+                },
+            };
+        }
+    }
+
+    /// Fetches everything that is due; says when the next file is.
+    async fn fetch_round(&self, bot: &BotWork) -> Result<Option<Timestamp>> {
+        loop {
+            let now = self.ctx.store.now();
+            let open = self.ctx.store.downloading(bot.lease.bot_id, ROUND).await?;
+            let (due, later): (Vec<_>, Vec<_>) = open.into_iter().partition(|row| row.due_at <= now);
+            if due.is_empty() {
+                // Due times are of the database's clock; the wait is of ours.
+                let wait = later.first().map(|row| row.due_at.since(now));
+                return Ok(wait.map(|wait| self.ctx.clock.now() + wait));
+            }
+            futures_util::stream::iter(due)
+                .for_each_concurrent(AT_A_TIME, |row| async move {
+                    if let Err(error) = self.fetch_one(bot, row).await {
+                        Self::report("a file's state could not be stored", bot, &error);
+                        self.ctx.clock.sleep(AGAIN).await;
+                    }
+                })
+                .await;
+        }
+    }
+
+    async fn fetch_one(&self, bot: &BotWork, row: MediaRow) -> Result<()> {
+        let fetched = match self.check_room(&row).await {
+            Ok(()) => self.fetch(bot, &row).await,
+            Err(error) => Err(error),
+        };
+        failpoint!("media.fetched");
+        let now = self.ctx.store.now();
+        let attempts = row.attempts + 1;
+        let mut settled = SettledMedia {
+            id: row.id,
+            state: MediaState::Ready,
+            reason: None,
+            attempts,
+            due_at: now,
+            stored: None,
+        };
+        match fetched {
+            Ok(stored) => settled.stored = Some(stored),
+            Err(error @ (MediaError::Unavailable(_) | MediaError::TooLarge(_))) => {
+                let reason = error.to_string();
+                (settled.state, settled.reason) = (MediaState::Failed, Some(reason));
+            }
+            Err(MediaError::Later(reason) | MediaError::LoginExpired(reason)) => {
+                let tries = usize::try_from(row.attempts).unwrap_or(usize::MAX);
+                settled.reason = Some(reason);
+                match PAUSES.get(tries) {
+                    Some(pause) => (settled.state, settled.due_at) = (MediaState::Downloading, now + *pause),
+                    None => settled.state = MediaState::Failed,
+                }
+            }
+        }
+        let (state, reason) = (settled.state, settled.reason.clone());
+        if let Some(reason) = &reason {
+            tracing::info!(media_id = %row.id, state = state.as_str(), reason, "a file could not be fetched");
+        }
+        let counted = if state == MediaState::Downloading { "retried" } else { state.as_str() };
+        self.ctx.counters.media.count(counted);
+        if !self.ctx.store.settle_media(settled).await? {
+            return self.forget_if_gone(row.id).await;
+        }
+        if let (true, Some(message_id)) = (state != MediaState::Downloading, row.message_id) {
+            self.ctx.events.tell(Event::Media { bot_id: bot.lease.bot_id, message_id });
+            self.release(message_id);
+        }
+        Ok(())
+    }
+
+    /// The message was deleted while its file was on the way: the sweep may have been here before the bytes.
+    async fn forget_if_gone(&self, id: MediaId) -> Result<()> {
+        let row = self.ctx.store.find_media(id).await?;
+        if row.is_none_or(|row| row.message_id.is_none()) {
+            self.ctx.media.remove(id).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_room(&self, row: &MediaRow) -> Result<(), MediaError> {
+        let checked = self.ctx.files().check_storage(row.owner_id, 0).await;
+        checked.map_err(|error| match error.code() {
+            ErrorCode::Conflict => MediaError::Unavailable(error.message().to_owned()),
+            _ => MediaError::Later(error.message().to_owned()),
+        })
+    }
+
+    /// Fetches, opens and stores the bytes of a file.
+    async fn fetch(&self, bot: &BotWork, row: &MediaRow) -> Result<StoredBytes, MediaError> {
+        let unreadable = |_: Error| MediaError::Unavailable("the reference cannot be opened".to_owned());
+        let sealer = &self.ctx.sealer;
+        let source =
+            row.source.as_ref().ok_or_else(|| MediaError::Unavailable("there is no reference".into()))?;
+        let reference = sealer.open(&source_place(row.id), source).map_err(unreadable)?;
+        let later = |error: Error| MediaError::Later(error.message().to_owned());
+        let earlier = match row.md5.as_str() {
+            "" => Vec::new(),
+            md5 => self.ctx.store.opened_with_md5(bot.lease.bot_id, md5).await.map_err(later)?,
+        };
+        let earlier: Vec<Secret> =
+            earlier.iter().filter_map(|(id, source)| sealer.open(&source_place(*id), source).ok()).collect();
+        let limit = self.ctx.config.media.max_inbound;
+        // What a message says of its sizes may be wrong: then it is fetched again with all the room it may need.
+        let said = usize::try_from(row.size).unwrap_or(limit).saturating_add(MARGIN);
+        let first = said.max(SMALL).min(limit);
+        let fetched = match self.fetch_within(bot, &reference, &earlier, first).await {
+            Err(MediaError::TooLarge(_)) if first < limit => {
+                self.fetch_within(bot, &reference, &earlier, limit).await
+            }
+            fetched => fetched,
+        };
+        let (FetchedMedia { bytes, reference }, _room) = fetched?;
+        let stored = StoredBytes {
+            size: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+            md5: HEXLOWER.encode(&Md5::digest(&bytes)),
+            content_type: content_type(row, &bytes).to_owned(),
+            file_name: file_name(row, &bytes),
+            source: Some(sealer.seal(&source_place(row.id), &reference)),
+        };
+        self.ctx.media.put(row.id, bytes).await.map_err(later)?;
+        Ok(stored)
+    }
+
+    /// Fetches a file of at most `limit` bytes, once there is room for it in memory.
+    async fn fetch_within(
+        &self,
+        bot: &BotWork,
+        reference: &Secret,
+        earlier: &[Secret],
+        limit: usize,
+    ) -> Result<(FetchedMedia, OwnedSemaphorePermit), MediaError> {
+        // Sealed and opened, it lies there twice for a moment.
+        let room = self.ctx.media.room(limit * 2).await;
+        Ok((bot.connection.fetch_media(reference, earlier, limit).await?, room))
+    }
+
+    /// The files of a job's message, to be told to its receiver; `Err` with the moment until which they are
+    /// waited for. Only a message without a text of its own waits, and only its first attempt.
+    pub(super) async fn media_for(&self, job: &Job) -> Result<Result<Vec<MediaView>, Timestamp>> {
+        if !job.content.has_media {
+            return Ok(Ok(Vec::new()));
+        }
+        let message_id = job.content.message_id;
+        let media = self.ctx.files().of_message(message_id).await?;
+        let waits = job.attempts == 0 && job.content.kind != MessageKind::Text;
+        let until = made_at(message_id) + self.ctx.config.media.webhook_wait;
+        let missing = media.iter().any(|file| file.status == MediaState::Downloading);
+        Ok(if waits && missing && self.ctx.clock.now() < until { Err(until) } else { Ok(media) })
+    }
+
+    /// Lets the deliveries go on that waited for the files of a message.
+    fn release(&self, message_id: MessageId) {
+        let waits = |job: &Job| job.attempts == 0 && job.content.message_id == message_id;
+        for sink in SinkId::KINDS {
+            if self.lanes(sink).release(waits) {
+                self.work_ready.notify_one();
+            }
+        }
+    }
+
+    /// As [`release`](Self::release), unless a file is still to come.
+    pub(super) async fn release_if_there(&self, message_id: MessageId) {
+        // Without an answer they wait until their time is over.
+        let files = self.ctx.files().of_message(message_id).await.unwrap_or_default();
+        if files.iter().all(|file| file.status != MediaState::Downloading) {
+            self.release(message_id);
+        }
+    }
+}
+
+/// When an id was made, by this node's clock or the one of a node before it.
+fn made_at(id: MessageId) -> Timestamp {
+    Timestamp::from_millis(i64::try_from(id.as_u128() >> 80).unwrap_or(0))
+}
+
+fn content_type(row: &MediaRow, bytes: &[u8]) -> &'static str {
+    let found = file_type::of_bytes(bytes);
+    match row.kind {
+        // A container is a better guess than the ending for everything but files people named themselves.
+        MessageKind::File => file_type::of_name(&row.file_name).or(found),
+        MessageKind::Video => found.or(Some("video/mp4")),
+        _ => found,
+    }
+    .unwrap_or(file_type::UNKNOWN)
+}
+
+fn file_name(row: &MediaRow, bytes: &[u8]) -> String {
+    let fallback = crate::media::fallback_name(row.kind, content_type(row, bytes));
+    file_type::clean_name(&row.file_name, &fallback)
+}

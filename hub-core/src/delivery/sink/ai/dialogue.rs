@@ -1,0 +1,160 @@
+//! The calls to the model, and between them the tools that it asks for.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Attempt, setup::Setup};
+use crate::{
+    ai::{self, AiFault, AiFaultClass, Completion, Message, Prompt, Tool, ToolCall, ToolScope, Usage},
+    egress::EgressFault,
+    time::Timestamp,
+    traces::TraceStatus,
+};
+
+/// Most tools that a model is offered; further ones are left out.
+pub(super) const MAX_TOOLS: usize = 64;
+/// Most calls to the model for one message.
+const MAX_ROUNDS: u32 = 5;
+/// Most of a tool's answer that the model is shown, in bytes.
+const MAX_TOOL_ANSWER: usize = 16 * 1024;
+
+/// When an answer has to be there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub started: Timestamp,
+    /// Over all calls and tools.
+    pub total: Duration,
+}
+
+/// A conversation between the model and its tools.
+pub(super) struct Dialogue<'d, 'a> {
+    attempt: &'d mut Attempt<'a>,
+    setup: &'d Setup,
+    prompt: Prompt,
+    scope: ToolScope,
+    limits: Limits,
+    /// What the calls cost so far.
+    pub usage: Usage,
+    /// Calls that were answered.
+    pub calls: u32,
+}
+
+impl<'d, 'a> Dialogue<'d, 'a> {
+    pub fn new(
+        attempt: &'d mut Attempt<'a>,
+        setup: &'d Setup,
+        prompt: Prompt,
+        scope: ToolScope,
+        limits: Limits,
+    ) -> Self {
+        Self { attempt, setup, prompt, scope, limits, usage: Usage::default(), calls: 0 }
+    }
+
+    /// Asks until the model has answered without asking for tools.
+    pub async fn speak(&mut self) -> Result<Completion, AiFault> {
+        for round in 1..=MAX_ROUNDS {
+            let completion = self.ask(round).await?;
+            if completion.tool_calls.is_empty() {
+                return Ok(completion);
+            }
+            if self.prompt.tools.is_empty() {
+                return Err(stubborn("the model asked for a tool, and was offered none"));
+            }
+            if round < MAX_ROUNDS {
+                self.use_tools(completion).await?;
+            }
+        }
+        Err(stubborn("the model asked for tools five times and gave no answer"))
+    }
+
+    /// One call to the model.
+    async fn ask(&mut self, round: u32) -> Result<Completion, AiFault> {
+        let started = self.attempt.ctx.clock.now();
+        let left = self.left()?;
+        let answered = ai::complete(&self.attempt.ctx.egress, &self.setup.endpoint, &self.prompt, left).await;
+        let counted = answered.as_ref().map_or_else(|fault| fault.class.as_str(), |_| "answered");
+        self.attempt.ctx.counters.ai_calls.count(counted);
+        let mut detail = json!({
+            "source": self.setup.source,
+            "model": self.prompt.model,
+            "attempt": self.attempt.job.attempts + 1,
+            "round": round,
+            "messages": self.prompt.messages.len(),
+            "tools": self.prompt.tools.len(),
+        });
+        let redactor = self.attempt.redactor();
+        let status = match &answered {
+            Ok(completion) => {
+                let usage = completion.usage.unwrap_or_default();
+                self.calls += 1;
+                self.usage += usage;
+                detail["finish_reason"] = json!(completion.finish_reason);
+                detail["usage"] = json!(completion.usage);
+                detail["answer"] = Value::from(redactor.body(completion.text.as_bytes()));
+                let asked = completion.tool_calls.iter().map(|call| redactor.text(&call.name));
+                detail["tool_calls"] = asked.collect();
+                TraceStatus::Ok
+            }
+            Err(fault) => {
+                let told = self.setup.told(fault).map(|told| redactor.body(told.as_bytes()));
+                let (class, message) = (fault.class.as_str(), redactor.text(&fault.message));
+                detail["error"] = json!({ "class": class, "message": message, "told": told });
+                TraceStatus::Error
+            }
+        };
+        self.attempt.step("ai", status, started, detail);
+        answered
+    }
+
+    /// Calls what the model asked for, in its order, and adds the answers to the conversation.
+    async fn use_tools(&mut self, completion: Completion) -> Result<(), AiFault> {
+        let calls = completion.tool_calls.clone();
+        self.prompt.messages.push(Message::asking(completion.text, completion.tool_calls));
+        for call in calls {
+            let answer = self.use_tool(&call).await?;
+            self.prompt.messages.push(Message::of_tool(&call, answer));
+            self.scope.place += 1;
+        }
+        Ok(())
+    }
+
+    async fn use_tool(&mut self, call: &ToolCall) -> Result<String, AiFault> {
+        let ctx = self.attempt.ctx;
+        let started = ctx.clock.now();
+        let is_offered = self.prompt.tools.iter().any(|Tool::Function { name, .. }| *name == call.name);
+        let answered = if is_offered {
+            let tool = ctx.tools.call(&self.scope, call);
+            let in_time = ctx.clock.timeout(self.left()?, tool).await;
+            in_time.unwrap_or_else(|| Err("the tool did not answer in time".to_owned()))
+        } else {
+            Err(format!("there is no tool called {}", call.name))
+        };
+        let status = if answered.is_ok() { TraceStatus::Ok } else { TraceStatus::Error };
+        let answer = answered.unwrap_or_else(|error| format!("error: {error}"));
+        let answer = answer[..answer.floor_char_boundary(MAX_TOOL_ANSWER)].to_owned();
+        let redactor = self.attempt.redactor();
+        let detail = json!({
+            "tool": redactor.text(&call.name),
+            "arguments": redactor.body(call.arguments.as_bytes()),
+            "answer": redactor.body(answer.as_bytes()),
+        });
+        self.attempt.step("tool", status, started, detail);
+        Ok(answer)
+    }
+
+    /// The time that is left for everything.
+    fn left(&self) -> Result<Duration, AiFault> {
+        let used = self.attempt.ctx.clock.now().since(self.limits.started);
+        let left = self.limits.total.checked_sub(used).filter(|left| !left.is_zero());
+        left.ok_or_else(|| {
+            let message = format!("no answer within {} ms", self.limits.total.as_millis());
+            AiFault::new(AiFaultClass::Egress(EgressFault::Timeout), message)
+        })
+    }
+}
+
+/// What the model does again when it is asked again.
+fn stubborn(message: &'static str) -> AiFault {
+    AiFault { permanent: true, ..AiFault::new(AiFaultClass::NotUnderstood, message) }
+}

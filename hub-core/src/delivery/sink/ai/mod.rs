@@ -1,0 +1,231 @@
+//! The AI sink: a model answers the sender (`contract.md` §5).
+//!
+//! What is answered, and by whom, is worked out from the store alone, so that an attempt after a crash does the
+//! same; the answer is a reply keyed by its delivery, so that it is sent once.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use self::{
+    dialogue::{Dialogue, Limits},
+    setup::Setup,
+};
+use crate::{
+    ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Prompt, ToolScope, Usage},
+    channels::runtime::ChannelRuntime,
+    context::WorkContext,
+    delivery::{
+        job::Job,
+        node::BotWork,
+        redact::Redactor,
+        retry::{Verdict, retry_after},
+        stage::{Concluded, Outcome, Reply},
+    },
+    network::typing::TypingIndicator,
+    secret::Secret,
+    store::ai::{AiUsage, ConversationQuery},
+    time::Timestamp,
+    traces::{Step, StepName, TraceStatus},
+};
+
+mod dialogue;
+mod history;
+mod setup;
+
+/// Waits between attempts, in seconds: whoever writes to a bot does not wait for days.
+pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
+/// Replies of a channel to one conversation within [`LOOP_SPAN`]; what comes beyond is not answered, by which two
+/// bots that talk to each other stop (reliability I2).
+const MAX_REPLIES: i64 = 20;
+const LOOP_SPAN: Duration = Duration::from_secs(60);
+
+/// An attempt, and what it cost.
+pub(in crate::delivery) struct Answered {
+    pub concluded: Concluded,
+    pub usage: Option<AiUsage>,
+}
+
+/// Lets the model answer once.
+pub(in crate::delivery) async fn answer(
+    ctx: &WorkContext,
+    bot: &BotWork,
+    channel: &ChannelRuntime,
+    job: &Job,
+) -> Answered {
+    let mut attempt = Attempt { ctx, bot, channel, job, steps: Vec::new(), usage: None, endpoint_key: None };
+    let (outcome, replies) = match attempt.run().await {
+        Ok(reply) => reply,
+        Err(outcome) => (outcome, Vec::new()),
+    };
+    let Attempt { steps, usage, .. } = attempt;
+    let replies = replies.into_iter().map(|text| Reply::text("ai", text)).collect();
+    Answered { concluded: Concluded { outcome, replies, steps }, usage }
+}
+
+/// One attempt in the making.
+struct Attempt<'a> {
+    ctx: &'a WorkContext,
+    bot: &'a BotWork,
+    channel: &'a ChannelRuntime,
+    job: &'a Job,
+    steps: Vec<Step>,
+    usage: Option<AiUsage>,
+    /// The key in play, which no trace may show.
+    endpoint_key: Option<Secret>,
+}
+
+impl Attempt<'_> {
+    async fn run(&mut self) -> Result<(Outcome, Vec<String>), Outcome> {
+        let (ctx, channel, job) = (self.ctx, self.channel, self.job);
+        let started = ctx.clock.now();
+        // Commands and mentions are for others (`dialects.md` 1.11).
+        if job.text().trim_start().starts_with(['/', '@']) {
+            return Err(self.ignore("commands and mentions are not answered"));
+        }
+        let now = ctx.store.now();
+        let query = ConversationQuery {
+            bot_id: job.bot_id,
+            channel_id: channel.id,
+            peer: job.content.peer.clone(),
+            message_id: job.content.message_id,
+            // A replay shows the model what it was shown then.
+            later_answers: job.seq > 0,
+            limit: channel.ai.max_history.saturating_mul(2),
+            replies_since: now - LOOP_SPAN,
+            day: now.as_days(),
+        };
+        let conversation = ctx.store.conversation(&query).await;
+        let conversation = conversation.map_err(|error| self.fail(&error.to_string(), false))?;
+        if conversation.replies >= MAX_REPLIES {
+            return Err(self.ignore("20 replies to this conversation within a minute: it may be a loop"));
+        }
+        let setup = Setup::of(ctx, channel, &conversation).await;
+        let setup = setup.map_err(|refusal| self.fail(&refusal.told, refusal.permanent))?;
+        self.endpoint_key.clone_from(&setup.endpoint.api_key);
+        let content = &job.content;
+        let _typing = TypingIndicator::start(
+            self.bot.connection.clone(),
+            content.peer.clone(),
+            content.context_token.clone(),
+            ctx.clock.clone(),
+            &self.bot.tasks,
+        );
+        let scope = ToolScope {
+            bot_id: job.bot_id,
+            channel_id: channel.id,
+            message_id: content.message_id,
+            delivery_id: job.id,
+            place: 0,
+            trace_id: job.trace_id,
+            user_id: content.from_user_id.clone(),
+            peer: content.peer.clone(),
+            session_id: content.session_id.clone(),
+        };
+        let tools = if channel.ai.tools { ctx.tools.offered(&scope).await } else { Ok(Vec::new()) };
+        let mut tools = tools.map_err(|error| self.fail(&error.to_string(), false))?;
+        tools.truncate(dialogue::MAX_TOOLS);
+        let prompt = Prompt {
+            model: setup.model.clone(),
+            messages: history::messages(&setup.system_prompt, job, &conversation.messages),
+            max_tokens: setup.max_tokens,
+            temperature: channel.ai.temperature,
+            tools,
+        };
+        let limits = Limits { started, total: Duration::from_millis(u64::from(channel.ai.timeout_ms)) };
+        let mut dialogue = Dialogue::new(self, &setup, prompt, scope, limits);
+        let spoken = dialogue.speak().await;
+        let (usage, calls) = (dialogue.usage, dialogue.calls);
+        self.note_usage(&setup, usage, calls, now);
+        match spoken {
+            Ok(completion) => Ok(self.reply(&setup, &completion, usage)),
+            Err(fault) => Err(self.judge(&setup, &fault)),
+        }
+    }
+
+    /// The text that the sender gets, as the channel wants it.
+    fn reply(&self, setup: &Setup, completion: &Completion, usage: Usage) -> (Outcome, Vec<String>) {
+        let settings = &self.channel.ai;
+        let mut text = if settings.hide_thinking {
+            ai::without_thinking(&completion.text)
+        } else if completion.thinking.trim().is_empty() {
+            completion.text.trim().to_owned()
+        } else {
+            format!("{}\n\n{}", completion.thinking.trim(), completion.text.trim())
+        };
+        if settings.strip_markdown {
+            text = ai::strip_markdown(&text);
+        }
+        // No column takes U+0000, and no message is longer than what may be sent.
+        text = text.replace('\0', "\u{fffd}");
+        text.truncate(text.floor_char_boundary(self.ctx.config.max_text));
+        let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+        let cost = if tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
+        let (summary, replies) = if text.trim().is_empty() {
+            (format!("{} had nothing to say{cost}", setup.model), Vec::new())
+        } else {
+            (format!("answered by {}{cost}", setup.model), vec![text])
+        };
+        let outcome = Outcome::Answer { verdict: Verdict::Success, summary, json: false, body: Bytes::new() };
+        (outcome, replies)
+    }
+
+    /// What a fault means for the delivery.
+    fn judge(&self, setup: &Setup, fault: &AiFault) -> Outcome {
+        let told = setup.told(fault).map_or_else(String::new, |told| format!(": {told}"));
+        let summary = self.redactor().text(&format!("{}: {}{told}", fault.class.as_str(), fault.message));
+        let asked = match fault.class {
+            AiFaultClass::Status(429 | 503) => retry_after(&fault.headers, self.ctx.store.now()),
+            _ => None,
+        };
+        match asked {
+            Some(_) => {
+                let verdict = Verdict::Retry { after: asked };
+                Outcome::Answer { verdict, summary, json: false, body: Bytes::new() }
+            }
+            None => Outcome::Failure { summary, permanent: fault.permanent },
+        }
+    }
+
+    /// The message is none for a model.
+    fn ignore(&mut self, reason: &'static str) -> Outcome {
+        self.step("ai", TraceStatus::Skipped, self.ctx.clock.now(), json!({ "reason": reason }));
+        self.ctx.counters.ai_calls.count("ignored");
+        Outcome::Ignored { reason }
+    }
+
+    /// The model could not be asked.
+    fn fail(&mut self, told: &str, permanent: bool) -> Outcome {
+        self.step("ai", TraceStatus::Error, self.ctx.clock.now(), json!({ "error": told }));
+        self.ctx.counters.ai_calls.count("not_asked");
+        Outcome::Failure { summary: told.to_owned(), permanent }
+    }
+
+    fn step(&mut self, kind: &str, status: TraceStatus, started: Timestamp, detail: Value) {
+        let ended = self.ctx.clock.now();
+        self.steps.push(Step::new(StepName::Ai, kind, status, started, ended, detail));
+    }
+
+    fn note_usage(&mut self, setup: &Setup, usage: Usage, calls: u32, now: Timestamp) {
+        if calls == 0 {
+            return;
+        }
+        let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        self.ctx.counters.count_tokens(usage);
+        self.usage = Some(AiUsage {
+            channel_id: self.channel.id,
+            day: now.as_days(),
+            source: setup.source,
+            calls: i64::from(calls),
+            prompt_tokens: number(usage.prompt_tokens),
+            completion_tokens: number(usage.completion_tokens),
+        });
+    }
+
+    /// Knows the secrets of this attempt: the key in play and the permission to answer.
+    fn redactor(&self) -> Redactor {
+        let secrets = [self.endpoint_key.as_ref(), self.job.content.context_token.as_ref()];
+        Redactor::new(secrets.into_iter().flatten(), None)
+    }
+}

@@ -1,0 +1,101 @@
+//! Which endpoint answers for a channel, and under which rules.
+
+use std::borrow::Cow;
+
+use super::{AiFault, Endpoint};
+use crate::{
+    admin::ai_config::GlobalAi,
+    channels::{runtime::ChannelRuntime, sinks::AiSource},
+    context::WorkContext,
+    store::ai::Conversation,
+};
+
+/// Who is asked, and what every conversation begins with.
+pub(super) struct Setup {
+    /// Whose endpoint: `global` or `custom`.
+    pub source: &'static str,
+    pub endpoint: Endpoint,
+    pub model: String,
+    pub system_prompt: String,
+    pub max_tokens: Option<u32>,
+}
+
+/// Why nobody is asked.
+pub(super) struct Refusal {
+    pub told: Cow<'static, str>,
+    pub permanent: bool,
+}
+
+impl Refusal {
+    fn permanent(told: impl Into<Cow<'static, str>>) -> Self {
+        Self { told: told.into(), permanent: true }
+    }
+}
+
+impl Setup {
+    pub async fn of(
+        ctx: &WorkContext,
+        channel: &ChannelRuntime,
+        conversation: &Conversation,
+    ) -> Result<Self, Refusal> {
+        match channel.ai.source {
+            AiSource::Custom => Ok(Self::custom(channel)),
+            AiSource::Global => Self::global(ctx, channel, conversation).await,
+        }
+    }
+
+    /// The channel's own endpoint, with its own key or none: never the administrator's (reliability E10).
+    fn custom(channel: &ChannelRuntime) -> Self {
+        let ai = &channel.ai;
+        Self {
+            source: "custom",
+            endpoint: Endpoint { base_url: ai.base_url.clone(), api_key: channel.ai_api_key.clone() },
+            model: ai.model.clone(),
+            system_prompt: ai.system_prompt.clone(),
+            max_tokens: ai.max_tokens,
+        }
+    }
+
+    async fn global(
+        ctx: &WorkContext,
+        channel: &ChannelRuntime,
+        conversation: &Conversation,
+    ) -> Result<Self, Refusal> {
+        let row = ctx.store.ai_config().await;
+        let row = row.map_err(|error| Refusal { told: error.to_string().into(), permanent: false })?;
+        let none = || Refusal::permanent("this hub has no AI endpoint; the administrator can set one");
+        let global = GlobalAi::open(row.ok_or_else(none)?, &ctx.sealer)
+            .map_err(|error| Refusal::permanent(error.to_string()))?;
+        let settings = &global.settings;
+        if !settings.enabled {
+            return Err(none());
+        }
+        let ai = &channel.ai;
+        let Some(model) = settings.model_for(&ai.model) else {
+            return Err(Refusal::permanent(format!(
+                "the administrator does not offer the model {}",
+                ai.model
+            )));
+        };
+        let used = u64::try_from(conversation.tokens_today).unwrap_or(0);
+        if settings.daily_tokens.is_some_and(|most| used >= most) {
+            return Err(Refusal::permanent("the channel has used up its tokens of this day"));
+        }
+        let prompts = [&settings.system_prompt, &ai.system_prompt];
+        let prompts: Vec<&str> =
+            prompts.map(|prompt| prompt.trim()).into_iter().filter(|p| !p.is_empty()).collect();
+        Ok(Self {
+            source: "global",
+            endpoint: global.endpoint(),
+            model: model.to_owned(),
+            system_prompt: prompts.join("\n\n"),
+            max_tokens: [settings.max_tokens, ai.max_tokens].into_iter().flatten().min(),
+        })
+    }
+
+    /// What an endpoint said about its refusal, as far as the channel's owner may read it: what the administrator's
+    /// provider says is about the administrator's account.
+    pub fn told<'f>(&self, fault: &'f AiFault) -> Option<&'f str> {
+        fault.told.as_deref().filter(|_| self.source == "custom")
+    }
+}

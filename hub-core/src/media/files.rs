@@ -1,0 +1,222 @@
+//! Files for the rest of the hub: keeping one that is to be sent, reading one that came.
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use md5::{Digest, Md5};
+
+use super::{Links, MediaState, MediaStore, MediaView, Views, views};
+use crate::{
+    config::HubConfig,
+    context::{Context, WorkContext},
+    error::{Error, ErrorCode, Result},
+    file_type,
+    id::{BotId, ChannelId, Ids, MediaId, MessageId, UserId},
+    network::MessageKind,
+    store::{media::MediaRow, work::WorkStore},
+    time::Timestamp,
+};
+
+/// Files, for the inner rooms: whoever calls has checked whose they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Files<'a> {
+    store: &'a dyn WorkStore,
+    media: &'a MediaStore,
+    ids: &'a Ids,
+    config: &'a HubConfig,
+}
+
+/// A file to be kept until it is sent.
+#[derive(Debug, Clone)]
+pub struct NewFile {
+    /// Whose it is.
+    pub owner_id: UserId,
+    /// The bot that may send it.
+    pub bot_id: BotId,
+    /// The channel that brought it, if one did: no other channel may send it.
+    pub channel_id: Option<ChannelId>,
+    /// A name; may be empty.
+    pub file_name: String,
+    /// A media type, when somebody says one; else it is looked for in the bytes and the name.
+    pub content_type: Option<String>,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// A file that is kept, ready to be part of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Id.
+    pub id: MediaId,
+    /// As what people see it: image, video or file.
+    pub kind: MessageKind,
+    /// Its name; never empty.
+    pub file_name: String,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// As what a file of this type is shown (`ilink §12.4`): sound is a file, since phones show no voice of bots.
+pub(crate) fn kind_of(content_type: &str) -> MessageKind {
+    match content_type.split('/').next() {
+        Some("image") => MessageKind::Image,
+        Some("video") => MessageKind::Video,
+        _ => MessageKind::File,
+    }
+}
+
+impl Context {
+    /// Files, for nouns.
+    pub(crate) fn files(&self) -> Files<'_> {
+        Files { store: &self.store, media: &self.media, ids: &self.ids, config: &self.config }
+    }
+}
+
+impl WorkContext {
+    /// Files, for workers and sinks.
+    pub(crate) fn files(&self) -> Files<'_> {
+        Files { store: &*self.store, media: &self.media, ids: &self.ids, config: &self.config }
+    }
+}
+
+impl Files<'_> {
+    /// Keeps a file that is to be sent: its bytes are in the store when this returns. It goes by itself unless a
+    /// message holds it within [`unsent_lifetime`](super::MediaLimits::unsent_lifetime).
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` for an empty file, `PAYLOAD_TOO_LARGE` over the limit, `CONFLICT` when the owner's
+    /// storage is full, `UNAVAILABLE` when the store does not take it.
+    pub async fn keep(&self, new: NewFile) -> Result<KeptFile> {
+        let max = self.config.media.max_outbound;
+        if new.bytes.is_empty() {
+            return Err(Error::invalid("file", "is empty"));
+        }
+        if new.bytes.len() > max {
+            return Err(Error::new(ErrorCode::PayloadTooLarge, format!("a file may have {max} bytes")));
+        }
+        self.check_storage(new.owner_id, new.bytes.len() as u64).await?;
+        let said = new.content_type.as_deref().and_then(file_type::essence);
+        let found = || file_type::of_bytes(&new.bytes).or_else(|| file_type::of_name(&new.file_name));
+        let content_type = match said {
+            Some(said) if said != file_type::UNKNOWN && file_type::may_be(&new.bytes, &said) => said,
+            _ => found().unwrap_or(file_type::UNKNOWN).to_owned(),
+        };
+        let kind = kind_of(&content_type);
+        let fallback = super::fallback_name(kind, &content_type);
+        let now = self.store.now();
+        let row = MediaRow {
+            id: self.ids.next(),
+            owner_id: new.owner_id,
+            bot_id: new.bot_id,
+            channel_id: new.channel_id,
+            message_id: None,
+            item: 0,
+            kind,
+            file_name: file_type::clean_name(&new.file_name, &fallback),
+            content_type,
+            size: i64::try_from(new.bytes.len()).unwrap_or(i64::MAX),
+            md5: HEXLOWER.encode(&Md5::digest(&new.bytes)),
+            state: MediaState::Ready,
+            reason: None,
+            source: None,
+            attempts: 0,
+            due_at: now,
+            expires_at: now + self.config.media.unsent_lifetime,
+            created_at: now,
+        };
+        let kept = kept(&row);
+        // The row first: bytes without one would never be found again. Nobody knows the id before the answer.
+        self.store.insert_media(row).await?;
+        failpoint!("media.kept");
+        self.media.put(kept.id, new.bytes).await?;
+        Ok(kept)
+    }
+
+    /// Keeps a second file with the bytes of one that is ready, to be sent by its bot: what forwarding is.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is there and ready; else as [`keep`](Self::keep).
+    pub async fn copy(&self, of: MediaId) -> Result<KeptFile> {
+        let found = self.store.find_media(of).await?.filter(|row| row.state == MediaState::Ready);
+        let original = found.ok_or_else(|| Error::not_found("file"))?;
+        self.check_storage(original.owner_id, u64::try_from(original.size).unwrap_or(0)).await?;
+        let now = self.store.now();
+        let kind = kind_of(&original.content_type);
+        let fallback = super::fallback_name(kind, &original.content_type);
+        let row = MediaRow {
+            id: self.ids.next(),
+            channel_id: None,
+            message_id: None,
+            item: 0,
+            kind,
+            file_name: file_type::clean_name(&original.file_name, &fallback),
+            source: None,
+            attempts: 0,
+            expires_at: now + self.config.media.unsent_lifetime,
+            created_at: now,
+            ..original
+        };
+        let kept = kept(&row);
+        self.store.insert_media(row).await?;
+        self.media.copy(of, kept.id).await?;
+        Ok(kept)
+    }
+
+    /// The files of one message, in the order of its items: ids, states and media types; bytes by
+    /// [`read`](Self::read).
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn of_message(&self, id: MessageId) -> Result<Vec<MediaView>> {
+        Ok(self.of_messages(&[id]).await?.remove(&id).unwrap_or_default())
+    }
+
+    /// The files of many messages: one query.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn of_messages(&self, ids: &[MessageId]) -> Result<Views> {
+        if ids.is_empty() {
+            return Ok(Views::new());
+        }
+        let rows = self.store.media_of(ids).await?;
+        Ok(views(rows, self.links(), &self.config.media, self.store.now()))
+    }
+
+    /// The bytes of a file that is ready, at most `max` of them; the budget of memory is not asked, so `max` is to
+    /// be small.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is there, `PAYLOAD_TOO_LARGE` over `max`, `UNAVAILABLE`.
+    pub async fn read(&self, id: MediaId, max: usize) -> Result<Bytes> {
+        self.media.read(id, max).await
+    }
+
+    /// Whether so many bytes more fit into an owner's storage.
+    pub(crate) async fn check_storage(&self, owner: UserId, more: u64) -> Result<()> {
+        let max = self.config.media.max_per_owner;
+        let used = u64::try_from(self.store.bytes_of(owner).await?).unwrap_or(0);
+        if used.saturating_add(more) > max {
+            let message = format!("the storage for files is full: {used} of {max} bytes are used");
+            return Err(Error::conflict(message).with_hint("delete a bot, or wait until old messages go"));
+        }
+        Ok(())
+    }
+
+    fn links(&self) -> &Links {
+        self.media.links()
+    }
+
+    /// When a row without a message goes.
+    pub(crate) fn unsent_until(&self) -> Timestamp {
+        self.store.now() + self.config.media.unsent_lifetime
+    }
+}
+
+fn kept(row: &MediaRow) -> KeptFile {
+    KeptFile {
+        id: row.id,
+        kind: row.kind,
+        file_name: row.file_name.clone(),
+        size: u64::try_from(row.size).unwrap_or(0),
+    }
+}

@@ -1,0 +1,26 @@
+//! Forgetting files: those whose message is gone, and those that were never sent. Objects go before their rows,
+//! so that an interrupted sweep goes on where it stopped.
+
+use crate::{context::Context, error::Result, tasks::Tasks};
+
+/// Files of one transaction.
+const PIECE: u32 = 100;
+
+/// Removes what no message holds and whose time is over.
+pub(crate) async fn sweep(ctx: &Context, tasks: &Tasks) -> Result<()> {
+    while !tasks.stopping() {
+        let now = ctx.store.now();
+        let ids = ctx.store.read().await?.media().loose(now, PIECE).await?;
+        for id in &ids {
+            ctx.media.remove(*id).await?;
+        }
+        let found = ids.len();
+        if found > 0 {
+            ctx.store.write(move |tx| Box::pin(async move { tx.media().delete(&ids).await })).await?;
+        }
+        if found < PIECE as usize {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! Plugins in channels: which, in what order, in which version (`contract.md` §7).
+
+use futures_util::FutureExt;
+
+use super::{InstalledPlugin, Plugins, VersionState, record::stored};
+use crate::{
+    access::{Actor, Scope},
+    context::Hint,
+    error::{Error, Result},
+    id::{BotId, ChannelId, PluginId},
+    page::{Page, PageRequest},
+    store::{
+        Tx,
+        plugins::{Installation, InstalledRow, VersionRow},
+    },
+};
+
+/// Plugins one channel may have: each of them may take its time for every message.
+pub const MAX_INSTALLED: usize = 16;
+
+/// What to install.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewInstallation {
+    /// The plugin.
+    pub plugin_id: PluginId,
+    /// Name or id of the version; the newest that the caller may run when left out.
+    pub version: Option<String>,
+    /// Place in the order, from 0; at the end when left out.
+    pub position: Option<u32>,
+}
+
+/// What changes about an installed plugin; what is not said stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstallationPatch {
+    /// Name or id of another version.
+    pub version: Option<String>,
+    /// Another place in the order.
+    pub position: Option<u32>,
+    /// On or off.
+    pub enabled: Option<bool>,
+}
+
+impl Plugins<'_> {
+    /// The plugins of a channel in the order they run.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn installed(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        channel_id: ChannelId,
+        page: &PageRequest,
+    ) -> Result<Page<InstalledPlugin>> {
+        let scope = actor.scope()?;
+        let mut read = self.ctx.store.read().await?;
+        if read.channels().find(scope, bot_id, channel_id).await?.is_none() {
+            return Err(Error::not_found("channel"));
+        }
+        let mut rows = read.plugins().installed(bot_id, channel_id, channel_id).await?;
+        let key = |row: &InstalledRow| format!("{:05}", row.position);
+        rows.retain(|row| page.after().is_none_or(|after| key(row).as_str() > after));
+        rows.truncate(page.limit() as usize + 1);
+        let page = Page::from_rows(&Self::installed_list(channel_id), page, rows, key);
+        let items = page.items.into_iter().map(InstalledPlugin::try_from).collect::<Result<_>>()?;
+        Ok(Page { items, next_cursor: page.next_cursor })
+    }
+
+    /// The name of a channel's list of plugins, for [`PageRequest::parse`].
+    pub fn installed_list(channel_id: ChannelId) -> String {
+        format!("plugins:{channel_id}")
+    }
+
+    /// Installs a version of a plugin into a channel. A plugin that is there already is moved to the version, and
+    /// to the place if one is named. What is installed stays at its version until somebody moves it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for the channel, or a plugin or version that the caller may not run; `CONFLICT` when the
+    /// version was rejected or withdrawn, or the channel has as many plugins as it may have.
+    pub async fn install(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        channel_id: ChannelId,
+        new: NewInstallation,
+    ) -> Result<InstalledPlugin> {
+        let patch = InstallationPatch {
+            version: Some(new.version.unwrap_or_default()),
+            position: new.position,
+            enabled: None,
+        };
+        self.arrange(actor, bot_id, channel_id, new.plugin_id, patch, true).await
+    }
+
+    /// Changes an installed plugin: its version, its place, whether it runs.
+    ///
+    /// # Errors
+    /// As [`Plugins::install`]; `NOT_FOUND` also when it is not installed in the channel.
+    pub async fn change_installation(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        channel_id: ChannelId,
+        id: PluginId,
+        patch: InstallationPatch,
+    ) -> Result<InstalledPlugin> {
+        self.arrange(actor, bot_id, channel_id, id, patch, false).await
+    }
+
+    /// Takes a plugin out of a channel.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn uninstall(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        channel_id: ChannelId,
+        id: PluginId,
+    ) -> Result<()> {
+        let scope = actor.scope()?;
+        self.ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    let rows = begin(tx, scope, bot_id, channel_id).await?;
+                    if !tx.plugins().uninstall(channel_id, id).await? {
+                        return Err(Error::not_found("plugin"));
+                    }
+                    let rest = rows.into_iter().filter(|row| row.plugin_id != id.to_string());
+                    renumber(tx, bot_id, channel_id, rest.collect()).await.map(drop)
+                }
+                .boxed()
+            })
+            .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(())
+    }
+
+    async fn arrange(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        channel_id: ChannelId,
+        id: PluginId,
+        patch: InstallationPatch,
+        may_add: bool,
+    ) -> Result<InstalledPlugin> {
+        let (scope, now) = (actor.scope()?, self.ctx.store.now());
+        let installed = self
+            .ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    let mut rows = begin(tx, scope, bot_id, channel_id).await?;
+                    let here = rows.iter().position(|row| row.plugin_id == id.to_string());
+                    let mut row = match here {
+                        Some(here) => rows.remove(here),
+                        None if may_add && rows.len() >= MAX_INSTALLED => {
+                            let rule = format!("a channel may have at most {MAX_INSTALLED} plugins");
+                            return Err(Error::conflict(rule));
+                        }
+                        None if may_add => fresh(channel_id, id, now.as_millis()),
+                        None => return Err(Error::not_found("plugin")),
+                    };
+                    if let Some(wanted) = &patch.version {
+                        let version = choose(tx, bot_id, id, wanted).await?;
+                        row.version_id = version.id;
+                    }
+                    row.enabled = patch.enabled.unwrap_or(row.enabled);
+                    let place = patch.position.map_or(here.unwrap_or(rows.len()), |place| place as usize);
+                    rows.insert(place.min(rows.len()), row);
+                    let mut rows = renumber(tx, bot_id, channel_id, rows).await?;
+                    rows.retain(|row| row.plugin_id == id);
+                    rows.pop().ok_or_else(|| Error::not_found("plugin"))
+                }
+                .boxed()
+            })
+            .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(installed)
+    }
+}
+
+/// Holds the bot's row and reads what is installed.
+async fn begin(tx: &mut Tx, scope: Scope, bot_id: BotId, channel_id: ChannelId) -> Result<Vec<InstalledRow>> {
+    tx.channels().begin_change(scope, bot_id).await?;
+    if tx.channels().find(scope, bot_id, channel_id).await?.is_none() {
+        return Err(Error::not_found("channel"));
+    }
+    tx.plugins().installed(bot_id, channel_id, channel_id).await
+}
+
+/// The version a caller means, among those that the bot's owner may run: by id, by name, or the newest. Who is
+/// not the author runs what is approved and nothing else.
+async fn choose(tx: &mut Tx, bot_id: BotId, id: PluginId, wanted: &str) -> Result<VersionRow> {
+    let versions = tx.plugins().versions_for(bot_id, id).await?;
+    if versions.is_empty() {
+        return Err(Error::not_found("plugin"));
+    }
+    let mut named =
+        versions.into_iter().filter(|row| wanted.is_empty() || row.id == wanted || row.version == wanted);
+    let Some(newest) = named.next() else { return Err(Error::not_found("plugin version")) };
+    let newest_state = newest.state.clone();
+    let runs = |row: &VersionRow| VersionState::parse(&row.state).is_ok_and(VersionState::runs);
+    std::iter::once(newest)
+        .chain(named)
+        .find(runs)
+        .ok_or_else(|| Error::conflict(format!("the version is {newest_state} and cannot be installed")))
+}
+
+/// A row to be filled in.
+fn fresh(channel_id: ChannelId, id: PluginId, installed_at: i64) -> InstalledRow {
+    InstalledRow {
+        channel_id: channel_id.to_string(),
+        plugin_id: id.to_string(),
+        name: String::new(),
+        version_id: String::new(),
+        version: String::new(),
+        content_hash: String::new(),
+        state: String::new(),
+        reason: None,
+        position: 0,
+        enabled: true,
+        installed_at,
+    }
+}
+
+/// Writes the plugins of a channel in this order, numbered from 0, and reads them back.
+async fn renumber(
+    tx: &mut Tx,
+    bot_id: BotId,
+    channel_id: ChannelId,
+    rows: Vec<InstalledRow>,
+) -> Result<Vec<InstalledPlugin>> {
+    for (position, row) in (0..).zip(&rows) {
+        let installation = Installation {
+            channel_id,
+            plugin_id: stored(&row.plugin_id)?,
+            version_id: stored(&row.version_id)?,
+            position,
+            enabled: row.enabled,
+            installed_at: crate::time::Timestamp::from_millis(row.installed_at),
+        };
+        tx.plugins().install(&installation).await?;
+    }
+    let rows = tx.plugins().installed(bot_id, channel_id, channel_id).await?;
+    rows.into_iter().map(InstalledPlugin::try_from).collect()
+}

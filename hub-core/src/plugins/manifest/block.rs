@@ -1,0 +1,123 @@
+//! Where the metadata block is, and its lines.
+
+use super::Note;
+
+/// Longest line of a block, in bytes.
+pub const MAX_LINE: usize = 1024;
+/// Most lines of a block.
+pub const MAX_LINES: usize = 200;
+
+/// In which words a plugin describes itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// `==UserScript==`, the words of the specification.
+    #[default]
+    UserScript,
+    /// `==WebhookPlugin==`, the words of published plugins: `@timeout` is in seconds, `@grant` lists functions
+    /// (`contract.md` §7).
+    WebhookPlugin,
+}
+
+impl Dialect {
+    const ALL: [Self; 2] = [Self::UserScript, Self::WebhookPlugin];
+
+    /// The word between the equals signs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UserScript => "UserScript",
+            Self::WebhookPlugin => "WebhookPlugin",
+        }
+    }
+}
+
+/// One `// @key value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry<'s> {
+    pub line: u32,
+    pub key: &'s str,
+    pub value: &'s str,
+}
+
+/// The first block of a source.
+#[derive(Debug)]
+pub(super) struct Block<'s> {
+    pub dialect: Dialect,
+    pub entries: Vec<Entry<'s>>,
+}
+
+/// Finds the block: nothing but blank lines and comments may stand before it.
+///
+/// # Errors
+/// What is wrong with it; `Ok(None)` when there is none.
+pub(super) fn find(source: &str) -> Result<Option<Block<'_>>, Vec<Note>> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let mut lines = (1..).zip(source.split('\n')).map(|(number, line)| (number, line.trim()));
+    let mut in_comment = false;
+    while let Some((number, line)) = lines.next() {
+        if in_comment || line.starts_with("/*") {
+            in_comment = !line.contains("*/");
+            continue;
+        }
+        if let Some(dialect) = Dialect::ALL.into_iter().find(|dialect| is_edge(line, "==", dialect.as_str()))
+        {
+            return read(dialect, number, lines).map(Some);
+        }
+        if !line.is_empty() && !line.starts_with("//") {
+            break;
+        }
+    }
+    // A block behind code is most likely a mistake, and nothing of it would count.
+    match (1..)
+        .zip(source.split('\n'))
+        .find(|(_, line)| Dialect::ALL.iter().any(|d| is_edge(line.trim(), "==", d.as_str())))
+    {
+        Some((number, _)) => Err(vec![Note::new(number, "the metadata block must stand before any code")]),
+        None => Ok(None),
+    }
+}
+
+fn read<'s>(
+    dialect: Dialect,
+    opened: u32,
+    lines: impl Iterator<Item = (u32, &'s str)>,
+) -> Result<Block<'s>, Vec<Note>> {
+    let (mut entries, mut flaws) = (Vec::new(), Vec::new());
+    for (number, line) in lines {
+        if is_edge(line, "==/", dialect.as_str()) {
+            return if flaws.is_empty() { Ok(Block { dialect, entries }) } else { Err(flaws) };
+        }
+        if number - opened > u32::try_from(MAX_LINES).unwrap_or(u32::MAX) {
+            return Err(vec![Note::new(
+                number,
+                format!("the metadata block has more than {MAX_LINES} lines"),
+            )]);
+        }
+        if line.len() > MAX_LINE {
+            flaws.push(Note::new(number, format!("a metadata line must be at most {MAX_LINE} bytes long")));
+            continue;
+        }
+        let Some(comment) = line.strip_prefix("//") else {
+            if !line.is_empty() {
+                flaws.push(Note::new(number, "every line of the metadata block must begin with //"));
+                // What follows is code, and would be told line by line.
+                break;
+            }
+            continue;
+        };
+        if let Some(entry) = comment.trim_start().strip_prefix('@') {
+            let (key, value) = entry.split_once(char::is_whitespace).unwrap_or((entry, ""));
+            entries.push(Entry { line: number, key, value: value.trim() });
+        }
+    }
+    if flaws.is_empty() {
+        let end = dialect.as_str();
+        flaws.push(Note::new(opened, format!("the metadata block is not closed: // ==/{end}== is missing")));
+    }
+    Err(flaws)
+}
+
+/// Whether a line is `// ==Word==` or `// ==/Word==`.
+fn is_edge(line: &str, before: &str, word: &str) -> bool {
+    let inner = line.strip_prefix("//").map(str::trim).and_then(|text| text.strip_prefix(before));
+    inner.and_then(|text| text.strip_prefix(word)) == Some("==")
+}

@@ -1,0 +1,143 @@
+//! Plugins: JavaScript that runs before and after a webhook request (spec §2, §3, §6; `contract.md` §7).
+//!
+//! A plugin has a name, which belongs to its first author, and versions. A version is a source and never
+//! changes; it waits for a review, and what is approved is what runs, byte for byte. Channels pin versions.
+//! What runs a source is `sandbox`; when it runs is `delivery`'s part.
+
+use crate::{
+    access::Actor,
+    context::Context,
+    error::{Error, Result},
+    id::{PluginId, PluginVersionId},
+    page::{Page, PageRequest},
+    store::plugins::PluginRow,
+};
+
+pub mod debug;
+pub mod diff;
+pub mod gate;
+mod installation;
+pub mod manifest;
+mod permission;
+mod record;
+pub mod request;
+mod review;
+mod rule;
+pub mod runtime;
+mod submission;
+
+pub use installation::{InstallationPatch, MAX_INSTALLED, NewInstallation};
+pub use manifest::Manifest;
+pub use permission::Permissions;
+pub use record::{InstalledPlugin, PendingVersion, Plugin, PluginDetail, Version, VersionState};
+pub use review::PluginRef;
+pub use rule::MatchRules;
+pub use submission::{MAX_PLUGINS, Submission, content_hash};
+
+pub(crate) use record::by_channel;
+
+/// The marketplace, reviews and installations: every operation takes the actor who asks. A plugin of somebody
+/// else without an approved version does not exist for them: `NOT_FOUND`.
+#[derive(Debug, Clone, Copy)]
+pub struct Plugins<'h> {
+    ctx: &'h Context,
+}
+
+impl<'h> Plugins<'h> {
+    pub(crate) fn new(ctx: &'h Context) -> Self {
+        Self { ctx }
+    }
+
+    /// The marketplace: plugins with an approved version, newest first, each shown by it.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for a channel client.
+    pub async fn list(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Plugin>> {
+        actor.scope()?;
+        let rows = self.ctx.store.read().await?.plugins().page(page).await?;
+        pages(Self::MARKETPLACE, page, rows)
+    }
+
+    /// The caller's own plugins in whatever state, newest first, each shown by its newest version.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no user.
+    pub async fn list_own(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Plugin>> {
+        let author = actor.user()?.user_id;
+        let rows = self.ctx.store.read().await?.plugins().page_of(author, page).await?;
+        pages(&Self::own_list(actor), page, rows)
+    }
+
+    /// The name of the marketplace's list, for [`PageRequest::parse`].
+    pub const MARKETPLACE: &'static str = "plugins";
+
+    /// The name of a caller's list of their own plugins, for [`PageRequest::parse`].
+    pub fn own_list(actor: &Actor) -> String {
+        format!("plugins:{}", actor.principal())
+    }
+
+    /// One plugin with its versions and the source of the newest, as far as the caller may see them.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn get(&self, actor: &Actor, id: PluginId) -> Result<PluginDetail> {
+        let scope = actor.reviewing_scope()?;
+        let mut read = self.ctx.store.read().await?;
+        let plugin: Plugin = found(read.plugins().find(scope, id).await?)?.try_into()?;
+        let rows = read.plugins().versions(scope, id).await?;
+        let versions = rows.into_iter().map(Version::try_from).collect::<Result<_>>()?;
+        let source = read.plugins().source(scope, plugin.latest.id).await?;
+        let script = source.ok_or_else(|| Error::not_found("plugin"))?.script;
+        let read_back = script.clone();
+        let permissions = self
+            .ctx
+            .computations
+            .run(move || Permissions::from(&Manifest::parse(&read_back).unwrap_or_default()))
+            .await?;
+        Ok(PluginDetail { plugin, script, permissions, versions })
+    }
+
+    /// The plugin with a name, or an id, that the caller may see.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn named(&self, actor: &Actor, name: &str) -> Result<PluginId> {
+        let scope = actor.reviewing_scope()?;
+        let mut read = self.ctx.store.read().await?;
+        let id = match name.parse() {
+            Ok(id) => id,
+            Err(_) => match read.plugins().find_by_name(&submission::name_key(name)).await? {
+                Some((id, _)) => record::stored(&id)?,
+                None => return Err(Error::not_found("plugin")),
+            },
+        };
+        found(read.plugins().find(scope, id).await?).map(|_| id)
+    }
+
+    /// The source of a version that the caller may see.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn source(&self, actor: &Actor, id: PluginVersionId) -> Result<String> {
+        let scope = actor.reviewing_scope()?;
+        let row = self.ctx.store.read().await?.plugins().source(scope, id).await?;
+        row.map(|row| row.script).ok_or_else(|| Error::not_found("plugin version"))
+    }
+
+    /// Checks that a plugin is the caller's to change: its author's, or an administrator's.
+    async fn own(&self, actor: &Actor, id: PluginId) -> Result<()> {
+        let scope = actor.reviewing_scope()?;
+        let mut read = self.ctx.store.read().await?;
+        if read.plugins().is_owned(scope, id).await? { Ok(()) } else { Err(Error::not_found("plugin")) }
+    }
+}
+
+fn pages(list: &str, page: &PageRequest, rows: Vec<PluginRow>) -> Result<Page<Plugin>> {
+    let page = Page::from_rows(list, page, rows, |row| row.plugin_id.clone());
+    let items = page.items.into_iter().map(Plugin::try_from).collect::<Result<_>>()?;
+    Ok(Page { items, next_cursor: page.next_cursor })
+}
+
+fn found(row: Option<PluginRow>) -> Result<PluginRow> {
+    row.ok_or_else(|| Error::not_found("plugin"))
+}

@@ -1,0 +1,74 @@
+//! What a plugin may do, for who decides whether it may.
+
+use super::manifest::Manifest;
+
+/// What a plugin may do: as data, and as sentences for a reviewer and an owner.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Permissions {
+    /// Functions it may call: `reply`, `skip`.
+    pub grants: Vec<String>,
+    /// Which messages it is run for.
+    pub matches: Vec<String>,
+    /// Hosts it may reach.
+    pub connects: Vec<String>,
+    /// Time of one hook, in milliseconds.
+    pub timeout_ms: u32,
+    /// The same in words, one sentence each.
+    pub words: Vec<String>,
+}
+
+impl From<&Manifest> for Permissions {
+    fn from(manifest: &Manifest) -> Self {
+        let grants = [("reply", manifest.grants.reply), ("skip", manifest.grants.skip)];
+        Self {
+            grants: grants
+                .iter()
+                .filter(|(_, granted)| *granted)
+                .map(|(name, _)| (*name).to_owned())
+                .collect(),
+            matches: manifest.matches.as_written(),
+            connects: manifest.connects.clone(),
+            timeout_ms: manifest.timeout.as_millis(),
+            words: words(manifest),
+        }
+    }
+}
+
+fn words(manifest: &Manifest) -> Vec<String> {
+    let matches = manifest.matches.as_written();
+    let mut words = vec![
+        if matches.iter().any(|rule| rule == "*") {
+            "reads every message of the channel".to_owned()
+        } else {
+            let (expressions, kinds): (Vec<_>, Vec<_>) =
+                matches.iter().partition(|rule| rule.starts_with("expr:"));
+            let kinds: Vec<&str> = kinds.into_iter().map(String::as_str).collect();
+            let mut which = Vec::new();
+            if !kinds.is_empty() {
+                which.push(format!("of these types: {}", kinds.join(", ")));
+            }
+            which.extend(
+                expressions.iter().map(|rule| format!("for which this is true: {}", rule[5..].trim())),
+            );
+            format!("reads messages {}", which.join(", or "))
+        },
+        "changes the webhook request: its address, headers and body".to_owned(),
+    ];
+    if manifest.connects.is_empty() {
+        words.push("sends nothing to any other host than the webhook's".to_owned());
+    } else {
+        let hosts = manifest.connects.join(", ");
+        words.push(format!("may send message content to these hosts and their sub-domains: {hosts}"));
+    }
+    match (manifest.grants.reply, manifest.grants.skip) {
+        (true, true) => words.push("replies to the sender, and keeps messages from the webhook".to_owned()),
+        (true, false) => words.push("replies to the sender".to_owned()),
+        (false, true) => words.push("keeps messages from the webhook".to_owned()),
+        (false, false) => {}
+    }
+    words.push(format!(
+        "takes up to {} ms for each message, before and after the request",
+        manifest.timeout.as_millis()
+    ));
+    words
+}

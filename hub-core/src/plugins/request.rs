@@ -1,0 +1,336 @@
+//! A webhook request as plugins see it, and what they may leave of it (`contract.md` §7; `reliability.md` N1–N18).
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use serde_json::value::RawValue;
+use url::{Host, Url};
+
+use crate::{
+    egress::CheckedHeaders,
+    sandbox::{Body, PluginRequest, PluginResponse},
+};
+
+/// Methods a plugin may choose.
+const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+/// Most bytes of an answer's body that a plugin is shown.
+const MAX_SHOWN: usize = 256 * 1024;
+
+/// What a plugin did that it may not do, as it stands in a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// `blocked_url` or `output`.
+    pub kind: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+impl Violation {
+    fn output(message: impl Into<String>) -> Self {
+        Self { kind: "output", message: message.into() }
+    }
+
+    pub(crate) fn blocked(message: impl Into<String>) -> Self {
+        Self { kind: "blocked_url", message: message.into() }
+    }
+}
+
+/// Where requests of one plugin may go: to the configured origin, or to a host of its `@connect`.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach<'a> {
+    /// The channel's webhook; `None` reaches nothing but `connects`.
+    pub configured: Option<&'a Url>,
+    /// Hosts of `@connect`, which stand for their sub-domains too.
+    pub connects: &'a [String],
+    /// Whether those hosts may also be reached without TLS: when the webhook itself is.
+    pub plain_http: bool,
+}
+
+impl Reach<'_> {
+    /// Checks a URL that a plugin wrote.
+    ///
+    /// # Errors
+    /// Why it may not be called.
+    pub fn check(&self, text: &str) -> Result<Url, Violation> {
+        // The parser would take these out, and say the same URL as somebody who wrote it without them.
+        if text.is_empty() || text.len() > 2048 || text.chars().any(|c| c.is_control() || c == ' ') {
+            return Err(Violation::blocked("the URL must be 1 to 2048 characters without spaces"));
+        }
+        let url = Url::parse(text).map_err(|_| Violation::blocked("the URL must be absolute"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Violation::blocked("the URL must be http or https"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Violation::blocked("the URL must not have a user part"));
+        }
+        if self.configured.is_some_and(|configured| configured.origin() == url.origin()) {
+            return Ok(url);
+        }
+        let host = match url.host() {
+            Some(Host::Domain(host)) => host.strip_suffix('.').unwrap_or(host),
+            Some(_) => return Err(Violation::blocked("the URL must not name an address")),
+            None => return Err(Violation::blocked("the URL must name a host")),
+        };
+        let is_meant = |entry: &String| {
+            host == entry || host.strip_suffix(entry.as_str()).is_some_and(|rest| rest.ends_with('.'))
+        };
+        if !self.connects.iter().any(is_meant) {
+            let host: String = host.chars().take(100).collect();
+            return Err(Violation::blocked(format!("{host} is not the webhook's host and not in @connect")));
+        }
+        if url.port().is_some() {
+            return Err(Violation::blocked("a host of @connect is reached at its usual port"));
+        }
+        if url.scheme() != "https" && !self.plain_http {
+            return Err(Violation::blocked("a host of @connect is reached by https"));
+        }
+        Ok(url)
+    }
+}
+
+/// What a plugin made of a request, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftRequest {
+    /// Method.
+    pub method: Method,
+    /// Target.
+    pub url: String,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Exact bytes of the body.
+    pub body: Bytes,
+}
+
+/// A request as a plugin is shown it. Header names are written as people write them: `Content-Type`.
+pub fn shown(method: &Method, url: &str, headers: &HeaderMap, body: &Bytes) -> PluginRequest {
+    let text = String::from_utf8_lossy(body).into_owned();
+    let body = match serde_json::from_str::<Box<RawValue>>(&text) {
+        _ if text.is_empty() => Body::Empty,
+        Ok(json) if json.get().starts_with(['{', '[']) => Body::Json(json),
+        _ => Body::Text(text),
+    };
+    let headers = headers.keys().map(|name| (title(name), joined(headers, name))).collect();
+    PluginRequest { url: url.to_owned(), method: method.as_str().to_owned(), headers, body }
+}
+
+/// An answer as a plugin is shown it: its body is `null` when it is binary. Header names stand there twice, as people
+/// write them and in lower case, as programs do.
+pub fn shown_answer(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> PluginResponse {
+    let mut pairs = BTreeMap::new();
+    for name in headers.keys() {
+        pairs.insert(title(name), joined(headers, name));
+        pairs.insert(name.as_str().to_owned(), joined(headers, name));
+    }
+    let cut = &body[..body.len().min(MAX_SHOWN)];
+    let body = is_text(headers, body).then(|| String::from_utf8_lossy(cut).into_owned());
+    PluginResponse { status: status.as_u16(), headers: pairs, body }
+}
+
+/// Checks what a plugin left of a request that it was shown as `before`.
+///
+/// # Errors
+/// The first thing it may not do, named.
+pub fn checked(
+    left: PluginRequest,
+    before: &PluginRequest,
+    reach: &Reach<'_>,
+) -> Result<LeftRequest, Violation> {
+    // What it did not touch was somebody else's choice, who was allowed to make it.
+    let url = if left.url == before.url { left.url } else { reach.check(&left.url)?.into() };
+    let wanted = left.method.to_ascii_uppercase();
+    let method = METHODS.into_iter().find(|method| method.as_str() == wanted);
+    let method =
+        method.ok_or_else(|| Violation::output("ctx.req.method must be GET, POST, PUT, PATCH or DELETE"))?;
+    let headers = checked_headers(&left.headers, &before.headers)?;
+    let body = Bytes::from(left.body.text().to_owned());
+    Ok(LeftRequest { method, url, headers, body })
+}
+
+/// Two spellings of one name are one header: that of the plugin is the one that was not there before.
+fn checked_headers(
+    left: &BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+) -> Result<HeaderMap, Violation> {
+    let is_ours = |name: &str, value: &str| before.get(name).is_some_and(|ours| ours == value);
+    let hidden = |name: &str, value: &str| {
+        is_ours(name, value)
+            && left.iter().any(|(other, _)| other != name && other.eq_ignore_ascii_case(name))
+    };
+    let pairs = left.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let pairs = pairs.filter(|(name, value)| !hidden(name, value));
+    let checked = CheckedHeaders::parse(pairs).map_err(|error| {
+        let reasons = error.details().iter().map(|detail| format!("{} {}", detail.field, detail.reason));
+        Violation::output(format!("ctx.req.{}", reasons.collect::<Vec<_>>().join("; ")))
+    })?;
+    Ok(checked.into_map())
+}
+
+fn title(name: &HeaderName) -> String {
+    let parts = name.as_str().split('-').map(|part| {
+        let (first, rest) = part.split_at(part.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    parts.collect::<Vec<_>>().join("-")
+}
+
+fn joined(headers: &HeaderMap, name: &HeaderName) -> String {
+    let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a body is text: by what it says it is, and where it says nothing by its bytes.
+pub(crate) fn is_text(headers: &HeaderMap, body: &Bytes) -> bool {
+    let said = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).map(String::from_utf8_lossy);
+    let essence = said.as_deref().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    if essence.is_empty() {
+        return std::str::from_utf8(body).is_ok();
+    }
+    let (kind, sub) = essence.split_once('/').unwrap_or((&essence, ""));
+    let known = ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "graphql"];
+    kind == "text" || known.contains(&sub) || sub.ends_with("+json") || sub.ends_with("+xml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts() -> Vec<String> {
+        vec!["good.example".to_owned(), "xn--e1afmkfd.example".to_owned()]
+    }
+
+    #[test]
+    fn a_url_is_on_the_configured_origin_or_on_a_host_of_connect() {
+        let (configured, connects) = (Url::parse("https://hook.example:8443/a").unwrap(), hosts());
+        let reach = Reach { configured: Some(&configured), connects: &connects, plain_http: false };
+        for good in [
+            "https://hook.example:8443/other?x=1",
+            "https://HOOK.example:8443/",
+            "https://good.example/",
+            "https://api.good.example/x",
+            "https://GOOD.example./",
+            "https://good.example:443/",
+            "https://ｇood.example/",
+            "https://good\u{3002}example/",
+            "https://пример.example/",
+        ] {
+            assert!(reach.check(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "https://hook.example/",
+            "http://hook.example:8443/",
+            "http://good.example/",
+            "https://good.example:22/",
+            "https://evil-good.example/",
+            "https://xgood.example/",
+            "https://good.example.evil.test/",
+            "https://gооd.example/",
+            "https://good.example@evil.test/",
+            "https://u:p@good.example/",
+            "https://good.example%40evil.test/",
+            "https://evil.test#@good.example/",
+            "https://evil.test\\@good.example/",
+            "http://127.0.0.1:8080/",
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://localhost/",
+            "file:///etc/passwd",
+            "gopher://good.example/",
+            "data:text/plain,x",
+            "javascript:1",
+            "//good.example/",
+            "/relative",
+            "",
+            "null",
+            "https://good.example/\r\nX: y",
+            "https://good.example/ x",
+            "\thttps://good.example/",
+        ] {
+            assert_eq!(reach.check(bad).map_err(|violation| violation.kind), Err("blocked_url"), "{bad}");
+        }
+        assert!(reach.check(&format!("https://good.example/{}", "x".repeat(100_000))).is_err());
+        let plain = Reach { plain_http: true, ..reach };
+        assert!(plain.check("http://good.example/").is_ok());
+        let nothing = Reach { configured: None, ..reach };
+        assert!(nothing.check("https://hook.example:8443/").is_err());
+    }
+
+    fn before() -> PluginRequest {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        shown(&Method::POST, "https://hook.example/a", &headers, &Bytes::from_static(b"{\"n\":1}"))
+    }
+
+    fn check(change: impl FnOnce(&mut PluginRequest)) -> Result<LeftRequest, Violation> {
+        let configured = Url::parse("https://hook.example/").unwrap();
+        let mut left = before();
+        change(&mut left);
+        checked(
+            left,
+            &before(),
+            &Reach { configured: Some(&configured), connects: &hosts(), plain_http: false },
+        )
+    }
+
+    #[test]
+    fn what_a_plugin_leaves_is_checked_and_named() {
+        let same = check(|_| {}).unwrap();
+        assert_eq!((same.method, &*same.body), (Method::POST, &b"{\"n\":1}"[..]));
+        assert_eq!(same.headers["content-type"], "application/json");
+        let changed = check(|left| {
+            left.method = "put".into();
+            left.url = "https://api.good.example/x".into();
+            left.headers.insert("content-type".into(), "text/plain".into());
+            left.headers.insert("X-Kind".into(), "order".into());
+            left.body = Body::Text("plain".into());
+        })
+        .unwrap();
+        assert_eq!((changed.method, changed.url.as_str()), (Method::PUT, "https://api.good.example/x"));
+        assert_eq!(changed.headers.get_all("content-type").iter().count(), 1);
+        assert_eq!(changed.headers["content-type"], "text/plain");
+        assert_eq!(
+            (&changed.headers["x-kind"], &*changed.body),
+            (&HeaderValue::from_static("order"), &b"plain"[..])
+        );
+        for name in
+            ["Host", "Content-Length", "X-Signature", "webhook-signature", "Proxy-Authorization", "a b", ""]
+        {
+            let refused = check(|left| drop(left.headers.insert(name.into(), "x".into()))).unwrap_err();
+            assert!(refused.kind == "output" && refused.message.contains(name), "{name}: {refused:?}");
+        }
+        assert!(check(|left| drop(left.headers.insert("X-A".into(), "1\r\nX: y".into()))).is_err());
+        for method in ["CONNECT", "TRACE", "GET\r\nX", ""] {
+            assert_eq!(check(|left| left.method = method.into()).unwrap_err().kind, "output", "{method}");
+        }
+        assert_eq!(check(|left| left.url = "https://evil.test/".into()).unwrap_err().kind, "blocked_url");
+    }
+
+    #[test]
+    fn binary_answers_have_no_text() {
+        let of = |kind: &'static str, body: &'static [u8]| {
+            let mut headers = HeaderMap::new();
+            if !kind.is_empty() {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            }
+            shown_answer(StatusCode::OK, &headers, &Bytes::from_static(body))
+        };
+        for (kind, body, text) in [
+            ("application/json; charset=utf-8", &b"{}"[..], Some("{}")),
+            ("text/html", b"<p>", Some("<p>")),
+            ("application/problem+json", b"{}", Some("{}")),
+            ("", b"plain", Some("plain")),
+            ("", b"\xff\xfe", None),
+            ("image/png", b"png", None),
+            ("application/octet-stream", b"abc", None),
+        ] {
+            assert_eq!(of(kind, body).body.as_deref(), text, "{kind}");
+        }
+        let shown = of("text/plain", b"x");
+        assert_eq!(shown.headers["Content-Type"], "text/plain");
+        assert_eq!(shown.headers["content-type"], "text/plain");
+    }
+}

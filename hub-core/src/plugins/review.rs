@@ -1,0 +1,253 @@
+//! Reviewing versions, and taking them back.
+
+use std::str::FromStr;
+
+use futures_util::FutureExt;
+
+use super::{
+    PendingVersion, Plugin, Plugins, VersionState, diff, manifest::Manifest, permission::Permissions,
+    record::stored,
+};
+use crate::{
+    access::Actor,
+    context::Hint,
+    error::{Error, Problems, Result},
+    id::{BotId, PluginId, PluginVersionId},
+    page::{Page, PageRequest},
+    store::{
+        Tx,
+        plugins::{SourceRow, StateChange},
+    },
+    text,
+};
+
+/// Longest reason of a reviewer, in bytes.
+const MAX_REASON: usize = 2_000;
+/// Most versions on a page of the queue: each comes with its source.
+const MAX_PENDING: u32 = 20;
+
+/// A plugin, meaning the version that is looked at now, or one version of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PluginRef {
+    /// By the plugin.
+    Plugin(PluginId),
+    /// By the version.
+    Version(PluginVersionId),
+}
+
+impl FromStr for PluginRef {
+    type Err = Error;
+
+    /// # Errors
+    /// `NOT_FOUND`: what is neither id names nothing.
+    fn from_str(text: &str) -> Result<Self> {
+        text.parse()
+            .map(Self::Plugin)
+            .or_else(|_| text.parse().map(Self::Version))
+            .map_err(|_: Error| Error::not_found("plugin"))
+    }
+}
+
+/// What a reviewer decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    Approve,
+    /// Also takes back a version that was approved before.
+    Refuse(String),
+}
+
+impl Plugins<'_> {
+    /// The versions that wait for a review, newest first, each with its source, what changes against the approved
+    /// one and what it may do. A page has at most 20.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no administrator.
+    pub async fn pending(&self, actor: &Actor, page: &PageRequest) -> Result<Page<PendingVersion>> {
+        actor.admin()?;
+        let page = page.at_most(MAX_PENDING);
+        let rows = self.ctx.store.read().await?.plugins().pending(&page).await?;
+        let page = Page::from_rows(Self::PENDING_LIST, &page, rows, |row| row.version.id.clone());
+        let compare = move || {
+            let items = page.items.into_iter().map(|row| {
+                let before = row.approved_script.clone().unwrap_or_default();
+                // It was read when it was submitted; rules that were narrowed since are no reason to hide it.
+                let manifest = Manifest::parse(&row.script).unwrap_or_default();
+                let diff = diff::unified(&before, &row.script);
+                PendingVersion::new(row, Permissions::from(&manifest), diff)
+            });
+            Ok(Page { items: items.collect::<Result<_>>()?, next_cursor: page.next_cursor })
+        };
+        self.ctx.computations.run(compare).await?
+    }
+
+    /// The name of the list of pending versions, for [`PageRequest::parse`].
+    pub const PENDING_LIST: &'static str = "plugins:pending";
+
+    /// Approves a version that waits for its review. With `content_hash` only if its source has that hash: a
+    /// plugin may get another version between the look and the click (reliability J11).
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `CONFLICT` when nothing waits for a review or the
+    /// source is another one than was reviewed.
+    pub async fn approve(
+        &self,
+        actor: &Actor,
+        target: PluginRef,
+        content_hash: Option<&str>,
+    ) -> Result<Plugin> {
+        self.review(actor, target, Verdict::Approve, content_hash).await
+    }
+
+    /// Rejects a version that waits for its review, with the reason that its author is told. A version that was
+    /// approved before, named by its own id, is withdrawn: it runs nowhere any more from the next message on
+    /// (reliability J15).
+    ///
+    /// # Errors
+    /// As [`Plugins::approve`], and `INVALID_PARAMS` on the field `reason`.
+    pub async fn reject(
+        &self,
+        actor: &Actor,
+        target: PluginRef,
+        reason: &str,
+        content_hash: Option<&str>,
+    ) -> Result<Plugin> {
+        let mut problems = Problems::default();
+        problems.check(!reason.trim().is_empty(), "reason", "must not be blank");
+        text::check_body(&mut problems, "reason", reason, MAX_REASON);
+        problems.finish()?;
+        self.review(actor, target, Verdict::Refuse(reason.trim().to_owned()), content_hash).await
+    }
+
+    async fn review(
+        &self,
+        actor: &Actor,
+        target: PluginRef,
+        verdict: Verdict,
+        content_hash: Option<&str>,
+    ) -> Result<Plugin> {
+        actor.admin()?;
+        let (scope, by, now) = (actor.reviewing_scope()?, actor.principal(), self.ctx.store.now());
+        let reviewed = content_hash.map(str::to_owned);
+        let (plugin, bots) = self
+            .ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    let row = match target {
+                        PluginRef::Version(id) => found(tx.plugins().source(scope, id).await?)?,
+                        PluginRef::Plugin(id) => {
+                            let versions = tx.plugins().versions(scope, id).await?;
+                            if versions.is_empty() {
+                                return Err(Error::not_found("plugin"));
+                            }
+                            let waits =
+                                versions.iter().find(|row| row.state == VersionState::Pending.as_str());
+                            let waits = waits.ok_or_else(|| {
+                                Error::conflict("no version of this plugin waits for a review")
+                            })?;
+                            found(tx.plugins().source(scope, stored(&waits.id)?).await?)?
+                        }
+                    };
+                    if reviewed.is_some_and(|hash| !hash.eq_ignore_ascii_case(&row.version.content_hash)) {
+                        return Err(Error::conflict("the source is not the one that was reviewed")
+                            .with_hint("look at the pending version again"));
+                    }
+                    let (id, plugin_id) = (stored(&row.version.id)?, stored(&row.plugin_id)?);
+                    let from = VersionState::parse(&row.version.state)?;
+                    let (to, reason) = match (from, verdict) {
+                        (VersionState::Pending, Verdict::Approve) => (VersionState::Approved, None),
+                        (VersionState::Pending, Verdict::Refuse(reason)) => {
+                            (VersionState::Rejected, Some(reason))
+                        }
+                        (VersionState::Approved, Verdict::Refuse(reason)) => {
+                            (VersionState::Withdrawn, Some(reason))
+                        }
+                        (state, _) => {
+                            return Err(Error::conflict(format!(
+                                "the version is {} already",
+                                state.as_str()
+                            )));
+                        }
+                    };
+                    let change = StateChange { id, from: from.as_str(), to: to.as_str(), reason, by, now };
+                    let bots = change_state(tx, plugin_id, &change).await?;
+                    let plugin = super::found(tx.plugins().find(scope, plugin_id).await?)?.try_into()?;
+                    Ok((plugin, bots))
+                }
+                .boxed()
+            })
+            .await?;
+        self.tell(bots);
+        Ok(plugin)
+    }
+
+    /// Deletes a plugin and takes it out of every channel, or withdraws one version of it, which then runs
+    /// nowhere any more.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a plugin of somebody else, unless the caller is an administrator; `CONFLICT` while it is
+    /// installed in channels of others, unless the caller is an administrator, or when the version is over.
+    pub async fn delete(&self, actor: &Actor, target: PluginRef) -> Result<()> {
+        let scope = actor.reviewing_scope()?;
+        let (by, now) = (actor.principal(), self.ctx.store.now());
+        let user = actor.user().ok().filter(|_| actor.admin().is_err()).map(|user| user.user_id);
+        let (id, version) = match target {
+            PluginRef::Plugin(id) => (id, None),
+            PluginRef::Version(version) => {
+                let row = found(self.ctx.store.read().await?.plugins().source(scope, version).await?)?;
+                (stored(&row.plugin_id)?, Some(version))
+            }
+        };
+        self.own(actor, id).await?;
+        let bots = self
+            .ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    if let Some(user) = user
+                        && tx.plugins().installed_elsewhere(user, id, version).await? > 0
+                    {
+                        return Err(Error::conflict("it is installed in channels of other people"));
+                    }
+                    let Some(version) = version else {
+                        let bots = tx.plugins().touch_bots(id, None).await?;
+                        return if tx.plugins().delete(id).await? {
+                            Ok(bots)
+                        } else {
+                            Err(Error::not_found("plugin"))
+                        };
+                    };
+                    let row = found(tx.plugins().source(scope, version).await?)?;
+                    let from = VersionState::parse(&row.version.state)?;
+                    if !from.runs() {
+                        return Err(Error::conflict(format!("the version is {} already", from.as_str())));
+                    }
+                    let (from, to) = (from.as_str(), VersionState::Withdrawn.as_str());
+                    let reason = Some("withdrawn by its author".to_owned()).filter(|_| user.is_some());
+                    change_state(tx, id, &StateChange { id: version, from, to, reason, by, now }).await
+                }
+                .boxed()
+            })
+            .await?;
+        self.tell(bots);
+        Ok(())
+    }
+
+    /// Tells the workers that rules have changed.
+    pub(super) fn tell(self, bots: Vec<BotId>) {
+        for bot in bots {
+            self.ctx.wake.hint(Hint::Bot(bot));
+        }
+    }
+}
+
+async fn change_state(tx: &mut Tx, plugin: PluginId, change: &StateChange) -> Result<Vec<BotId>> {
+    if !tx.plugins().change_state(change).await? {
+        return Err(Error::conflict("the version was reviewed by somebody else just now"));
+    }
+    tx.plugins().touch_bots(plugin, Some(change.id)).await
+}
+
+fn found(row: Option<SourceRow>) -> Result<SourceRow> {
+    row.ok_or_else(|| Error::not_found("plugin version"))
+}

@@ -1,0 +1,233 @@
+//! Submitting plugins and versions of them.
+
+use data_encoding::HEXLOWER;
+use futures_util::FutureExt;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
+
+use super::{
+    Plugin, Plugins,
+    manifest::{self, Manifest},
+    permission::Permissions,
+};
+use crate::{
+    access::Actor,
+    context::Context,
+    error::{Error, Problems, Result},
+    id::{PluginId, UserId},
+    idempotency::{self, Idempotent},
+    sandbox::Source,
+    store::{
+        Tx,
+        fault::is_constraint,
+        plugins::{NewPlugin, NewVersion},
+    },
+    text,
+};
+
+/// Plugins one user may have.
+pub const MAX_PLUGINS: u32 = 100;
+/// Versions of a plugin that are over and run nowhere: as many are remembered.
+const REMEMBERED: u32 = 20;
+
+/// A source and what the form says about it. What is left out is what the metadata block says; what is said must
+/// not contradict it (`contract.md` §12).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Submission {
+    /// Name.
+    pub name: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// Name of the version.
+    pub version: Option<String>,
+    /// The source.
+    pub script: String,
+}
+
+/// A submission that may be stored.
+#[derive(Debug)]
+pub(super) struct Checked {
+    name: String,
+    version: Option<String>,
+    description: String,
+    manifest: Manifest,
+    script: String,
+}
+
+impl Submission {
+    /// Checks everything that can be known without running the source. Takes milliseconds.
+    pub(super) fn check(self) -> Result<Checked> {
+        let manifest = Manifest::parse(&self.script)?;
+        let mut problems = Problems::default();
+        problems.check(
+            manifest.dialect.is_some(),
+            "script",
+            "must begin with a metadata block: // ==UserScript==, // @name …, // ==/UserScript==",
+        );
+        let mut said = |field: &'static str, form: Option<String>, block: Option<&String>, max: usize| {
+            if let (Some(form), Some(block)) = (&form, block)
+                && form != block
+            {
+                problems.add(field, format!("must not contradict @{field} of the script: {block}"));
+            }
+            if let Some(form) = &form {
+                text::check_name(&mut problems, field, form, usize::from(field != "description")..=max);
+            }
+            form.or_else(|| block.cloned())
+        };
+        let name = said("name", self.name, manifest.name.as_ref(), 64);
+        let version = said("version", self.version, manifest.version.as_ref(), 64);
+        let description = said("description", self.description, manifest.description.as_ref(), 500);
+        if manifest.dialect.is_some() {
+            problems.check(name.is_some(), "script", "has no @name");
+        }
+        problems.finish()?;
+        Ok(Checked {
+            name: name.unwrap_or_default(),
+            version,
+            description: description.unwrap_or_default(),
+            manifest,
+            script: self.script,
+        })
+    }
+}
+
+impl Checked {
+    fn version_row(&self, ctx: &Context, plugin_id: PluginId) -> NewVersion {
+        let permissions = Permissions::from(&self.manifest);
+        NewVersion {
+            id: ctx.ids.next(),
+            plugin_id,
+            version: self.version.clone().unwrap_or_else(|| "0.0.0".to_owned()),
+            description: self.description.clone(),
+            content_hash: content_hash(&self.script),
+            script: self.script.clone(),
+            matches: crate::store::json(&permissions.matches),
+            connects: crate::store::json(&permissions.connects),
+            timeout_ms: i64::from(permissions.timeout_ms),
+            now: ctx.store.now(),
+        }
+    }
+}
+
+impl Plugins<'_> {
+    /// Submits a new plugin; its version waits for a review. `idempotency_key` is the caller's
+    /// `Idempotency-Key`: the same key with the same submission gives the first answer again.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with everything that is wrong with the source or the form; `CONFLICT` when the name is
+    /// taken or the user has as many plugins as they may have; `FORBIDDEN` for who is no user.
+    pub async fn submit(
+        &self,
+        actor: &Actor,
+        new: Submission,
+        idempotency_key: Option<&str>,
+    ) -> Result<Plugin> {
+        let (author_id, scope) = (actor.user()?.user_id, actor.scope()?);
+        let wanted = (&new.name, &new.description, &new.version, content_hash(&new.script));
+        let once = idempotency_key
+            .map(|key| Idempotent::new(self.ctx, actor, "plugin.submit", &wanted, key))
+            .transpose()?;
+        let checked = self.check(actor, new).await?;
+        let now = self.ctx.store.now();
+        let (name, name_key) = (checked.name.clone(), name_key(&checked.name));
+        let plugin = NewPlugin { id: self.ctx.ids.next(), author_id, name, name_key, now };
+        let version = checked.version_row(self.ctx, plugin.id);
+        idempotency::write_once(&self.ctx.store, once, move |tx| {
+            async move {
+                refuse_taken(tx, &plugin).await?;
+                if tx.plugins().count_of(author_id).await? >= i64::from(MAX_PLUGINS) {
+                    return Err(Error::conflict(format!("a user may have at most {MAX_PLUGINS} plugins")));
+                }
+                tx.plugins().insert(&plugin).await.map_err(|error| {
+                    if is_constraint(&error) { taken(&plugin.name).with_source(error) } else { error }
+                })?;
+                tx.plugins().insert_version(&version).await?;
+                super::found(tx.plugins().find(scope, plugin.id).await?)?.try_into()
+            }
+            .boxed()
+        })
+        .await
+    }
+
+    /// Submits another version of a plugin. It waits for a review, in the place of whatever of the plugin waited
+    /// before; the approved version stays as it is.
+    ///
+    /// # Errors
+    /// As [`Plugins::submit`]; `NOT_FOUND` for a plugin of somebody else that the caller may not see, else
+    /// `FORBIDDEN`.
+    pub async fn update(&self, actor: &Actor, id: PluginId, new: Submission) -> Result<Plugin> {
+        let (author_id, scope) = (actor.user()?.user_id, actor.scope()?);
+        self.own(actor, id).await?;
+        let checked = self.check(actor, new).await?;
+        let version = checked.version_row(self.ctx, id);
+        self.ctx
+            .store
+            .write(move |tx| {
+                async move {
+                    let row = super::found(tx.plugins().find(scope, id).await?)?;
+                    if name_key(&row.name) != name_key(&checked.name) {
+                        let rule = format!("must stay the plugin's: {}", row.name);
+                        return Err(Error::invalid("name", rule));
+                    }
+                    if owner(tx, &row.name).await? != Some(author_id) {
+                        return Err(Error::not_found("plugin"));
+                    }
+                    tx.plugins().insert_version(&version).await?;
+                    tx.plugins().trim_versions(id, REMEMBERED).await?;
+                    super::found(tx.plugins().find(scope, id).await?)?.try_into()
+                }
+                .boxed()
+            })
+            .await
+    }
+
+    /// Checks a submission where computations are made, its syntax included.
+    async fn check(&self, actor: &Actor, new: Submission) -> Result<Checked> {
+        manifest::check_size(&new.script)?;
+        let checked = self.ctx.computations.run(move || new.check()).await??;
+        let source = Source::new(checked.script.as_str());
+        match self.ctx.sandbox.check(&actor.principal(), &source).await? {
+            None => Ok(checked),
+            Some(error) => {
+                let place = match (error.line, error.column) {
+                    (Some(line), Some(column)) => format!("line {line}, column {column}: "),
+                    (Some(line), None) => format!("line {line}: "),
+                    _ => String::new(),
+                };
+                Err(Error::invalid("script", format!("{place}{}", error.message)))
+            }
+        }
+    }
+}
+
+async fn refuse_taken(tx: &mut Tx, plugin: &NewPlugin) -> Result<()> {
+    let Some((id, author)) = tx.plugins().find_by_name(&plugin.name_key).await? else { return Ok(()) };
+    let own = author == Some(plugin.author_id.to_string());
+    let error = taken(&plugin.name);
+    Err(if own {
+        error.with_hint(format!("it is yours: submit a new version with PUT /api/plugins/{id}"))
+    } else {
+        error
+    })
+}
+
+async fn owner(tx: &mut Tx, name: &str) -> Result<Option<UserId>> {
+    let found = tx.plugins().find_by_name(&name_key(name)).await?;
+    Ok(found.and_then(|(_, author)| author?.parse().ok()))
+}
+
+fn taken(name: &str) -> Error {
+    Error::conflict(format!("the name {name} belongs to another plugin"))
+}
+
+/// A name as it is compared: without regard to case and width of letters.
+pub(super) fn name_key(name: &str) -> String {
+    name.trim().nfkc().flat_map(char::to_lowercase).collect()
+}
+
+/// SHA-256 of a source, in hex.
+pub fn content_hash(script: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(script.as_bytes()))
+}

@@ -1,0 +1,33 @@
+//! How much stack a thousand calls take. The engine counts bytes, and what a call takes depends on compiler and
+//! processor, so it is measured when the process starts.
+
+use std::sync::LazyLock;
+
+use rquickjs::Runtime;
+
+use super::program::compiling_context;
+
+/// Levels a plugin may call deep (spec §8).
+const LEVELS: usize = 1000;
+/// What is used when measuring fails: a release build on x86-64.
+const USUAL: usize = 640;
+
+/// Bytes of stack with which the smallest function calls itself a thousand times; functions with arguments and
+/// locals stop earlier.
+pub(super) static STACK: LazyLock<usize> = LazyLock::new(|| {
+    let (low, high) = (128 << 10, 256 << 10);
+    let per_level = match (levels(low), levels(high)) {
+        (Some(few), Some(many)) if many > few => (high - low) / (many - few),
+        _ => USUAL,
+    };
+    // More than 16 MiB would mean no limit to the engine, and threads have less.
+    (per_level * LEVELS).min(4 << 20)
+});
+
+fn levels(stack: usize) -> Option<usize> {
+    let runtime = Runtime::new().ok()?;
+    runtime.set_max_stack_size(stack);
+    let context = compiling_context(&runtime).ok()?;
+    let count = "let n = 0; function f() { n += 1; f() } try { f() } catch {} n";
+    context.with(|ctx| ctx.eval::<usize, _>(count)).ok()
+}

@@ -1,0 +1,193 @@
+// Evaluated in every new context before a line of the author's. It builds what an author sees, and reads back what
+// the author left. Everything it uses is taken from the globals here, once, since the author may change them later;
+// that would hurt nobody but the author, who is alone in this context, and all that leaves it is text that the hub
+// checks. There is no code generation in this context; the names of it go as well, so that `eval` is not defined.
+
+const { create, defineProperty, freeze, keys } = Object;
+const { stringify, parse } = JSON;
+const { isArray } = Array;
+const { call } = Function.prototype;
+const wellFormed = call.bind(String.prototype.toWellFormed);
+const cut = call.bind(String.prototype.slice);
+const find = call.bind(String.prototype.indexOf);
+const NativePromise = Promise;
+const NativeString = String;
+const NativeError = Error;
+const NativeTypeError = TypeError;
+const NativeRangeError = RangeError;
+
+for (const name of ['eval', 'Function', 'SharedArrayBuffer', 'Atomics']) delete globalThis[name];
+// With a formatter of its own a plugin could run code wherever an error is made, also while it is being stopped.
+const fixed = (value) => ({ value, writable: false, enumerable: false, configurable: false });
+defineProperty(NativeError, 'prepareStackTrace', fixed(undefined));
+defineProperty(NativeError, 'stackTraceLimit', fixed(10));
+
+const LINE = 2048;
+const HEADERS = 64;
+
+let hub, asking, ctx, before;
+const waiting = create(null);
+
+function text(value, what) {
+  switch (typeof value) {
+    case 'string': return wellFormed(value);
+    case 'number': case 'boolean': return `${value}`;
+  }
+  throw new NativeTypeError(`${what} must be a string`);
+}
+
+function freezeAll(value) {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const key of keys(value)) freezeAll(value[key]);
+  return freeze(value);
+}
+
+/** Lets an object stand where older plugins expect text. */
+function printAs(value, print) {
+  if (typeof value !== 'object' || value === null || 'toString' in { __proto__: null, ...value }) return;
+  defineProperty(value, 'toString', { value: print, writable: true, configurable: true });
+}
+
+/** JSON of any value without lone surrogates; `undefined` for what has no JSON. */
+function json(value) {
+  const made = stringify(value);
+  if (made === undefined || find(made, '\\ud') < 0) return made;
+  return stringify(value, (_, part) => (typeof part === 'string' ? wellFormed(part) : part));
+}
+
+function print(value) {
+  try {
+    switch (typeof value) {
+      case 'string': return value;
+      case 'function': case 'symbol': return `[${typeof value}]`;
+      case 'bigint': return `${value}n`;
+      case 'object':
+        if (value instanceof NativeError) return `${value.name}: ${value.message}`;
+        return stringify(value) ?? '[object]';
+      default: return `${value}`;
+    }
+  } catch {
+    return '[unprintable]';
+  }
+}
+
+const tell = (level) => (...values) => {
+  let line = '';
+  for (let at = 0; at < values.length && line.length < LINE; at++) {
+    line += (at > 0 ? ' ' : '') + cut(print(values[at]), 0, LINE);
+  }
+  hub.log(level, wellFormed(cut(line, 0, LINE)));
+};
+
+// Methods, not functions: none of them is a constructor.
+const api = {
+  reply(what) {
+    if (typeof what !== 'object' || what === null) return hub.reply('text', text(what, 'a reply'), '');
+    if (what.forward === true) return hub.reply('forward', '', '');
+    if (typeof what.base64 !== 'string') {
+      throw new NativeTypeError('reply takes a text, a data: URI, {base64, filename} or {forward: true}');
+    }
+    const { base64, filename } = what;
+    const name = filename === undefined || filename === null ? '' : text(filename, 'filename');
+    return hub.reply('file', wellFormed(base64), name);
+  },
+  skip() {
+    hub.skip();
+  },
+  fetch(url, init) {
+    return new NativePromise((resolve, reject) => {
+      const { method = 'GET', headers: given, body } = init ?? {};
+      const headers = create(null);
+      if (given !== undefined && given !== null) {
+        for (const name of keys(given)) headers[wellFormed(name)] = text(given[name], `the header ${name}`);
+      }
+      const call = {
+        __proto__: null,
+        url: text(typeof url === 'object' && url !== null ? `${url}` : url, 'the URL'),
+        method: text(method, 'the method'),
+        headers,
+        body: body === undefined || body === null ? null : typeof body === 'string' ? wellFormed(body) : json(body),
+      };
+      waiting[hub.fetch(stringify(call))] = { resolve, reject };
+    });
+  },
+};
+
+/** Builds `ctx` and the globals; answers with `ctx`. */
+export function begin(host, globalCtx, msg, req, res, state) {
+  hub = host;
+  asking = res === undefined;
+  printAs(msg?.sender, function () { return this.user_name || this.user_id || ''; });
+  printAs(req.body, function () { return stringify(this); });
+  freezeAll(msg);
+  before = typeof req.body === 'string' ? req.body : json(req.body);
+  ctx = { msg, req, ...api, state };
+  if (asking) ctx.req = req;
+  else {
+    freezeAll(req);
+    ctx.res = res;
+  }
+  const console = {
+    log: tell('info'), info: tell('info'), warn: tell('warn'), error: tell('error'), debug: tell('debug'),
+  };
+  const globals = { console, ...api };
+  if (globalCtx) globals.ctx = ctx;
+  for (const name of keys(globals)) {
+    defineProperty(globalThis, name, { value: globals[name], writable: true, configurable: true });
+  }
+  return ctx;
+}
+
+/** Settles the promise of a fetch. */
+export function answer(id, failure, answered) {
+  const { resolve, reject } = waiting[id];
+  delete waiting[id];
+  if (failure !== undefined) return reject(new NativeTypeError(failure));
+  const { status, headers, body } = parse(answered);
+  resolve({
+    status, ok: status >= 200 && status < 300, headers, body,
+    async text() { return body; },
+    async json() { return parse(body); },
+  });
+}
+
+/** What the hook left: state, and after onRequest url, method, headers, kind of body, body. */
+export function finish() {
+  const state = ctx.state === undefined || ctx.state === null ? undefined : json(ctx.state);
+  if (!asking) return [state];
+  const { req } = ctx;
+  if (typeof req !== 'object' || req === null) throw new NativeTypeError('ctx.req must be an object');
+  const { url, method, headers: left, body } = req;
+  if (typeof left !== 'object' || left === null || isArray(left)) {
+    throw new NativeTypeError('ctx.req.headers must be an object');
+  }
+  const names = keys(left);
+  if (names.length > HEADERS) throw new NativeRangeError(`ctx.req.headers has more than ${HEADERS} headers`);
+  const headers = create(null);
+  for (const name of names) {
+    const value = left[name];
+    if (value !== undefined && value !== null) {
+      headers[wellFormed(name)] = text(value, `ctx.req.headers[${stringify(cut(name, 0, 100))}]`);
+    }
+  }
+  let kind = 'json', sent = '';
+  if (body === undefined || body === null) kind = 'empty';
+  else if (typeof body === 'string') [kind, sent] = ['text', wellFormed(body)];
+  else {
+    sent = json(body);
+    if (sent === undefined) throw new NativeTypeError('ctx.req.body has no JSON');
+  }
+  return [state, text(url, 'ctx.req.url'), text(method, 'ctx.req.method'), stringify(headers), kind, sent, before];
+}
+
+/** A thrown value as text: what kind, what it says. Runs no code of the author's for values that are not errors. */
+export function describe(value) {
+  switch (typeof value) {
+    case 'string': return wellFormed(cut(value, 0, LINE));
+    case 'number': case 'boolean': case 'undefined': return `${value}`;
+    case 'bigint': return 'a bigint';
+    default: return value === null ? 'null' : `a value that is not an Error (${typeof value})`;
+  }
+}
+
+export const text_of = (value) => wellFormed(NativeString(value));

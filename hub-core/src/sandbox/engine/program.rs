@@ -1,0 +1,167 @@
+//! Source to bytecode, in this process and for this process alone.
+//!
+//! A plugin is an ES module, so its code is strict; bytecode of modules is what the engine's safe interface can run
+//! in a context that cannot compile. Bytecode is never stored, sent or taken from elsewhere: it is as good as
+//! machine code.
+
+use std::{
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use rquickjs::{
+    Context, Ctx, Error, Module, Object, Promise, Runtime, WriteOptions,
+    context::intrinsic as has,
+    loader::{Bundle, ImportAttributes, Loader, Resolver},
+    module::Evaluated,
+};
+
+use super::{
+    super::hook::{ErrorKind, Hook, MAX_SOURCE, ScriptError},
+    failure,
+};
+
+/// What a plugin finds: the standard library without code generation, timers of the system, and weak references,
+/// which would show the garbage collector at work.
+type Library = (
+    has::Date,
+    has::RegExpCompiler,
+    has::RegExp,
+    has::Json,
+    has::Proxy,
+    has::MapSet,
+    has::TypedArrays,
+    has::Promise,
+);
+type Compiler = (has::Eval, Library);
+
+/// Name of a plugin in stacks.
+pub(super) const PLUGIN: &str = "plugin.js";
+/// Name of the prelude in stacks.
+const PRELUDE: &str = "prelude.js";
+/// The export under which the hooks of a plugin are found.
+const HOOKS: &str = "hub$hooks";
+
+/// Memory for compiling 256 KiB of source; the engine's own limit of a run may be less.
+const COMPILE_MEMORY: usize = 64 << 20;
+/// Stack for the parser.
+const COMPILE_STACK: usize = 1 << 20;
+/// Programs one process compiles. They stay until it ends; a worker is replaced long before.
+const MAX_PROGRAMS: usize = 1024;
+
+/// Compiled code.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Program(Bundle);
+
+/// All programs of this process, by the hash of their source.
+static PROGRAMS: LazyLock<Mutex<HashMap<[u8; 32], Program>>> = LazyLock::new(Mutex::default);
+
+/// The prelude.
+pub(super) static PRELUDE_PROGRAM: LazyLock<Program> =
+    LazyLock::new(|| Program::keep(PRELUDE, bytecode(PRELUDE, include_str!("prelude.js")).expect("tested")));
+
+/// A program this process has compiled.
+pub(in super::super) fn find(hash: [u8; 32]) -> Option<Program> {
+    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).copied()
+}
+
+/// Compiles a plugin, unless that was done before.
+///
+/// # Errors
+/// `Syntax`, with its place in the author's file; `Memory` when this process has compiled too much.
+pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program, ScriptError> {
+    if let Some(program) = find(hash) {
+        return Ok(program);
+    }
+    if source.len() > MAX_SOURCE {
+        return Err(ScriptError::new(ErrorKind::Syntax, "the source is larger than 256 KiB"));
+    }
+    // On a line of its own, after which nothing of the author's can come: an open comment, string, template or
+    // bracket is a syntax error. `typeof` finds functions, constants and variables alike.
+    let tail = [Hook::OnRequest, Hook::OnResponse].map(|hook| {
+        let name = hook.as_str();
+        format!("typeof {name} === 'function' ? {name} : undefined")
+    });
+    let source = format!("{source}\nexport const {HOOKS} = [{}];\n", tail.join(", "));
+    let code = bytecode(PLUGIN, &source)?;
+    let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    if programs.len() >= MAX_PROGRAMS {
+        return Err(ScriptError::new(
+            ErrorKind::Memory,
+            "this process has compiled as many plugins as it may",
+        ));
+    }
+    Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code)))
+}
+
+fn bytecode(name: &str, source: &str) -> Result<Vec<u8>, ScriptError> {
+    let broken = |_| ScriptError::new(ErrorKind::Memory, "no memory for compiling");
+    let runtime = Runtime::new().map_err(broken)?;
+    runtime.set_memory_limit(COMPILE_MEMORY);
+    runtime.set_max_stack_size(COMPILE_STACK);
+    let context = Context::custom::<Compiler>(&runtime).map_err(broken)?;
+    context.with(|ctx| {
+        let options = WriteOptions { strip_source: true, ..WriteOptions::default() };
+        Module::declare(ctx.clone(), name, source)
+            .and_then(|module| module.write(options))
+            .map_err(|error| failure::read(&ctx, &error, ErrorKind::Syntax, None))
+    })
+}
+
+impl Program {
+    /// Keeps bytecode for the rest of the process's life, which is what the engine's loader wants.
+    fn keep(name: &'static str, code: Vec<u8>) -> Self {
+        let code: &'static [u8] = Box::leak(code.into_boxed_slice());
+        Self(rquickjs::loader::bundle::Bundle(Box::leak(Box::new([(name, code)]))))
+    }
+
+    /// Runs the top level in a context; the promise settles when that has ended.
+    pub(super) fn load<'js>(
+        mut self,
+        ctx: &Ctx<'js>,
+    ) -> rquickjs::Result<(Module<'js, Evaluated>, Promise<'js>)> {
+        let name = self.0.0[0].0;
+        self.0.load(ctx, name, None)?.eval()
+    }
+}
+
+/// The hooks of a loaded plugin.
+pub(super) fn hooks<'js>(module: &Module<'js, Evaluated>) -> rquickjs::Result<Object<'js>> {
+    module.get(HOOKS)
+}
+
+/// Refuses every `import()`, also of what is loaded already.
+pub(super) struct NoImports;
+
+impl Resolver for NoImports {
+    fn resolve<'js>(
+        &mut self,
+        _: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<String> {
+        Err(Error::new_resolving(base, name))
+    }
+}
+
+impl Loader for NoImports {
+    fn load<'js>(
+        &mut self,
+        _: &Ctx<'js>,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<Module<'js>> {
+        Err(Error::new_loading(name))
+    }
+}
+
+/// A context without code generation.
+pub(super) fn context(runtime: &Runtime) -> rquickjs::Result<Context> {
+    Context::custom::<Library>(runtime)
+}
+
+/// A context that compiles, for measuring the engine.
+pub(super) fn compiling_context(runtime: &Runtime) -> rquickjs::Result<Context> {
+    Context::custom::<Compiler>(runtime)
+}

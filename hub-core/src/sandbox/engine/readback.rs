@@ -1,0 +1,147 @@
+//! What goes into a context and what comes out of it, as text: no value of a plugin's is ever looked into outside.
+
+use std::collections::BTreeMap;
+
+use rquickjs::{Ctx, Object, Value};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    super::hook::{
+        Body, ErrorKind, Hook, HookInput, MAX_DEPTH, MAX_RESULT, MAX_STATE, PluginRequest, ScriptError,
+    },
+    Output, text_of,
+};
+
+/// `ctx.req` for the plugin.
+pub(super) fn request<'js>(ctx: &Ctx<'js>, request: &PluginRequest) -> rquickjs::Result<Value<'js>> {
+    #[derive(Serialize)]
+    struct Shown<'a, B> {
+        url: &'a str,
+        method: &'a str,
+        headers: &'a BTreeMap<String, String>,
+        body: B,
+    }
+    let PluginRequest { url, method, headers, body } = request;
+    let text = match body {
+        Body::Empty => text_of(&Shown { url, method, headers, body: () }),
+        Body::Text(body) => text_of(&Shown { url, method, headers, body }),
+        Body::Json(body) => text_of(&Shown { url, method, headers, body }),
+    };
+    ctx.json_parse(text?)
+}
+
+/// What `finish` of the prelude tells.
+pub(super) struct Left {
+    state: Option<String>,
+    request: Option<LeftRequest>,
+}
+
+struct LeftRequest {
+    url: String,
+    method: String,
+    headers: String,
+    kind: String,
+    body: String,
+    /// The body as it was given, in the same form.
+    before: String,
+}
+
+impl Left {
+    pub(super) fn from_js(told: &Object<'_>, hook: Hook) -> rquickjs::Result<Self> {
+        let request = match hook {
+            Hook::OnResponse => None,
+            Hook::OnRequest => Some(LeftRequest {
+                url: told.get(1_u32)?,
+                method: told.get(2_u32)?,
+                headers: told.get(3_u32)?,
+                kind: told.get(4_u32)?,
+                body: told.get(5_u32)?,
+                before: told.get(6_u32)?,
+            }),
+        };
+        Ok(Self { state: told.get(0_u32)?, request })
+    }
+}
+
+/// State and request as the hook left them, `None` for what it did not change.
+pub(super) fn read(
+    left: &Left,
+    input: &HookInput,
+    output: &Output,
+) -> Result<(Option<Box<RawValue>>, Option<PluginRequest>), ScriptError> {
+    let size = left.state.as_ref().map_or(0, String::len)
+        + left.request.as_ref().map_or(0, |left| left.url.len() + left.headers.len() + left.body.len())
+        + output.reply_bytes();
+    if size > MAX_RESULT {
+        return Err(unusable("replies, request and state together are larger than 512 KiB"));
+    }
+    let nothing = |text: &str| text == "{}" && input.state.is_none();
+    let state = left.state.as_deref().filter(|text| !nothing(text));
+    if state.is_some_and(|text| text.len() > MAX_STATE) {
+        return Err(unusable("ctx.state is larger than 64 KiB"));
+    }
+    let state = state.map(|text| json(text, "ctx.state")).transpose()?;
+    let request = left.request.as_ref().map(|left| changed(left, &input.request)).transpose()?;
+    Ok((state, request.filter(|request| *request != input.request)))
+}
+
+fn changed(left: &LeftRequest, given: &PluginRequest) -> Result<PluginRequest, ScriptError> {
+    let same = match (left.kind.as_str(), &given.body) {
+        ("empty", Body::Empty) => true,
+        ("empty", Body::Json(_)) => left.before == "null",
+        ("text", Body::Text(_) | Body::Json(_)) | ("json", Body::Json(_)) => left.body == left.before,
+        _ => false,
+    };
+    let body = match left.kind.as_str() {
+        _ if same => given.body.clone(),
+        "empty" => Body::Empty,
+        "text" => Body::Text(left.body.clone()),
+        _ => Body::Json(json(&left.body, "ctx.req.body")?),
+    };
+    let headers =
+        serde_json::from_str(&left.headers).map_err(|_| unusable("ctx.req.headers cannot be read"))?;
+    Ok(PluginRequest { url: left.url.clone(), method: left.method.clone(), headers, body })
+}
+
+fn json(text: &str, what: &str) -> Result<Box<RawValue>, ScriptError> {
+    if depth(text) > MAX_DEPTH {
+        return Err(unusable(format!("{what} is nested deeper than {MAX_DEPTH} levels")));
+    }
+    RawValue::from_string(text.to_owned()).map_err(|_| unusable(format!("{what} is not JSON")))
+}
+
+/// How deep valid JSON is nested.
+pub(in super::super) fn depth(text: &str) -> usize {
+    let (mut open, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' if !quoted => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn unusable(message: impl Into<String>) -> ScriptError {
+    ScriptError::new(ErrorKind::Output, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_of_strings() {
+        assert_eq!(depth("1"), 0);
+        assert_eq!(depth(r#"{"a":[1,{"b":[]}],"c":[]}"#), 4);
+        assert_eq!(depth(r#"["[[[","\"[[[",{"\\":"]"}]"#), 2);
+    }
+}

@@ -1,0 +1,43 @@
+//! Why a run could not be made, or was lost: never the fault of the message.
+
+use crate::error::{Error, ErrorCode};
+
+/// A run that did not come to an outcome. The message is not to be blamed: every one of these may be tried again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SandboxFault {
+    /// As many runs wait as may.
+    #[error("too many plugin runs are waiting")]
+    Busy,
+    /// The worker ended in the middle of the run, which a plugin can bring about.
+    #[error("the plugin's process ended: {0}")]
+    Crashed(String),
+    /// No worker can be started.
+    #[error("plugins cannot run: {0}")]
+    Unavailable(String),
+    /// The hub shuts down.
+    #[error("plugins do not run any more: the hub shuts down")]
+    Closed,
+}
+
+impl SandboxFault {
+    /// The name in traces and metrics.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Busy => "sandbox_busy",
+            Self::Crashed(_) => "sandbox_crash",
+            Self::Unavailable(_) => "sandbox_unavailable",
+            Self::Closed => "sandbox_closed",
+        }
+    }
+}
+
+impl From<SandboxFault> for Error {
+    /// `RATE_LIMITED` when the queue is full, `UNAVAILABLE` otherwise.
+    fn from(fault: SandboxFault) -> Self {
+        let code = match fault {
+            SandboxFault::Busy => ErrorCode::RateLimited,
+            _ => ErrorCode::Unavailable,
+        };
+        Self::new(code, fault.to_string()).with_source(fault)
+    }
+}

@@ -1,0 +1,164 @@
+//! What hub and worker say to each other: frames of a length in four bytes, little-endian, and JSON.
+//!
+//! ```text
+//! hub ▶ worker   run, answer
+//! worker ▶ hub   ready, fetch, done
+//! ```
+//!
+//! The hub believes a worker nothing: a frame that is too large, is no JSON, comes at the wrong time or breaks a cap
+//! is a crash of the worker.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    engine,
+    gate::{FetchAnswer, FetchCall},
+    hook::{
+        Body, HookInput, HookOutcome, MAX_DEPTH, MAX_ERROR_TEXT, MAX_HEADERS, MAX_LOG_BYTES, MAX_LOG_LINES,
+        MAX_REPLIES, MAX_REPLY_TEXT, MAX_RESULT, MAX_STATE, Reply,
+    },
+};
+
+/// Largest frame to a worker: a source, a message, a request and an answer, each escaped.
+pub(super) const MAX_TO_WORKER: usize = 16 << 20;
+/// Largest frame from a worker: a result of 512 KiB, escaped.
+pub(super) const MAX_FROM_WORKER: usize = 4 << 20;
+
+/// From the hub to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToWorker<'a> {
+    /// Make a run, or compile the source only when there is no input.
+    Run {
+        /// Its number; what comes back carries it.
+        id: u64,
+        /// Hash of the source.
+        hash: [u8; 32],
+        /// The source, unless this worker was given it before.
+        source: Option<Cow<'a, str>>,
+        /// What the hook is called with.
+        input: Option<Box<Cow<'a, HookInput>>>,
+    },
+    /// The answer to a fetch.
+    Answer {
+        /// Number of the run.
+        id: u64,
+        /// Number of the fetch.
+        fetch: u32,
+        /// What came back.
+        answer: Result<FetchAnswer, String>,
+    },
+}
+
+/// From a worker to the hub.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FromWorker {
+    /// It waits for work: at its start, and after it cleaned up after a run.
+    Ready {
+        /// Whether system calls are filtered.
+        filtered: bool,
+    },
+    /// The plugin fetches something.
+    Fetch {
+        /// Number of the run.
+        id: u64,
+        /// Number of the fetch.
+        fetch: u32,
+        /// What.
+        call: FetchCall,
+    },
+    /// The run is over.
+    Done {
+        /// Number of the run.
+        id: u64,
+        /// What it came to.
+        outcome: HookOutcome,
+    },
+}
+
+/// A frame that may not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(&'static str);
+
+/// A whole frame, ready to be written.
+pub(super) fn encode(message: &impl Serialize, max: usize) -> Result<Vec<u8>, Malformed> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message).map_err(|_| Malformed("a frame has no JSON"))?;
+    let length = frame.len() - 4;
+    if length > max {
+        return Err(Malformed("a frame is too large"));
+    }
+    let length = u32::try_from(length).map_err(|_| Malformed("a frame is too large"))?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(frame)
+}
+
+/// The length that a frame's first four bytes tell.
+pub(super) fn length(head: [u8; 4], max: usize) -> Result<usize, Malformed> {
+    let length = usize::try_from(u32::from_le_bytes(head)).map_err(|_| Malformed("a frame is too large"))?;
+    if length > max { Err(Malformed("a frame is too large")) } else { Ok(length) }
+}
+
+/// The message in a frame.
+pub(super) fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, Malformed> {
+    serde_json::from_slice(json).map_err(|_| Malformed("a frame cannot be read"))
+}
+
+impl HookOutcome {
+    /// Reads the frame in which a worker reports how a run ended, without its length, and holds it to every cap of
+    /// the sandbox.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is not one that a worker of ours would send.
+    pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
+        let FromWorker::Done { outcome, .. } = decode(json)? else {
+            return Err(Malformed("a frame has no outcome"));
+        };
+        outcome.check()?;
+        Ok(outcome)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        let replies = self.replies.iter().map(|reply| match reply {
+            Reply::Text(text) | Reply::DataUri(text) => text.len(),
+            Reply::File { base64, filename } => base64.len() + filename.len(),
+            Reply::Forward => 0,
+        });
+        let long = |reply: &Reply| matches!(reply, Reply::Text(text) if text.len() > MAX_REPLY_TEXT);
+        let logs: usize = self.logs.iter().map(|line| line.text.len()).sum();
+        let request = self.request.as_ref().map_or(0, |request| {
+            let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+            request.url.len() + request.method.len() + headers + request.body.text().len()
+        });
+        let state = self.state.as_ref().map_or("null", |state| state.get());
+        let body = match self.request.as_ref().map(|request| &request.body) {
+            Some(Body::Json(json)) => json.get(),
+            _ => "null",
+        };
+        let error = self
+            .error
+            .as_ref()
+            .map_or(0, |error| error.message.len().max(error.stack.as_ref().map_or(0, String::len)));
+        let fits = self.replies.len() <= MAX_REPLIES
+            && !self.replies.iter().any(long)
+            && replies.sum::<usize>() <= MAX_RESULT
+            && self.logs.len() <= MAX_LOG_LINES
+            && logs <= MAX_LOG_BYTES
+            && self.request.as_ref().is_none_or(|request| request.headers.len() <= MAX_HEADERS)
+            && request <= MAX_RESULT + MAX_ERROR_TEXT
+            && state.len() <= MAX_STATE
+            && error <= 2 * MAX_ERROR_TEXT
+            && usable(state)
+            && usable(body);
+        if fits { Ok(()) } else { Err(Malformed("an outcome breaks a cap")) }
+    }
+}
+
+/// Whether JSON can be read by everything that will: no number is out of range, and it is not too deep.
+fn usable(json: &str) -> bool {
+    engine::depth(json) <= MAX_DEPTH && serde_json::from_str::<serde_json::Value>(json).is_ok()
+}

@@ -1,0 +1,374 @@
+//! One run of one hook: what goes in, and what comes out.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+/// Largest source of a plugin, in bytes (`reliability` J10).
+pub const MAX_SOURCE: usize = 256 * 1024;
+/// Most replies of one run; further ones are dropped with a log line (`contract.md` §7).
+pub const MAX_REPLIES: usize = 10;
+/// Longest text of one reply, in bytes; a longer one throws in the plugin (`reliability` J8).
+pub const MAX_REPLY_TEXT: usize = 4 * 1024;
+/// Most log lines of one run, and their bytes together; what comes after is dropped (`reliability` J5).
+pub const MAX_LOG_LINES: usize = 100;
+/// See [`MAX_LOG_LINES`].
+pub const MAX_LOG_BYTES: usize = 8 * 1024;
+/// Largest result: the request, the replies and the state together, in bytes (`reliability` J8).
+pub const MAX_RESULT: usize = 512 * 1024;
+/// Most headers a plugin may leave on a request.
+pub const MAX_HEADERS: usize = 64;
+/// Largest `ctx.state`, in bytes of JSON (`contract.md` §7).
+pub const MAX_STATE: usize = 64 * 1024;
+/// Most fetches of one run; the next one throws in the plugin.
+pub const MAX_FETCHES: u32 = 5;
+/// Largest body of a fetch, in bytes.
+pub const MAX_FETCH_BODY: usize = 256 * 1024;
+/// Deepest nesting of JSON that comes out of a plugin (`reliability` J8).
+pub const MAX_DEPTH: usize = 64;
+/// Longest text of an error or its stack, in bytes (`reliability` J14).
+pub const MAX_ERROR_TEXT: usize = 2 * 1024;
+
+/// A plugin's source, immutable, with the hash by which it is known and cached. Clones share the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Source {
+    text: Arc<str>,
+    hash: [u8; 32],
+}
+
+impl Source {
+    /// Takes the whole file as the author wrote it; lines and columns of errors refer to it.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let hash = Sha256::digest(text.as_bytes()).into();
+        Self { text, hash }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// SHA-256 of the text: what a review is bound to (`reliability` J11).
+    pub fn hash(&self) -> [u8; 32] {
+        self.hash
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({} bytes, {})", self.text.len(), data_encoding::HEXLOWER.encode(&self.hash[..4]))
+    }
+}
+
+/// Which function of the plugin is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Hook {
+    /// Before the webhook request.
+    OnRequest,
+    /// After the webhook's answer.
+    OnResponse,
+}
+
+impl Hook {
+    /// The function's name in the source.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnRequest => "onRequest",
+            Self::OnResponse => "onResponse",
+        }
+    }
+}
+
+/// Which of the two metadata blocks the plugin has. Both get `ctx.reply`, `ctx.skip`, `ctx.fetch` and globals of
+/// the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// `==UserScript==`, the form of the specification.
+    #[default]
+    UserScript,
+    /// `==WebhookPlugin==`, the published form: `ctx` is a global as well (`dialects.md` 1.8).
+    WebhookPlugin,
+}
+
+/// What a plugin may do. Using what is not granted throws in the plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    /// `reply()`.
+    pub reply: bool,
+    /// `skip()`, in `onRequest`.
+    pub skip: bool,
+    /// `fetch()`; to which hosts is decided by the [`FetchGate`](super::FetchGate).
+    pub fetch: bool,
+}
+
+impl Default for Grants {
+    /// Replies and skips, no fetches.
+    fn default() -> Self {
+        Self { reply: true, skip: true, fetch: false }
+    }
+}
+
+/// How long and how large a run may get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Wall time over everything: compiling, the hook, its promises and fetches, reading the result back. Waiting
+    /// for a free worker is not part of it.
+    pub timeout: Duration,
+    /// Memory of the JavaScript heap, in bytes, at least [`Limits::MIN_MEMORY`].
+    pub memory: usize,
+}
+
+impl Limits {
+    /// The longest timeout (spec §8).
+    pub const MAX_TIMEOUT: Duration = Duration::from_secs(10);
+    /// With less, not even the standard library fits.
+    pub const MIN_MEMORY: usize = 1 << 20;
+}
+
+impl Default for Limits {
+    /// 5 s (spec §8) and 32 MiB.
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(5), memory: 32 << 20 }
+    }
+}
+
+/// A run to be made.
+#[derive(Debug, Clone)]
+pub struct HookRun {
+    /// Whose run it is, for fairness: the owner of the channel. Any text.
+    pub tenant: String,
+    /// The plugin.
+    pub source: Source,
+    /// What it is called with.
+    pub input: HookInput,
+}
+
+/// What a hook is called with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HookInput {
+    /// Which hook.
+    pub hook: Hook,
+    /// Which dialect.
+    pub dialect: Dialect,
+    /// `ctx.msg`, JSON; frozen in the plugin.
+    pub msg: Box<RawValue>,
+    /// `ctx.req`; read-only in `onResponse`.
+    pub request: PluginRequest,
+    /// `ctx.res`; absent in `onRequest`.
+    pub response: Option<PluginResponse>,
+    /// `ctx.state` as the earlier hook left it; `{}` for the plugin when absent.
+    pub state: Option<Box<RawValue>>,
+    /// What it may do.
+    pub grants: Grants,
+    /// Its limits.
+    pub limits: Limits,
+}
+
+impl HookInput {
+    /// `onRequest` with everything else at its default.
+    pub fn on_request(msg: Box<RawValue>, request: PluginRequest) -> Self {
+        Self {
+            hook: Hook::OnRequest,
+            dialect: Dialect::default(),
+            msg,
+            request,
+            response: None,
+            state: None,
+            grants: Grants::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// `onResponse` with everything else at its default.
+    pub fn on_response(msg: Box<RawValue>, request: PluginRequest, response: PluginResponse) -> Self {
+        Self { hook: Hook::OnResponse, response: Some(response), ..Self::on_request(msg, request) }
+    }
+}
+
+/// The webhook request as a plugin sees and leaves it. No credential of the channel belongs in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PluginRequest {
+    /// Target; unchecked when it comes out of a plugin.
+    pub url: String,
+    /// Method; unchecked when it comes out of a plugin.
+    pub method: String,
+    /// Headers; names and values unchecked when they come out of a plugin.
+    pub headers: BTreeMap<String, String>,
+    /// Body.
+    pub body: Body,
+}
+
+/// A request's body.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// None.
+    #[default]
+    Empty,
+    /// Sent as it is; a string for the plugin.
+    Text(String),
+    /// Sent as it is; an object, array or other value for the plugin.
+    Json(Box<RawValue>),
+}
+
+impl Body {
+    /// The text to be sent; empty when there is none.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Empty => "",
+            Self::Text(text) => text,
+            Self::Json(json) => json.get(),
+        }
+    }
+}
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.text() == other.text()
+    }
+}
+
+impl Eq for Body {}
+
+/// The webhook's answer as a plugin sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PluginResponse {
+    /// Status.
+    pub status: u16,
+    /// Headers.
+    pub headers: BTreeMap<String, String>,
+    /// Body as text; `None`, `null` for the plugin, when it is binary.
+    pub body: Option<String>,
+}
+
+/// What a run came to. A hook that failed has an [`error`](Self::error), and what it did before it failed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct HookOutcome {
+    /// Whether the source defines the hook. Nothing happened when it does not.
+    pub present: bool,
+    /// The request as `onRequest` left it; `None` when it changed nothing, failed, or in `onResponse`.
+    pub request: Option<PluginRequest>,
+    /// Replies in the order in which they were made, at most [`MAX_REPLIES`].
+    pub replies: Vec<Reply>,
+    /// Whether `skip()` was called.
+    pub skipped: bool,
+    /// `ctx.state` as the hook left it; `None` when it set nothing.
+    pub state: Option<Box<RawValue>>,
+    /// What it wrote with `console`.
+    pub logs: Vec<LogLine>,
+    /// Why it failed.
+    pub error: Option<ScriptError>,
+    /// Wall time of the run.
+    pub duration: Duration,
+    /// Bytes of the JavaScript heap in use when the hook ended; the limit when that was reached, 0 when the run was
+    /// stopped before it could be read.
+    pub memory_bytes: u64,
+}
+
+/// A reply made by a plugin (`contract.md` §7, `dialects.md` 1.8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// A text, at most [`MAX_REPLY_TEXT`] bytes.
+    Text(String),
+    /// A `data:` URI, unchecked but for its first five characters.
+    DataUri(String),
+    /// A file, in base64 that is not checked here.
+    File {
+        /// Contents.
+        base64: String,
+        /// Its name; empty when the plugin gave none.
+        filename: String,
+    },
+    /// The webhook's answer, whatever it is.
+    Forward,
+}
+
+/// A line of `console`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Which function of `console`.
+    pub level: LogLevel,
+    /// Time since the run began, in milliseconds.
+    pub at_ms: u64,
+    /// The arguments as text.
+    pub text: String,
+}
+
+/// A function of `console`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// `console.debug`.
+    Debug,
+    /// `console.log` and `console.info`.
+    Info,
+    /// `console.warn`, and what the sandbox itself remarks.
+    Warn,
+    /// `console.error`.
+    Error,
+}
+
+/// How a plugin failed (`reliability` 3.10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The source is not JavaScript.
+    Syntax,
+    /// It threw, or its promise was rejected.
+    Throw,
+    /// It took longer than it may.
+    Timeout,
+    /// It needed more memory than it may.
+    Memory,
+    /// It called deeper than 1000 levels.
+    Stack,
+    /// What it left in `ctx` cannot be used.
+    Output,
+}
+
+impl ErrorKind {
+    /// The name in traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Throw => "throw",
+            Self::Timeout => "timeout",
+            Self::Memory => "memory",
+            Self::Stack => "stack",
+            Self::Output => "output",
+        }
+    }
+}
+
+/// A failure of the plugin, shown to its author and to the channel's owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}: {message}", kind.as_str())]
+pub struct ScriptError {
+    /// How it failed.
+    pub kind: ErrorKind,
+    /// Name and message of the JavaScript error, or a sentence.
+    pub message: String,
+    /// Line in the author's file, from 1.
+    pub line: Option<u32>,
+    /// Column in that line, from 1.
+    pub column: Option<u32>,
+    /// Stack of the JavaScript error.
+    pub stack: Option<String>,
+}
+
+impl ScriptError {
+    /// An error without a position.
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), line: None, column: None, stack: None }
+    }
+
+    pub(super) fn timeout(limit: Duration) -> Self {
+        Self::new(ErrorKind::Timeout, format!("took longer than {} ms", limit.as_millis()))
+    }
+}

@@ -1,0 +1,202 @@
+//! Where plugins run: JavaScript that somebody else wrote, in processes that can be killed.
+//!
+//! A worker is the hub's own program started with [`WORKER_ARGUMENT`], without environment, files, network or
+//! descriptors. It makes one run at a time, each in a new engine: what goes in and what comes out is JSON. What a
+//! plugin may fetch is fetched by the hub, through a [`FetchGate`].
+//!
+//! A plugin is an ES module: strict code, no imports, and no way to make code from text, since the context it runs in
+//! has no compiler. Its bytecode is made in the worker, from the source, and never leaves it.
+//!
+//! On Linux a worker may make no system call but those for memory, threads, clocks and its pipes; elsewhere it has
+//! limits and an empty environment only.
+//!
+//! | what | cap | at the cap |
+//! |---|---|---|
+//! | wall time of a run | [`Limits::timeout`], at most 10 s | the engine is interrupted, 50 ms later the worker ends itself, 200 ms after the deadline the hub kills it: `timeout` |
+//! | memory of a run | [`Limits::memory`], 32 MiB; the process 256 MiB more than it starts with | `memory`, or the worker dies |
+//! | calls | 1000 levels | `RangeError` in the plugin |
+//! | source | 256 KiB | `syntax` |
+//! | replies | 10, texts of 4 KiB | dropped with a log line; a `RangeError` in the plugin |
+//! | log | 100 lines, 8 KiB | the rest is dropped |
+//! | replies, request and state together | 512 KiB, 64 headers, 64 KiB of state, 64 levels of JSON | `output` |
+//! | fetches of a run | 5, sending 256 KiB each | a `RangeError` in the plugin |
+//! | runs of one worker | 1,000, and 64 sources | it is replaced; also after a timeout or a full heap |
+//! | runs at a time | [`SandboxConfig::workers`] | they wait |
+//! | runs waiting | [`SandboxConfig::queue`], and a quarter of that per tenant | [`SandboxFault::Busy`] |
+//!
+//! What a plugin does wrong is an [`error`](HookOutcome::error) of the outcome. What goes wrong with the sandbox is a
+//! [`SandboxFault`], which can always be tried again.
+
+mod engine;
+mod fault;
+mod frame;
+mod gate;
+mod hook;
+mod in_process;
+mod lockdown;
+mod pool;
+mod process;
+mod watchdog;
+mod worker;
+
+use std::{sync::Arc, time::Duration};
+
+pub use self::{
+    fault::SandboxFault,
+    frame::Malformed,
+    gate::{FetchAnswer, FetchCall, FetchGate, NoFetch},
+    hook::*,
+    worker::run_worker_if_asked,
+};
+use self::{pool::Pool, process::Worker};
+use crate::time::{Clock, Stopwatch};
+
+/// The first argument of a program that is started as a worker.
+pub const WORKER_ARGUMENT: &str = "__sandbox";
+
+/// Which program the workers are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum WorkerProgram {
+    /// None: no plugin can run.
+    #[default]
+    None,
+    /// This program. Its `main` must begin with [`run_worker_if_asked`].
+    SelfExe,
+    /// Another program whose `main` begins with [`run_worker_if_asked`].
+    Path(std::path::PathBuf),
+    /// No program: plugins run in this process, where one of them can stop it, fill its memory and read it. Only for
+    /// plugins you wrote yourself.
+    InProcessTrustedOnly,
+}
+
+/// Settings of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// Which program the workers are.
+    pub worker: WorkerProgram,
+    /// Runs at a time; each worker is a process. They are started when they are needed.
+    pub workers: usize,
+    /// Runs that may wait; one tenant has a quarter of the places.
+    pub queue: usize,
+}
+
+impl Default for SandboxConfig {
+    /// No program; as many workers as processors, at least 2; 256 places.
+    fn default() -> Self {
+        let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+        Self { worker: WorkerProgram::None, workers, queue: 256 }
+    }
+}
+
+impl SandboxConfig {
+    /// Workers of a program, everything else at its default.
+    pub fn of(worker: WorkerProgram) -> Self {
+        Self { worker, ..Self::default() }
+    }
+}
+
+/// Makes the runs of plugins. Clones share the workers.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    program: Arc<WorkerProgram>,
+    pool: Arc<Pool>,
+    clock: Clock,
+}
+
+impl Sandbox {
+    /// A sandbox; workers are started when they are needed.
+    pub fn new(config: SandboxConfig, clock: Clock) -> Self {
+        let SandboxConfig { worker, workers, queue } = config;
+        Self { program: Arc::new(worker), pool: Pool::new(workers, queue), clock }
+    }
+
+    /// Makes one run: waits for a worker, calls the hook, makes its fetches. What the plugin does wrong is in the
+    /// outcome. Dropping the future kills the worker.
+    ///
+    /// # Errors
+    /// [`SandboxFault`]: no run was made, or nothing is known of it. It can be made again.
+    pub async fn run(&self, run: HookRun, gate: &dyn FetchGate) -> Result<HookOutcome, SandboxFault> {
+        let HookRun { tenant, source, input } = run;
+        self.work(&tenant, &source, Some(input), gate).await
+    }
+
+    /// Compiles a plugin without running it: `Ok(Some(…))` says where it is not JavaScript.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn check(&self, tenant: &str, source: &Source) -> Result<Option<ScriptError>, SandboxFault> {
+        self.work(tenant, source, None, &NoFetch).await.map(|outcome| outcome.error)
+    }
+
+    /// Turns away who waits and ends the workers; those at work end after their run.
+    pub fn close(&self) {
+        self.pool.close();
+    }
+
+    /// Process ids of the workers that wait for work.
+    pub fn idle_workers(&self) -> Vec<u32> {
+        self.pool.idle_workers()
+    }
+
+    async fn work(
+        &self,
+        tenant: &str,
+        source: &Source,
+        input: Option<HookInput>,
+        gate: &dyn FetchGate,
+    ) -> Result<HookOutcome, SandboxFault> {
+        if *self.program == WorkerProgram::None {
+            return Err(SandboxFault::Unavailable("no worker program is configured".to_owned()));
+        }
+        let seat = self.pool.seat(tenant).await?;
+        let made = if *self.program == WorkerProgram::InProcessTrustedOnly {
+            in_process::run(source.clone(), input, gate).await
+        } else {
+            let mut worker = self.worker(source).await?;
+            let made = worker.run(source, input.as_ref(), gate, &self.clock).await;
+            self.pool.keep(worker);
+            made
+        };
+        seat.judge(made.as_ref().is_ok_and(|outcome| {
+            !outcome.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Timeout)
+        }));
+        made
+    }
+
+    /// An idle worker that is ready, or a new one.
+    async fn worker(&self, source: &Source) -> Result<Worker, SandboxFault> {
+        while let Some(mut worker) = self.pool.idle(source) {
+            // One that died while it cleaned up is the last run's doing, not this one's.
+            if worker.get_ready(&self.clock).await.is_ok() {
+                return Ok(worker);
+            }
+        }
+        Worker::start(&self.program, &self.clock).await
+    }
+}
+
+/// When a run has to be over. Real time, in the worker and in the hub: a plugin's loop does not wait for a clock
+/// that is moved by hand.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    watch: Stopwatch,
+    limit: Duration,
+}
+
+impl Deadline {
+    fn in_(limit: Duration) -> Self {
+        Self { watch: Stopwatch::start(), limit }
+    }
+
+    fn elapsed(self) -> Duration {
+        self.watch.elapsed()
+    }
+
+    fn left(self) -> Duration {
+        self.limit.saturating_sub(self.elapsed())
+    }
+
+    fn over(self) -> bool {
+        self.elapsed() >= self.limit
+    }
+}

@@ -1,0 +1,275 @@
+//! A worker, as the hub sees it.
+
+use std::{borrow::Cow, collections::HashSet, io, process::Stdio, time::Duration};
+
+use bytes::{Buf as _, BytesMut};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use super::{
+    Deadline, SandboxFault, WORKER_ARGUMENT, WorkerProgram,
+    frame::{self, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, ToWorker},
+    gate::FetchGate,
+    hook::{ErrorKind, HookInput, HookOutcome, Limits, MAX_FETCHES, ScriptError, Source},
+    watchdog::TIMED_OUT,
+};
+use crate::time::Clock;
+
+/// How long after the deadline a worker is killed that did not end by itself.
+const GRACE: Duration = Duration::from_millis(200);
+/// How long a worker may take to start, or to clean up after a run.
+const READY: Duration = Duration::from_secs(10);
+/// How long a worker that closed its pipe may take to end.
+const LAST_BREATH: Duration = Duration::from_millis(100);
+/// Runs after which a worker is replaced (`reliability` J9).
+const MAX_RUNS: u32 = 1_000;
+/// Sources after which a worker is replaced: it keeps what it compiled.
+const MAX_SOURCES: usize = 64;
+/// What is read of a dead worker's complaint.
+const MAX_COMPLAINT: u64 = 2 * 1024;
+
+/// A process that is there for one run after another. Dropped, it is killed.
+#[derive(Debug)]
+pub(super) struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: Frames<ChildStdout>,
+    /// Sources it was given.
+    known: HashSet<[u8; 32]>,
+    runs: u32,
+    /// Whether it waits for work.
+    ready: bool,
+    /// Whether it may be used again.
+    sound: bool,
+}
+
+impl Worker {
+    /// Starts one.
+    pub(super) async fn start(program: &WorkerProgram, clock: &Clock) -> Result<Self, SandboxFault> {
+        let unavailable = |error: io::Error| SandboxFault::Unavailable(error.to_string());
+        let mut child = command(program)?.spawn().map_err(unavailable)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxFault::Unavailable("it has no pipes".to_owned()));
+        };
+        let (known, output) = (HashSet::new(), Frames { source: output, buffer: BytesMut::new() });
+        let mut worker = Self { child, input, output, known, runs: 0, ready: false, sound: true };
+        worker.get_ready(clock).await?;
+        Ok(worker)
+    }
+
+    /// Whether it can make a run of this source, after the last one.
+    pub(super) fn suits(&self, source: &Source) -> bool {
+        self.sound
+            && self.runs < MAX_RUNS
+            && (self.known.len() < MAX_SOURCES || self.known.contains(&source.hash()))
+    }
+
+    /// Its process, while that lives.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Whether it may be kept.
+    pub(super) fn is_sound(&self) -> bool {
+        self.sound
+    }
+
+    /// Waits until it has started, or cleaned up after its last run.
+    pub(super) async fn get_ready(&mut self, clock: &Clock) -> Result<(), SandboxFault> {
+        if self.ready {
+            return Ok(());
+        }
+        match clock.timeout(READY, self.output.next()).await {
+            Some(Ok(FromWorker::Ready { filtered })) => {
+                if !filtered && cfg!(target_os = "linux") && self.runs == 0 {
+                    tracing::warn!("this system has no filter for system calls; plugins run without it");
+                }
+                self.ready = true;
+                Ok(())
+            }
+            Some(Ok(_)) => Err(self.bury("it did not wait for work", clock).await.fault),
+            Some(Err(reason)) => Err(self.bury(&reason, clock).await.fault),
+            None => Err(self.bury("it did not get ready", clock).await.fault),
+        }
+    }
+
+    /// Makes a run, or compiles only when there is no input.
+    pub(super) async fn run(
+        &mut self,
+        source: &Source,
+        input: Option<&HookInput>,
+        gate: &dyn FetchGate,
+        clock: &Clock,
+    ) -> Result<HookOutcome, SandboxFault> {
+        self.runs += 1;
+        let id = u64::from(self.runs);
+        let new = self.known.insert(source.hash());
+        let job = ToWorker::Run {
+            id,
+            hash: source.hash(),
+            source: new.then(|| source.text().into()),
+            input: input.map(|input| Box::new(Cow::Borrowed(input))),
+        };
+        let Ok(job) = frame::encode(&job, MAX_TO_WORKER) else {
+            self.known.remove(&source.hash());
+            let error = ScriptError::new(ErrorKind::Output, "the message is too large for a plugin");
+            return Ok(HookOutcome { error: Some(error), ..HookOutcome::default() });
+        };
+        let limit = input.map_or(Limits::default().timeout, |input| input.limits.timeout);
+        let deadline = Deadline::in_(limit);
+        // Until it has answered, also when the caller gives up in the middle.
+        self.ready = false;
+        self.sound = false;
+        match clock.timeout(limit + GRACE, self.converse(id, &job, gate, deadline)).await {
+            Some(Ok(outcome)) => {
+                let kind = outcome.error.as_ref().map(|error| error.kind);
+                // Then it ends by itself.
+                self.sound = !matches!(kind, Some(ErrorKind::Timeout | ErrorKind::Memory));
+                Ok(outcome)
+            }
+            Some(Err(reason)) => match self.bury(&reason, clock).await {
+                Burial { timed_out: true, .. } => Ok(late(deadline)),
+                Burial { fault, .. } => Err(fault),
+            },
+            None => {
+                let _ = self.child.kill().await;
+                Ok(late(deadline))
+            }
+        }
+    }
+
+    /// Sends the job, answers fetches, waits for the outcome.
+    async fn converse(
+        &mut self,
+        id: u64,
+        job: &[u8],
+        gate: &dyn FetchGate,
+        deadline: Deadline,
+    ) -> Result<HookOutcome, String> {
+        let mut to_write = BytesMut::from(job);
+        let mut fetches = FuturesUnordered::new();
+        let mut count = 0;
+        loop {
+            tokio::select! {
+                message = self.output.next() => match message? {
+                    FromWorker::Done { id: done, outcome } if done == id => {
+                        outcome.check().map_err(|malformed| malformed.to_string())?;
+                        return Ok(outcome);
+                    }
+                    FromWorker::Fetch { id: of, fetch, call } if of == id && count < MAX_FETCHES => {
+                        count += 1;
+                        fetches.push(async move { (fetch, gate.fetch(call, deadline.left()).await) });
+                    }
+                    _ => return Err("it sent a frame that was not due".to_owned()),
+                },
+                // Both ways at once, or the two would wait for each other with full pipes.
+                written = self.input.write_buf(&mut to_write), if !to_write.is_empty() => {
+                    written.map_err(|error| error.to_string())?;
+                }
+                Some((fetch, answer)) = fetches.next() => {
+                    let answer = ToWorker::Answer { id, fetch, answer };
+                    let frame = frame::encode(&answer, MAX_TO_WORKER).map_err(|malformed| malformed.to_string())?;
+                    to_write.extend_from_slice(&frame);
+                }
+            }
+        }
+    }
+
+    /// Sees to it that the process is gone, and says how it ended.
+    async fn bury(&mut self, reason: &str, clock: &Clock) -> Burial {
+        self.sound = false;
+        // It may just be ending by itself, which says more than our signal would.
+        let status = if let Some(status) = clock.timeout(LAST_BREATH, self.child.wait()).await {
+            status.ok()
+        } else {
+            let _ = self.child.kill().await;
+            None
+        };
+        let mut complaint = Vec::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            let _ = stderr.take(MAX_COMPLAINT).read_to_end(&mut complaint).await;
+        }
+        let ended = status.map_or_else(|| "killed".to_owned(), |status| status.to_string());
+        let complaint = String::from_utf8_lossy(&complaint).into_owned();
+        tracing::warn!(reason, ended, complaint, "a plugin worker ended");
+        Burial {
+            timed_out: status.and_then(|status| status.code()) == Some(TIMED_OUT),
+            fault: SandboxFault::Crashed(format!("{reason} ({ended})")),
+        }
+    }
+}
+
+/// How a worker ended.
+struct Burial {
+    /// By its own clock.
+    timed_out: bool,
+    fault: SandboxFault,
+}
+
+fn late(deadline: Deadline) -> HookOutcome {
+    HookOutcome {
+        error: Some(ScriptError::timeout(deadline.limit)),
+        duration: deadline.elapsed(),
+        ..HookOutcome::default()
+    }
+}
+
+fn command(program: &WorkerProgram) -> Result<Command, SandboxFault> {
+    let path = match program {
+        // This file, also after an upgrade replaced it.
+        WorkerProgram::SelfExe if cfg!(target_os = "linux") => "/proc/self/exe".into(),
+        WorkerProgram::SelfExe => {
+            std::env::current_exe().map_err(|error| SandboxFault::Unavailable(error.to_string()))?
+        }
+        WorkerProgram::Path(path) => path.clone(),
+        WorkerProgram::None | WorkerProgram::InProcessTrustedOnly => {
+            return Err(SandboxFault::Unavailable("no worker program is configured".to_owned()));
+        }
+    };
+    let mut command = Command::new(path);
+    command
+        .arg(WORKER_ARGUMENT)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    // Elsewhere than on Linux the time zone file can be read.
+    if cfg!(not(target_os = "linux")) {
+        command.env("TZ", "UTC");
+    }
+    Ok(command)
+}
+
+/// Frames as they arrive. What was read of one is kept when the reading is given up.
+#[derive(Debug)]
+struct Frames<R> {
+    source: R,
+    buffer: BytesMut,
+}
+
+impl<R: AsyncRead + Unpin> Frames<R> {
+    async fn next(&mut self) -> Result<FromWorker, String> {
+        loop {
+            if let Some(head) = self.buffer.first_chunk::<4>() {
+                let length =
+                    frame::length(*head, MAX_FROM_WORKER).map_err(|malformed| malformed.to_string())?;
+                if let Some(json) = self.buffer.get(4..4 + length) {
+                    let message = frame::decode(json).map_err(|malformed| malformed.to_string())?;
+                    self.buffer.advance(4 + length);
+                    return Ok(message);
+                }
+                self.buffer.reserve(4 + length - self.buffer.len());
+            }
+            match self.source.read_buf(&mut self.buffer).await {
+                Ok(0) => return Err("it closed its pipe".to_owned()),
+                Ok(_) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}

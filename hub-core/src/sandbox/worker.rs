@@ -1,0 +1,179 @@
+//! The worker: what the process does that runs plugins. One thread runs the engine; another watches the clock and
+//! ends the process, since the engine cannot be stopped everywhere.
+
+use std::{
+    cell::RefCell,
+    fs::File,
+    io::{self, BufReader, Read, Write},
+    process,
+    rc::Rc,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    Deadline, WORKER_ARGUMENT,
+    engine::{self, Host, Output},
+    frame::{self, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, ToWorker},
+    gate::{FetchAnswer, FetchCall},
+    hook::{ErrorKind, HookOutcome, Limits},
+    lockdown,
+    watchdog::Watchdog,
+};
+
+/// Stack of the engine's thread: many times what a thousand calls take.
+const STACK: usize = 8 << 20;
+/// Exit code after a panic.
+const PANICKED: i32 = 70;
+/// Exit code when the worker cannot be confined.
+const UNCONFINED: i32 = 71;
+
+/// Serves as a worker and never returns, if that is what this process was started for. To be called first in `main`,
+/// before there are threads.
+pub fn run_worker_if_asked() {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == WORKER_ARGUMENT) {
+        let exit = serve().unwrap_or_else(|error| {
+            complain(&error.to_string());
+            UNCONFINED
+        });
+        process::exit(exit);
+    }
+}
+
+/// Into the hub's log; when that fails nobody can be told.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn serve() -> io::Result<i32> {
+    // Which would otherwise unwind into the engine, where a plugin could catch it.
+    std::panic::set_hook(Box::new(|panic| {
+        complain(&panic.to_string());
+        process::exit(PANICKED);
+    }));
+    lockdown::drop_descriptors();
+    lockdown::limit()?;
+    let (input, output) = lockdown::pipes()?;
+    let output = Pipe(Arc::new(Mutex::new(output)));
+    let watchdog = Watchdog::start(output.clone())?;
+    let engine = thread::Builder::new().stack_size(STACK).spawn(move || {
+        let filtered = lockdown::filter();
+        engine::warm_up();
+        Worker { input: BufReader::new(input), output, watchdog }.work(filtered);
+    })?;
+    Ok(engine.join().map_or(PANICKED, |()| 0))
+}
+
+/// The way to the hub, for both threads.
+#[derive(Clone)]
+pub(super) struct Pipe(Arc<Mutex<File>>);
+
+impl Pipe {
+    /// Sends a frame; a hub that is gone needs no worker.
+    fn send(&self, message: &FromWorker) {
+        let Ok(frame) = frame::encode(message, MAX_FROM_WORKER) else { process::exit(PANICKED) };
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.write_all(&frame).is_err() {
+            process::exit(0);
+        }
+    }
+
+    /// Sends a frame unless another one is being sent.
+    pub(super) fn try_send(&self, message: &FromWorker) {
+        if let (Ok(frame), Ok(mut file)) = (frame::encode(message, MAX_FROM_WORKER), self.0.try_lock()) {
+            let _ = file.write_all(&frame);
+        }
+    }
+}
+
+struct Worker {
+    input: BufReader<File>,
+    output: Pipe,
+    watchdog: Watchdog,
+}
+
+impl Worker {
+    /// Works until the hub closes the pipe.
+    fn work(self, filtered: bool) {
+        let Self { input, output, watchdog } = self;
+        let link = Rc::new(RefCell::new(Link { input, output: output.clone(), id: 0 }));
+        loop {
+            output.send(&FromWorker::Ready { filtered });
+            let read = link.borrow_mut().read();
+            match read {
+                Some(ToWorker::Run { id, hash, source, input }) => {
+                    let timeout =
+                        input.as_ref().map_or(Limits::default().timeout, |input| input.limits.timeout);
+                    let deadline = Deadline::in_(timeout);
+                    let made = Output::new();
+                    watchdog.arm(id, deadline, made.clone());
+                    link.borrow_mut().id = id;
+                    let report = |outcome: HookOutcome| {
+                        watchdog.disarm();
+                        let broken = outcome.error.as_ref().is_some_and(|error| {
+                            matches!(error.kind, ErrorKind::Timeout | ErrorKind::Memory)
+                        });
+                        output.send(&FromWorker::Done { id, outcome });
+                        if broken {
+                            process::exit(0);
+                        }
+                    };
+                    // Known to this process already when it comes without its text.
+                    match engine::compile(hash, source.as_deref().unwrap_or_default()) {
+                        Err(error) => report(HookOutcome {
+                            error: Some(error),
+                            duration: deadline.elapsed(),
+                            ..HookOutcome::default()
+                        }),
+                        Ok(_) if input.is_none() => report(HookOutcome::default()),
+                        Ok(program) => {
+                            let Some(input) = input else { continue };
+                            engine::run(program, &input, deadline, &made, Rc::clone(&link) as _, report);
+                        }
+                    }
+                }
+                // To a fetch of a run that is over.
+                Some(ToWorker::Answer { .. }) => {}
+                None => return,
+            }
+        }
+    }
+}
+
+/// The pipes, as the engine's thread uses them.
+struct Link {
+    input: BufReader<File>,
+    output: Pipe,
+    /// The current run.
+    id: u64,
+}
+
+impl Link {
+    fn read(&mut self) -> Option<ToWorker<'static>> {
+        let mut head = [0; 4];
+        self.input.read_exact(&mut head).ok()?;
+        let mut json = vec![0; frame::length(head, MAX_TO_WORKER).ok()?];
+        self.input.read_exact(&mut json).ok()?;
+        frame::decode(&json).ok()
+    }
+}
+
+impl Host for Link {
+    fn fetch(&mut self, number: u32, call: FetchCall) {
+        self.output.send(&FromWorker::Fetch { id: self.id, fetch: number, call });
+    }
+
+    /// Waits without looking at the time, which the watchdog does.
+    fn answer(&mut self, _: Duration) -> Option<(u32, Result<FetchAnswer, String>)> {
+        loop {
+            match self.read() {
+                Some(ToWorker::Answer { id, fetch, answer }) if id == self.id => {
+                    return Some((fetch, answer));
+                }
+                Some(ToWorker::Answer { .. }) => {}
+                _ => process::exit(0),
+            }
+        }
+    }
+}

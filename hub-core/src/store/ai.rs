@@ -1,0 +1,193 @@
+//! Statements about the AI sink: the administrator's endpoint, conversations as models are shown them, and what
+//! answers cost.
+
+use super::conn::{Conn, on};
+use crate::{
+    error::Result,
+    id::{BotId, ChannelId, MessageId},
+    time::Timestamp,
+};
+
+/// Messages with one person that are looked through, newest first, however many of them other channels got.
+const LOOK_BACK: i64 = 400;
+
+/// Statements about the AI sink, on a lent connection.
+#[derive(Debug)]
+pub struct Ai<'c>(pub(super) Conn<'c>);
+
+/// The administrator's endpoint as stored.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct AiConfigRow {
+    /// JSON of the settings.
+    pub settings: String,
+    /// The sealed key.
+    pub api_key: Option<String>,
+    /// When it was last changed, in Unix milliseconds.
+    pub updated_at: i64,
+}
+
+/// Which conversation, as seen from which message.
+#[derive(Debug, Clone)]
+pub struct ConversationQuery {
+    /// The bot.
+    pub bot_id: BotId,
+    /// The channel whose conversation it is.
+    pub channel_id: ChannelId,
+    /// The person or group on the other side.
+    pub peer: String,
+    /// The message that is to be answered.
+    pub message_id: MessageId,
+    /// Whether answers to messages before it count that were given after it: a person writes on while the model
+    /// works.
+    pub later_answers: bool,
+    /// Most messages wanted.
+    pub limit: u32,
+    /// Since when the channel's replies are counted.
+    pub replies_since: Timestamp,
+    /// The day for which tokens are counted, in days since 1970.
+    pub day: i64,
+}
+
+/// A conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conversation {
+    /// What was said before, newest first.
+    pub messages: Vec<SaidRow>,
+    /// Replies of the channel to the person since the time asked for.
+    pub replies: i64,
+    /// Tokens of the administrator's endpoint that the channel has used that day.
+    pub tokens_today: i64,
+}
+
+/// What somebody said.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct SaidRow {
+    /// `inbound` or `outbound`.
+    pub direction: String,
+    /// Display name of whoever wrote it.
+    pub user_name: String,
+    /// Kind, by its name.
+    pub kind: String,
+    /// The text, as the channel sees it.
+    pub content: String,
+}
+
+/// What an attempt cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AiUsage {
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// The day, in days since 1970 (UTC).
+    pub day: i64,
+    /// Whose endpoint: `global` or `custom`.
+    pub source: &'static str,
+    /// Calls to the model.
+    pub calls: i64,
+    /// Tokens read.
+    pub prompt_tokens: i64,
+    /// Tokens written.
+    pub completion_tokens: i64,
+}
+
+impl Ai<'_> {
+    /// The administrator's endpoint; `None` when it was never set.
+    pub async fn config(&mut self) -> Result<Option<AiConfigRow>> {
+        on!(self.0, |conn| sqlx::query_as("SELECT settings, api_key, updated_at FROM ai_config WHERE id = 1")
+            .fetch_optional(conn)
+            .await)
+    }
+
+    /// Replaces the administrator's endpoint.
+    pub async fn set_config(&mut self, row: &AiConfigRow) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "INSERT INTO ai_config (id, settings, api_key, updated_at) VALUES (1, $1, $2, $3)
+             ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, api_key = excluded.api_key,
+                updated_at = excluded.updated_at"
+        )
+        .bind(&row.settings)
+        .bind(&row.api_key)
+        .bind(row.updated_at)
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// What a person and a channel have said to each other around a message.
+    pub async fn conversation(&mut self, query: &ConversationQuery) -> Result<Conversation> {
+        let (bot, channel) = (query.bot_id.to_string(), query.channel_id.to_string());
+        let messages = on!(self.0, |conn| sqlx::query_as(
+            "SELECT m.direction, m.user_name, m.kind, COALESCE(l.content, m.content) AS content
+             FROM (SELECT id, direction, user_name, kind, content, status, channel_id FROM messages
+                WHERE bot_id = $1 AND peer = $2
+                    AND (id < $3 OR (direction = 'outbound' AND CAST($4 AS BIGINT) = 1))
+                ORDER BY id DESC LIMIT $5) AS m
+             LEFT JOIN channel_log AS l ON l.message_id = m.id AND l.channel_id = $6
+             WHERE (m.direction = 'inbound' AND l.seq IS NOT NULL)
+                OR (m.direction = 'outbound' AND m.channel_id = $6 AND m.status NOT IN ('failed', 'expired'))
+             ORDER BY m.id DESC LIMIT $7"
+        )
+        .bind(&bot)
+        .bind(&query.peer)
+        .bind(query.message_id.to_string())
+        .bind(i64::from(query.later_answers))
+        .bind(LOOK_BACK)
+        .bind(&channel)
+        .bind(i64::from(query.limit))
+        .fetch_all(conn)
+        .await)?;
+        // What a delivery caused is keyed by it; what programs send themselves is not.
+        let replies = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT COUNT(*) FROM (SELECT channel_id, created_at, dedupe_key FROM messages
+                WHERE bot_id = $1 AND peer = $2 AND direction = 'outbound' ORDER BY id DESC LIMIT $3) AS m
+             WHERE m.channel_id = $4 AND m.created_at >= $5 AND m.dedupe_key LIKE 'dlv~_%' ESCAPE '~'"
+        )
+        .bind(&bot)
+        .bind(&query.peer)
+        .bind(LOOK_BACK)
+        .bind(&channel)
+        .bind(query.replies_since.as_millis())
+        .fetch_one(conn)
+        .await)?;
+        let tokens_today = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT CAST(COALESCE(SUM(prompt_tokens + completion_tokens), 0) AS BIGINT) FROM ai_usage
+             WHERE channel_id = $1 AND day = $2 AND source = 'global'"
+        )
+        .bind(&channel)
+        .bind(query.day)
+        .fetch_one(conn)
+        .await)?;
+        Ok(Conversation { messages, replies, tokens_today })
+    }
+
+    /// Forgets what was used before a day.
+    pub async fn delete_usage_before(&mut self, day: i64) -> Result<()> {
+        on!(self.0, |conn| sqlx::query("DELETE FROM ai_usage WHERE day < $1")
+            .bind(day)
+            .execute(conn)
+            .await
+            .map(|_| ()))
+    }
+}
+
+/// Adds up what attempts cost; few at a time.
+pub(super) async fn add_usage(conn: &mut Conn<'_>, used: &[&AiUsage]) -> Result<()> {
+    for usage in used {
+        on!(*conn, |conn| sqlx::query(
+            "INSERT INTO ai_usage (channel_id, day, source, calls, prompt_tokens, completion_tokens)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (channel_id, day, source) DO UPDATE SET calls = ai_usage.calls + excluded.calls,
+                prompt_tokens = ai_usage.prompt_tokens + excluded.prompt_tokens,
+                completion_tokens = ai_usage.completion_tokens + excluded.completion_tokens"
+        )
+        .bind(usage.channel_id.to_string())
+        .bind(usage.day)
+        .bind(usage.source)
+        .bind(usage.calls)
+        .bind(usage.prompt_tokens)
+        .bind(usage.completion_tokens)
+        .execute(conn)
+        .await
+        .map(|_| ()))?;
+    }
+    Ok(())
+}

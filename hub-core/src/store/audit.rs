@@ -1,0 +1,112 @@
+//! Statements about the audit log. There is none that changes an entry.
+
+use super::conn::{Conn, on};
+use crate::{
+    audit::{AuditEntry, NewEntry},
+    error::{Error, Result},
+    page::PageRequest,
+    time::Timestamp,
+};
+
+/// Statements about the audit log, on a lent connection.
+#[derive(Debug)]
+pub struct Audit<'c>(pub(super) Conn<'c>);
+
+/// Which entries are wanted; what is `None` does not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Done by this user's id, `operator`, or the empty text for strangers.
+    pub actor: Option<String>,
+    /// This word.
+    pub action: Option<String>,
+    /// Done to this.
+    pub target: Option<String>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    at: i64,
+    actor: String,
+    actor_name: String,
+    credential: String,
+    action: String,
+    target: String,
+    target_name: String,
+    detail: String,
+    ip: String,
+}
+
+impl Audit<'_> {
+    /// Adds an entry, with the names that the users have now and the address that the session came from.
+    pub async fn add(&mut self, entry: &NewEntry) -> Result<()> {
+        on!(self.0, |conn| {
+            sqlx::query(
+            "INSERT INTO audit (id, at, actor, actor_name, credential, action, target, target_name, detail, ip)
+             VALUES ($1, $2, $3, COALESCE((SELECT username FROM users WHERE id = $3), ''), $4, $5, $6,
+                COALESCE((SELECT username FROM users WHERE id = $6), $7), $8,
+                COALESCE((SELECT ip FROM sessions WHERE id = $4), $9))"
+        )
+        .bind(entry.id.to_string())
+        .bind(entry.at.as_millis())
+        .bind(&entry.actor)
+        .bind(&entry.credential)
+        .bind(entry.action.as_str())
+        .bind(&entry.target)
+        .bind(&entry.target_name)
+        .bind(entry.detail.to_string())
+        .bind(&entry.ip)
+        .execute(conn)
+        .await
+        .map(|_| ())
+        })
+    }
+
+    /// A page of the log, newest first; one more than the page holds when there are more.
+    pub async fn page(&mut self, filter: &AuditFilter, page: &PageRequest) -> Result<Vec<AuditEntry>> {
+        let rows: Vec<Row> = on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT id, at, actor, actor_name, credential, action, target, target_name, detail, ip FROM audit
+             WHERE (CAST($1 AS TEXT) IS NULL OR id < $1) AND (CAST($2 AS TEXT) IS NULL OR actor = $2)
+                AND (CAST($3 AS TEXT) IS NULL OR action = $3) AND (CAST($4 AS TEXT) IS NULL OR target = $4)
+             ORDER BY id DESC LIMIT $5"
+        )
+        .bind(page.after())
+        .bind(filter.actor.as_deref())
+        .bind(filter.action.as_deref())
+        .bind(filter.target.as_deref())
+        .bind(i64::from(page.limit()) + 1)
+        .fetch_all(conn)
+        .await
+        })?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(AuditEntry {
+                    id: row.id.parse().map_err(Error::internal)?,
+                    at: Timestamp::from_millis(row.at),
+                    actor: row.actor,
+                    actor_name: row.actor_name,
+                    credential: row.credential,
+                    action: row.action,
+                    target: row.target,
+                    target_name: row.target_name,
+                    detail: serde_json::from_str(&row.detail).map_err(Error::internal)?,
+                    ip: row.ip,
+                })
+            })
+            .collect()
+    }
+
+    /// Forgets at most `limit` entries from before an instant and says how many.
+    pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
+        // Ids are made of the time, so the oldest are the first.
+        on!(self.0, |conn| sqlx::query(
+            "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY id LIMIT $2)"
+        )
+        .bind(before.as_millis())
+        .bind(i64::from(limit))
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))
+    }
+}

@@ -1,0 +1,215 @@
+//! Statements about channel logs as clients read them: pages, acknowledgements, and who listens on which node.
+//!
+//! Numbers are given out under the lock of the channel's row in the transaction that holds the message, so a
+//! number is visible only after every smaller one: whoever goes on after the highest number seen misses nothing.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::{
+    conn::{Conn, on, on_each},
+    deliveries::JobMessage,
+    json,
+};
+use crate::{
+    error::{Error, Result},
+    id::{ChannelId, NodeId},
+    time::Timestamp,
+};
+
+/// Statements about channel logs, on a lent connection.
+#[derive(Debug)]
+pub struct Log<'c>(pub(super) Conn<'c>);
+
+/// A message under its number.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct LogRow {
+    /// Number in the channel.
+    pub seq: i64,
+    /// The text as the channel sees it, where that differs.
+    pub channel_content: Option<String>,
+    /// `inbound` or `outbound`.
+    pub direction: String,
+    /// Receiver.
+    pub to_user_id: String,
+    /// The network's id.
+    pub network_id: Option<String>,
+    /// The message.
+    #[sqlx(flatten)]
+    pub message: JobMessage,
+}
+
+/// What clients of a channel have to know of it at every moment.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct PulseRow {
+    /// Channel.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Newest number of its log.
+    pub last_seq: i64,
+    /// Up to which its clients have acknowledged.
+    pub acked_seq: i64,
+    /// Hash of its key.
+    pub key_hash: String,
+    /// Hash of the key before.
+    pub old_key_hash: Option<String>,
+    /// Until when that one counts, in Unix milliseconds.
+    pub old_key_until: Option<i64>,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// JSON of the WebSocket sink's settings.
+    pub websocket: String,
+    /// Status word of its bot.
+    pub bot_status: String,
+    /// Status word of the bot's owner.
+    pub owner_status: String,
+}
+
+/// An acknowledgement.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Ack {
+    /// Channel.
+    pub channel: ChannelId,
+    /// Everything up to this number was taken.
+    pub seq: i64,
+}
+
+/// Clients of a channel on one node.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Listening {
+    /// Channel.
+    pub channel: ChannelId,
+    /// How many sockets.
+    pub sockets: u32,
+}
+
+/// Reading.
+impl Log<'_> {
+    /// What a channel received after a number, oldest first: at most `limit` messages, and no further one once
+    /// their texts and items have `max_chars` characters. Whose channel it is, the caller knows.
+    pub async fn after(
+        &mut self,
+        channel_id: ChannelId,
+        after: i64,
+        limit: u32,
+        max_chars: i64,
+    ) -> Result<Vec<LogRow>> {
+        on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT seq, channel_content, direction, to_user_id, network_id, message_id, from_user_id, user_name,
+                peer, session_id, group_id, kind, content, items, quoted, private, sent_at
+             FROM (
+                SELECT p.*, SUM(LENGTH(p.content) + LENGTH(p.items)) OVER (ORDER BY p.seq)
+                    - LENGTH(p.content) - LENGTH(p.items) AS chars_before
+                FROM (
+                    SELECT l.seq, l.content AS channel_content, m.direction, m.to_user_id, m.network_id,
+                        m.id AS message_id, m.from_user_id, m.user_name, m.peer, m.session_id, m.group_id, m.kind,
+                        m.content, m.items, m.quoted, m.private, m.sent_at
+                    FROM channel_log l JOIN messages m ON m.id = l.message_id
+                    WHERE l.channel_id = $1 AND l.seq > $2 ORDER BY l.seq LIMIT $3
+                ) AS p
+             ) AS page
+             WHERE chars_before < $4 ORDER BY seq"
+        )
+        .bind(channel_id.to_string())
+        .bind(after)
+        .bind(i64::from(limit))
+        .bind(max_chars)
+        .fetch_all(conn)
+        .await
+        })
+    }
+
+    /// How these channels stand; those that are gone are left out.
+    pub async fn pulses(&mut self, channels: &[ChannelId]) -> Result<Vec<PulseRow>> {
+        macro_rules! select {
+            ($ids:literal) => {
+                concat!(
+                    "SELECT c.id, c.name, c.last_seq, c.acked_seq, c.key_hash, c.old_key_hash, c.old_key_until,
+                        c.enabled, c.websocket, b.status AS bot_status, u.status AS owner_status
+                     FROM channels c JOIN bots b ON b.id = c.bot_id JOIN users u ON u.id = b.owner_id
+                     WHERE c.id IN (",
+                    $ids,
+                    ")"
+                )
+            };
+        }
+        on_each!(
+            self.0,
+            select!("SELECT value FROM json_each($1)"),
+            select!("SELECT json_array_elements_text($1::json)"),
+            |conn, sql| sqlx::query_as(sql).bind(json(channels)).fetch_all(conn).await
+        )
+    }
+
+    /// On how many sockets of other nodes each channel is listened to.
+    pub async fn listened_elsewhere(
+        &mut self,
+        node: NodeId,
+        now: Timestamp,
+    ) -> Result<HashMap<ChannelId, u32>> {
+        let rows: Vec<(String, i64)> = on!(self.0, |conn| sqlx::query_as(
+            "SELECT channel_id, CAST(SUM(sockets) AS BIGINT) FROM channel_listeners
+             WHERE node <> $1 AND until > $2 GROUP BY channel_id"
+        )
+        .bind(node.to_string())
+        .bind(now.as_millis())
+        .fetch_all(conn)
+        .await)?;
+        rows.into_iter()
+            .map(|(id, sockets)| {
+                Ok((id.parse().map_err(Error::internal)?, u32::try_from(sockets).unwrap_or(0)))
+            })
+            .collect()
+    }
+}
+
+/// Writing.
+impl Log<'_> {
+    /// Moves cursors forward. One that lies behind, or beyond what the log holds, is left out.
+    pub async fn acknowledge(&mut self, acks: &[Ack]) -> Result<()> {
+        on_each!(
+            self.0,
+            "UPDATE channels SET acked_seq = x.seq
+             FROM (SELECT value->>'channel' AS channel, value->>'seq' AS seq FROM json_each($1)) AS x
+             WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq",
+            "UPDATE channels SET acked_seq = x.seq
+             FROM json_to_recordset($1::json) AS x (channel text, seq bigint)
+             WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq",
+            |conn, sql| sqlx::query(sql).bind(json(acks)).execute(conn).await.map(|_| ())
+        )
+    }
+
+    /// Replaces what is known of a node's clients, until a time; what ran out anywhere goes too.
+    pub async fn announce(
+        &mut self,
+        node: NodeId,
+        listening: &[Listening],
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<()> {
+        on!(self.0, |conn| sqlx::query("DELETE FROM channel_listeners WHERE node = $1 OR until <= $2")
+            .bind(node.to_string())
+            .bind(now.as_millis())
+            .execute(conn)
+            .await
+            .map(|_| ()))?;
+        on_each!(
+            self.0,
+            "INSERT INTO channel_listeners (node, channel_id, sockets, until)
+             SELECT $1, value->>'channel', value->>'sockets', $3 FROM json_each($2)",
+            "INSERT INTO channel_listeners (node, channel_id, sockets, until)
+             SELECT $1, channel, sockets, $3
+             FROM json_to_recordset($2::json) AS x (channel text, sockets bigint)",
+            |conn, sql| sqlx::query(sql)
+                .bind(node.to_string())
+                .bind(json(listening))
+                .bind(until.as_millis())
+                .execute(conn)
+                .await
+                .map(|_| ())
+        )
+    }
+}

@@ -1,0 +1,575 @@
+//! Statements about plugins, their versions, and where they are installed.
+//!
+//! A version's source is written once and never changed: a review, an installation and a run all mean the row,
+//! and the row's hash is what was reviewed. Whoever reads a version that is not approved is its author, or sees
+//! everything.
+
+use sqlx::FromRow;
+
+use super::{
+    conn::{Conn, on, on_each},
+    json,
+};
+use crate::{
+    access::Scope,
+    error::Result,
+    id::{BotId, ChannelId, PluginId, PluginVersionId, UserId},
+    page::PageRequest,
+    time::Timestamp,
+};
+
+/// Statements about plugins, on a lent connection.
+#[derive(Debug)]
+pub struct Plugins<'c>(pub(super) Conn<'c>);
+
+/// A plugin with the newest of its versions that the reader may see.
+#[derive(Debug, Clone, FromRow)]
+pub struct PluginRow {
+    /// Plugin.
+    pub plugin_id: String,
+    /// Name.
+    pub name: String,
+    /// The author's user name; `None` when they are gone.
+    pub author: Option<String>,
+    /// When it was first submitted, in Unix milliseconds.
+    pub plugin_created_at: i64,
+    /// Channels it is installed in.
+    pub installs: i64,
+    /// The newest approved version: its id.
+    pub approved_id: Option<String>,
+    /// And its name.
+    pub approved_version: Option<String>,
+    /// The newest version that the reader may see.
+    #[sqlx(flatten)]
+    pub version: VersionRow,
+}
+
+/// A version without its source.
+#[derive(Debug, Clone, FromRow)]
+pub struct VersionRow {
+    /// Version.
+    pub id: String,
+    /// Its name, `1.2.0`.
+    pub version: String,
+    /// What it does.
+    pub description: String,
+    /// SHA-256 of the source, in hex.
+    pub content_hash: String,
+    /// JSON array.
+    pub matches: String,
+    /// JSON array.
+    pub connects: String,
+    /// Time of one hook.
+    pub timeout_ms: i64,
+    /// State word.
+    pub state: String,
+    /// Why it was rejected or withdrawn.
+    pub reason: Option<String>,
+    /// When it was reviewed, in Unix milliseconds.
+    pub reviewed_at: Option<i64>,
+    /// When it was submitted, in Unix milliseconds.
+    pub created_at: i64,
+}
+
+/// A version with its source and its plugin.
+#[derive(Debug, Clone, FromRow)]
+pub struct SourceRow {
+    /// The plugin.
+    pub plugin_id: String,
+    /// Its author.
+    pub author_id: Option<String>,
+    /// The source.
+    pub script: String,
+    /// The version.
+    #[sqlx(flatten)]
+    pub version: VersionRow,
+}
+
+/// A version that waits for its review, and what it would replace.
+#[derive(Debug, Clone, FromRow)]
+pub struct PendingRow {
+    /// The plugin.
+    pub plugin_id: String,
+    /// Its name.
+    pub name: String,
+    /// The author's user name.
+    pub author: Option<String>,
+    /// The source.
+    pub script: String,
+    /// The version.
+    #[sqlx(flatten)]
+    pub version: VersionRow,
+    /// The newest approved version: its name.
+    pub approved_version: Option<String>,
+    /// And its source.
+    pub approved_script: Option<String>,
+}
+
+/// A plugin in a channel.
+#[derive(Debug, Clone, FromRow)]
+pub struct InstalledRow {
+    /// The channel.
+    pub channel_id: String,
+    /// The plugin.
+    pub plugin_id: String,
+    /// Its name.
+    pub name: String,
+    /// The version that runs.
+    pub version_id: String,
+    /// Its name.
+    pub version: String,
+    /// SHA-256 of its source.
+    pub content_hash: String,
+    /// State word of the version.
+    pub state: String,
+    /// Why it was rejected or withdrawn.
+    pub reason: Option<String>,
+    /// Place in the order.
+    pub position: i64,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// When it was installed, in Unix milliseconds.
+    pub installed_at: i64,
+}
+
+/// A plugin to be stored.
+#[derive(Debug, Clone)]
+pub struct NewPlugin {
+    /// Id.
+    pub id: PluginId,
+    /// Author.
+    pub author_id: UserId,
+    /// Name.
+    pub name: String,
+    /// The name, folded.
+    pub name_key: String,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// A version to be stored; it waits for its review.
+#[derive(Debug, Clone)]
+pub struct NewVersion {
+    /// Id; ids of one plugin's versions rise.
+    pub id: PluginVersionId,
+    /// The plugin.
+    pub plugin_id: PluginId,
+    /// Its name.
+    pub version: String,
+    /// What it does.
+    pub description: String,
+    /// The source.
+    pub script: String,
+    /// SHA-256 of the source, in hex.
+    pub content_hash: String,
+    /// JSON array.
+    pub matches: String,
+    /// JSON array.
+    pub connects: String,
+    /// Time of one hook.
+    pub timeout_ms: i64,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// A change of a version's state.
+#[derive(Debug, Clone)]
+pub struct StateChange {
+    /// The version.
+    pub id: PluginVersionId,
+    /// The state it must have.
+    pub from: &'static str,
+    /// The state it gets.
+    pub to: &'static str,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who reviewed it.
+    pub by: String,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// A plugin to be put into a channel, or moved there.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// The plugin.
+    pub plugin_id: PluginId,
+    /// The version that runs.
+    pub version_id: PluginVersionId,
+    /// Place in the order.
+    pub position: i64,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// When it was first installed.
+    pub installed_at: Timestamp,
+}
+
+/// Columns of [`VersionRow`].
+macro_rules! version {
+    () => {
+        "v.id, v.version, v.description, v.content_hash, v.matches, v.connects, v.timeout_ms, v.state, v.reason,
+         v.reviewed_at, v.created_at "
+    };
+}
+
+/// `SELECT` of [`PluginRow`] with the rest of the statement; `$1` is the reader, who sees what is approved and
+/// what is their own.
+macro_rules! plugins {
+    ($rest:literal) => {
+        concat!(
+            "SELECT p.id AS plugin_id, p.name, u.username AS author, p.created_at AS plugin_created_at,
+                (SELECT count(*) FROM channel_plugins i WHERE i.plugin_id = p.id) AS installs,
+                a.id AS approved_id, a.version AS approved_version, ",
+            version!(),
+            "FROM plugins p LEFT JOIN users u ON u.id = p.author_id
+             JOIN plugin_versions v ON v.id = (SELECT max(x.id) FROM plugin_versions x WHERE x.plugin_id = p.id
+                AND (x.state = 'approved' OR CAST($1 AS TEXT) IS NULL OR p.author_id = $1))
+             LEFT JOIN plugin_versions a ON a.id = (SELECT max(x.id) FROM plugin_versions x
+                WHERE x.plugin_id = p.id AND x.state = 'approved') ",
+            $rest
+        )
+    };
+}
+
+/// `SELECT` of [`InstalledRow`] with the rest of the statement.
+macro_rules! installed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT i.channel_id, i.plugin_id, p.name, i.version_id, v.version, v.content_hash, v.state, v.reason,
+                i.position, i.enabled, i.installed_at
+             FROM channel_plugins i JOIN plugins p ON p.id = i.plugin_id
+             JOIN plugin_versions v ON v.id = i.version_id JOIN channels c ON c.id = i.channel_id ",
+            $rest
+        )
+    };
+}
+
+/// Reading.
+impl Plugins<'_> {
+    /// The marketplace: plugins with an approved version, newest first, one more than the page has room for.
+    pub async fn page(&mut self, page: &PageRequest) -> Result<Vec<PluginRow>> {
+        // Nobody has an empty id: the reader is a stranger, who sees what is approved.
+        on!(self.0, |conn| sqlx::query_as(plugins!(
+            "WHERE (CAST($2 AS TEXT) IS NULL OR p.id < $2) ORDER BY p.id DESC LIMIT $3"
+        ))
+        .bind("")
+        .bind(page.after())
+        .bind(i64::from(page.limit()) + 1)
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// The plugins of one author with their newest versions, newest first, one more than the page has room for.
+    pub async fn page_of(&mut self, author: UserId, page: &PageRequest) -> Result<Vec<PluginRow>> {
+        on!(self.0, |conn| sqlx::query_as(plugins!(
+            "WHERE p.author_id = $1 AND (CAST($2 AS TEXT) IS NULL OR p.id < $2) ORDER BY p.id DESC LIMIT $3"
+        ))
+        .bind(author.to_string())
+        .bind(page.after())
+        .bind(i64::from(page.limit()) + 1)
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// One plugin that the scope may see.
+    pub async fn find(&mut self, scope: Scope, id: PluginId) -> Result<Option<PluginRow>> {
+        on!(self.0, |conn| sqlx::query_as(plugins!("WHERE p.id = $2"))
+            .bind(scope.owner())
+            .bind(id.to_string())
+            .fetch_optional(conn)
+            .await)
+    }
+
+    /// The plugin with a folded name: its id and its author.
+    pub async fn find_by_name(&mut self, name_key: &str) -> Result<Option<(String, Option<String>)>> {
+        on!(self.0, |conn| sqlx::query_as("SELECT id, author_id FROM plugins WHERE name_key = $1")
+            .bind(name_key)
+            .fetch_optional(conn)
+            .await)
+    }
+
+    /// The versions of a plugin that the scope may see, newest first, without their sources.
+    pub async fn versions(&mut self, scope: Scope, id: PluginId) -> Result<Vec<VersionRow>> {
+        on!(self.0, |conn| sqlx::query_as(concat!(
+            "SELECT ",
+            version!(),
+            "FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id
+             WHERE v.plugin_id = $2 AND (v.state = 'approved' OR CAST($1 AS TEXT) IS NULL OR p.author_id = $1)
+             ORDER BY v.id DESC"
+        ))
+        .bind(scope.owner())
+        .bind(id.to_string())
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// The versions of a plugin that may run in channels of a bot: those that its owner may see, newest first.
+    pub async fn versions_for(&mut self, bot_id: BotId, id: PluginId) -> Result<Vec<VersionRow>> {
+        on!(self.0, |conn| sqlx::query_as(concat!(
+            "SELECT ",
+            version!(),
+            "FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id JOIN bots b ON b.id = $1
+             WHERE v.plugin_id = $2 AND (v.state = 'approved' OR p.author_id = b.owner_id) ORDER BY v.id DESC"
+        ))
+        .bind(bot_id.to_string())
+        .bind(id.to_string())
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// A version that the scope may see, with its source.
+    pub async fn source(&mut self, scope: Scope, id: PluginVersionId) -> Result<Option<SourceRow>> {
+        on!(self.0, |conn| sqlx::query_as(concat!(
+            "SELECT v.plugin_id, p.author_id, v.script, ",
+            version!(),
+            "FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id
+             WHERE v.id = $2 AND (v.state = 'approved' OR CAST($1 AS TEXT) IS NULL OR p.author_id = $1)"
+        ))
+        .bind(scope.owner())
+        .bind(id.to_string())
+        .fetch_optional(conn)
+        .await)
+    }
+
+    /// Versions that wait for a review, newest first, one more than the page has room for.
+    pub async fn pending(&mut self, page: &PageRequest) -> Result<Vec<PendingRow>> {
+        on!(self.0, |conn| {
+            sqlx::query_as(concat!(
+            "SELECT v.plugin_id, p.name, u.username AS author, v.script, ",
+            version!(),
+            ", a.version AS approved_version, a.script AS approved_script
+             FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id LEFT JOIN users u ON u.id = p.author_id
+             LEFT JOIN plugin_versions a ON a.id = (SELECT max(x.id) FROM plugin_versions x
+                WHERE x.plugin_id = v.plugin_id AND x.state = 'approved')
+             WHERE v.state = 'pending' AND (CAST($1 AS TEXT) IS NULL OR v.id < $1) ORDER BY v.id DESC LIMIT $2"
+        ))
+        .bind(page.after())
+        .bind(i64::from(page.limit()) + 1)
+        .fetch_all(conn)
+        .await
+        })
+    }
+
+    /// Whether a plugin is within the scope to be changed: its author's, or everybody's.
+    pub async fn is_owned(&mut self, scope: Scope, id: PluginId) -> Result<bool> {
+        let found: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT id FROM plugins WHERE id = $2 AND (CAST($1 AS TEXT) IS NULL OR author_id = $1)"
+        )
+        .bind(scope.owner())
+        .bind(id.to_string())
+        .fetch_optional(conn)
+        .await)?;
+        Ok(found.is_some())
+    }
+
+    /// How many plugins a user has.
+    pub async fn count_of(&mut self, author: UserId) -> Result<i64> {
+        on!(self.0, |conn| sqlx::query_scalar("SELECT count(*) FROM plugins WHERE author_id = $1")
+            .bind(author.to_string())
+            .fetch_one(conn)
+            .await)
+    }
+
+    /// Plugins of a bot's channels from `first` to `last` by id, in the order of each channel.
+    pub async fn installed(
+        &mut self,
+        bot_id: BotId,
+        first: ChannelId,
+        last: ChannelId,
+    ) -> Result<Vec<InstalledRow>> {
+        on!(self.0, |conn| sqlx::query_as(installed!(
+            "WHERE c.bot_id = $1 AND c.id >= $2 AND c.id <= $3 ORDER BY i.channel_id, i.position, i.plugin_id"
+        ))
+        .bind(bot_id.to_string())
+        .bind(first.to_string())
+        .bind(last.to_string())
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// Every plugin of a bot's channels in the order of each channel, for the workers.
+    pub async fn installed_of_bot(&mut self, bot_id: BotId) -> Result<Vec<InstalledRow>> {
+        on!(self.0, |conn| sqlx::query_as(installed!(
+            "WHERE c.bot_id = $1 ORDER BY i.channel_id, i.position, i.plugin_id"
+        ))
+        .bind(bot_id.to_string())
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// The sources of versions: id and source.
+    pub async fn scripts(&mut self, ids: &[String]) -> Result<Vec<(String, String)>> {
+        on_each!(
+            self.0,
+            "SELECT id, script FROM plugin_versions WHERE id IN (SELECT value FROM json_each($1))",
+            "SELECT id, script FROM plugin_versions
+             WHERE id IN (SELECT json_array_elements_text($1::json))",
+            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+        )
+    }
+
+    /// Channels of bots that are not this user's in which a plugin is installed; only in this version where
+    /// one is named.
+    pub async fn installed_elsewhere(
+        &mut self,
+        user: UserId,
+        id: PluginId,
+        version: Option<PluginVersionId>,
+    ) -> Result<i64> {
+        on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT count(*) FROM channel_plugins i JOIN channels c ON c.id = i.channel_id
+             JOIN bots b ON b.id = c.bot_id
+             WHERE i.plugin_id = $1 AND (CAST($2 AS TEXT) IS NULL OR i.version_id = $2) AND b.owner_id <> $3"
+        )
+        .bind(id.to_string())
+        .bind(version.map(|id| id.to_string()))
+        .bind(user.to_string())
+        .fetch_one(conn)
+        .await)
+    }
+}
+
+/// Writing.
+impl Plugins<'_> {
+    /// Adds a plugin.
+    ///
+    /// # Errors
+    /// A constraint error when the name is taken.
+    pub async fn insert(&mut self, plugin: &NewPlugin) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "INSERT INTO plugins (id, author_id, name, name_key, created_at) VALUES ($1, $2, $3, $4, $5)"
+        )
+        .bind(plugin.id.to_string())
+        .bind(plugin.author_id.to_string())
+        .bind(&plugin.name)
+        .bind(&plugin.name_key)
+        .bind(plugin.now.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Adds a version that waits for its review; whatever of the plugin waited before is superseded.
+    pub async fn insert_version(&mut self, version: &NewVersion) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE plugin_versions SET state = 'superseded' WHERE plugin_id = $1 AND state = 'pending'"
+        )
+        .bind(version.plugin_id.to_string())
+        .execute(conn)
+        .await
+        .map(|_| ()))?;
+        on!(self.0, |conn| sqlx::query(
+            "INSERT INTO plugin_versions (id, plugin_id, version, description, script, content_hash, matches,
+                connects, timeout_ms, state, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)"
+        )
+        .bind(version.id.to_string())
+        .bind(version.plugin_id.to_string())
+        .bind(&version.version)
+        .bind(&version.description)
+        .bind(&version.script)
+        .bind(&version.content_hash)
+        .bind(&version.matches)
+        .bind(&version.connects)
+        .bind(version.timeout_ms)
+        .bind(version.now.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Forgets all but the newest `keep` of a plugin's versions that were superseded, rejected or withdrawn and
+    /// run nowhere.
+    pub async fn trim_versions(&mut self, id: PluginId, keep: u32) -> Result<u64> {
+        on!(self.0, |conn| sqlx::query(
+            "DELETE FROM plugin_versions WHERE id IN (
+                SELECT v.id FROM plugin_versions v
+                WHERE v.plugin_id = $1 AND v.state IN ('superseded', 'rejected', 'withdrawn')
+                AND NOT EXISTS (SELECT 1 FROM channel_plugins i WHERE i.version_id = v.id)
+                ORDER BY v.id DESC LIMIT 1000 OFFSET $2)"
+        )
+        .bind(id.to_string())
+        .bind(i64::from(keep))
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))
+    }
+
+    /// Moves a version to another state, unless it is no longer in the state it was; says whether it was.
+    pub async fn change_state(&mut self, change: &StateChange) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query(
+            "UPDATE plugin_versions SET state = $3, reason = $4, reviewed_by = $5, reviewed_at = $6
+             WHERE id = $1 AND state = $2"
+        )
+        .bind(change.id.to_string())
+        .bind(change.from)
+        .bind(change.to)
+        .bind(&change.reason)
+        .bind(&change.by)
+        .bind(change.now.as_millis())
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))?;
+        Ok(rows > 0)
+    }
+
+    /// Raises the revision of the rules of every bot with a channel that has the plugin installed, in this
+    /// version where one is named; says which bots.
+    pub async fn touch_bots(&mut self, id: PluginId, version: Option<PluginVersionId>) -> Result<Vec<BotId>> {
+        let bots: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "UPDATE bots SET config_rev = config_rev + 1 WHERE id IN (
+                SELECT c.bot_id FROM channel_plugins i JOIN channels c ON c.id = i.channel_id
+                WHERE i.plugin_id = $1 AND (CAST($2 AS TEXT) IS NULL OR i.version_id = $2))
+             RETURNING id"
+        )
+        .bind(id.to_string())
+        .bind(version.map(|id| id.to_string()))
+        .fetch_all(conn)
+        .await)?;
+        Ok(bots.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
+    /// Deletes a plugin with its versions, and takes it out of every channel. Returns whether it existed.
+    pub async fn delete(&mut self, id: PluginId) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query("DELETE FROM plugins WHERE id = $1")
+            .bind(id.to_string())
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))?;
+        Ok(rows > 0)
+    }
+
+    /// Puts a plugin into a channel, or changes its version, place and switch there.
+    pub async fn install(&mut self, installation: &Installation) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "INSERT INTO channel_plugins (channel_id, plugin_id, version_id, position, enabled, installed_at)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (channel_id, plugin_id) DO UPDATE SET version_id = excluded.version_id,
+                position = excluded.position, enabled = excluded.enabled"
+        )
+        .bind(installation.channel_id.to_string())
+        .bind(installation.plugin_id.to_string())
+        .bind(installation.version_id.to_string())
+        .bind(installation.position)
+        .bind(installation.enabled)
+        .bind(installation.installed_at.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Takes a plugin out of a channel. Returns whether it was there.
+    pub async fn uninstall(&mut self, channel_id: ChannelId, id: PluginId) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query(
+            "DELETE FROM channel_plugins WHERE channel_id = $1 AND plugin_id = $2"
+        )
+        .bind(channel_id.to_string())
+        .bind(id.to_string())
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))?;
+        Ok(rows > 0)
+    }
+}

@@ -1,0 +1,307 @@
+//! The administrator's AI endpoint.
+
+use hub_core::{
+    Hub,
+    admin::ai_config::{AiConfig, AiConfigUpdate, AiTest},
+    channels::sinks::Change,
+};
+use poem::web::Data;
+use poem_openapi::{
+    Object, OpenApi,
+    types::{Example, MaybeUndefined},
+};
+
+use crate::{
+    api::Tag,
+    credentials::Administrator,
+    envelope::{ApiResult, ok},
+    wire::{Body, Secret, Text, Time},
+};
+
+/// The administrator's AI endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct AiConfigApi;
+
+/// The AI endpoint of the hub, without its key.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct AiConfigView {
+    /// Whether channels may use it.
+    pub enabled: bool,
+    /// Base URL, up to and without `/chat/completions`.
+    pub base_url: String,
+    /// `***` and the last four characters of the key; absent when there is none. Sent back, it changes nothing.
+    pub api_key: Option<String>,
+    /// The model of channels that name none.
+    pub model: String,
+    /// Other models that channels may name.
+    pub models: Vec<String>,
+    /// What every model is told before what the channel has to say.
+    pub system_prompt: String,
+    /// Longest answer in tokens, whatever a channel says; absent for no limit.
+    pub max_tokens: Option<u32>,
+    /// Tokens that one channel may use per day (UTC); absent for no limit.
+    pub daily_tokens: Option<u64>,
+    /// When it was last changed; absent when it was never set.
+    pub updated_at: Option<Time>,
+}
+
+/// What replaces the AI endpoint of the hub.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct SetAiConfig {
+    /// Whether channels may use it; `true` when left out.
+    pub enabled: Option<bool>,
+    /// Base URL of an OpenAI-compatible service, up to and without `/chat/completions`; OpenAI's when left out.
+    /// A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
+    pub base_url: Option<Text<0, 8192>>,
+    /// The key. Left out it is kept, and so it is when it begins with `***`; `null` clears it.
+    pub api_key: MaybeUndefined<Secret<16_384>>,
+    /// The model of channels that name none; `gpt-4o-mini` when left out.
+    pub model: Option<Text<0, 1024>>,
+    /// Other models that channels may name, at most 100; none when left out.
+    pub models: Option<Vec<Text<0, 1024>>>,
+    /// What every model is told before what the channel has to say, at most 32 KiB; nothing when left out.
+    pub system_prompt: Option<Text<0, 262_144>>,
+    /// Longest answer in tokens, whatever a channel says, 1 to 131072; no limit when left out.
+    pub max_tokens: Option<u32>,
+    /// Tokens that one channel may use per day (UTC); no limit when left out.
+    pub daily_tokens: Option<u64>,
+}
+
+/// What the test call brought.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct AiTestView {
+    /// Whether the model answered.
+    pub ok: bool,
+    /// The model that was asked.
+    pub model: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The beginning of its answer.
+    pub answer: Option<String>,
+    /// What the answer cost, when the endpoint says so.
+    pub usage: Option<AiUsageView>,
+    /// What went wrong.
+    pub error: Option<AiTestError>,
+}
+
+/// Tokens of an answer.
+#[derive(Debug, Object)]
+pub struct AiUsageView {
+    /// What the model read.
+    pub prompt_tokens: u64,
+    /// What it wrote.
+    pub completion_tokens: u64,
+}
+
+/// Why the model did not answer.
+#[derive(Debug, Object)]
+pub struct AiTestError {
+    /// The kind: `refused` (4xx), `rate_limited`, `failed` (5xx), `not_understood`, `cut`, `bad_url`, or that of a
+    /// connection: `blocked_address`, `dns`, `connect`, `tls`, `timeout`, `too_large`, `broken`.
+    pub class: String,
+    /// A sentence about it, with what the endpoint said.
+    pub message: String,
+}
+
+impl From<AiConfig> for AiConfigView {
+    fn from(AiConfig { settings, api_key, updated_at }: AiConfig) -> Self {
+        Self {
+            enabled: settings.enabled,
+            base_url: settings.base_url,
+            api_key,
+            model: settings.model,
+            models: settings.models,
+            system_prompt: settings.system_prompt,
+            max_tokens: settings.max_tokens,
+            daily_tokens: settings.daily_tokens,
+            updated_at: updated_at.map(Into::into),
+        }
+    }
+}
+
+impl From<SetAiConfig> for AiConfigUpdate {
+    fn from(body: SetAiConfig) -> Self {
+        let default = Self::default();
+        Self {
+            enabled: body.enabled.unwrap_or(default.enabled),
+            base_url: body.base_url.map_or(default.base_url, String::from),
+            api_key: match body.api_key {
+                MaybeUndefined::Undefined => Change::Keep,
+                MaybeUndefined::Null => Change::Clear,
+                MaybeUndefined::Value(key) => Change::Set(key.0),
+            },
+            model: body.model.map_or(default.model, String::from),
+            models: body.models.unwrap_or_default().into_iter().map(String::from).collect(),
+            system_prompt: body.system_prompt.map_or(default.system_prompt, String::from),
+            max_tokens: body.max_tokens,
+            daily_tokens: body.daily_tokens,
+        }
+    }
+}
+
+impl From<AiTest> for AiTestView {
+    fn from(AiTest { model, took, outcome }: AiTest) -> Self {
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let (answer, error) = match outcome {
+            Ok(answer) => (Some(answer), None),
+            Err((class, message)) => (None, Some(AiTestError { class: class.to_owned(), message })),
+        };
+        let usage = answer.as_ref().and_then(|answer| answer.usage).map(|usage| AiUsageView {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+        });
+        Self {
+            ok: error.is_none(),
+            model,
+            duration_ms,
+            answer: answer.map(|answer| answer.text),
+            usage,
+            error,
+        }
+    }
+}
+
+impl Example for AiConfigView {
+    fn example() -> Self {
+        Self {
+            enabled: true,
+            base_url: "https://api.example.com/v1".to_owned(),
+            api_key: Some("***mple".to_owned()),
+            model: "example-model".to_owned(),
+            models: vec!["example-model-large".to_owned()],
+            system_prompt: String::new(),
+            max_tokens: None,
+            daily_tokens: Some(100_000),
+            updated_at: Some(hub_core::time::Timestamp::from_millis(1_763_717_400_000).into()),
+        }
+    }
+}
+
+impl Example for SetAiConfig {
+    fn example() -> Self {
+        Self {
+            enabled: None,
+            base_url: Some(Text("https://api.example.com/v1".to_owned())),
+            api_key: MaybeUndefined::Value(Secret("sk-example".into())),
+            model: Some(Text("example-model".to_owned())),
+            models: Some(vec![Text("example-model-large".to_owned())]),
+            system_prompt: None,
+            max_tokens: None,
+            daily_tokens: Some(100_000),
+        }
+    }
+}
+
+impl Example for AiTestView {
+    fn example() -> Self {
+        Self {
+            ok: true,
+            model: "example-model".to_owned(),
+            duration_ms: 640,
+            answer: Some("Yes.".to_owned()),
+            usage: Some(AiUsageView { prompt_tokens: 15, completion_tokens: 2 }),
+            error: None,
+        }
+    }
+}
+
+#[OpenApi(tag = "Tag::Admin")]
+impl AiConfigApi {
+    /// Shows the AI endpoint of the hub
+    ///
+    /// It answers for channels whose AI sink has the source `global`. Its key is never shown.
+    #[oai(path = "/api/admin/ai-config", method = "get", operation_id = "getAiConfig")]
+    async fn get(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<AiConfigView> {
+        ok(hub.ai_config().get(&admin.0).await?.into())
+    }
+
+    /// Replaces the AI endpoint of the hub
+    ///
+    /// Channels use it from their next message on.
+    #[oai(path = "/api/admin/ai-config", method = "put", operation_id = "setAiConfig")]
+    async fn set(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        body: Body<SetAiConfig>,
+    ) -> ApiResult<AiConfigView> {
+        ok(hub.ai_config().set(&admin.0, body.0.into()).await?.into())
+    }
+
+    /// Asks the AI endpoint of the hub a question
+    ///
+    /// As it is set now, whether it is on or off, within 30 seconds. What the endpoint does wrong is part of the
+    /// answer; `CONFLICT` when none was ever set.
+    #[oai(path = "/api/admin/ai-config/test", method = "post", operation_id = "testAiConfig")]
+    async fn test(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<AiTestView> {
+        ok(hub.ai_config().test(&admin.0).await?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poem::http::Method;
+    use serde_json::{Value, json};
+
+    use crate::testing::{App, Caller, Reply};
+
+    async fn put(caller: &Caller<'_>, body: &Value) -> Reply {
+        caller.send(Method::PUT, PATH, |request| request.body_json(body)).await
+    }
+
+    const PATH: &str = "/api/admin/ai-config";
+    const KEY: &str = "sk-a-key-of-the-administrator";
+
+    #[tokio::test]
+    async fn administrators_set_the_endpoint_and_never_see_its_key() {
+        let app = App::new().await;
+        let ada = app.user("ada").await;
+        let fresh = ada.get(PATH).await.data().clone();
+        assert_eq!(
+            (&fresh["enabled"], fresh.get("api_key"), fresh.get("updated_at")),
+            (&json!(false), None, None)
+        );
+        ada.post(&format!("{PATH}/test"), &json!({})).await.error(409, "CONFLICT");
+        let body =
+            json!({ "base_url": "https://ai.example/v1/", "api_key": KEY, "model": "m", "models": ["l"] });
+        let set = put(&ada, &body).await.data().clone();
+        assert_eq!((&set["base_url"], &set["api_key"]), (&json!("https://ai.example/v1"), &json!("***ator")));
+        let back = json!({ "base_url": "https://ai.example/v1", "api_key": set["api_key"], "model": "m" });
+        assert_eq!(put(&ada, &back).await.data()["api_key"], "***ator");
+        let shown = ada.get(PATH).await;
+        assert!(!shown.json.to_string().contains(KEY));
+        let cleared = put(&ada, &json!({ "api_key": null })).await.data().clone();
+        assert_eq!((cleared.get("api_key"), &cleared["model"]), (None, &json!("gpt-4o-mini")));
+    }
+
+    #[tokio::test]
+    async fn a_test_of_an_endpoint_that_may_not_be_called_says_so() {
+        let app = App::new().await;
+        let ada = app.user("ada").await;
+        put(&ada, &json!({ "base_url": "http://ai.invalid/v1", "api_key": KEY })).await.data();
+        let told = ada.post(&format!("{PATH}/test"), &json!({})).await.data().clone();
+        assert_eq!((&told["ok"], &told["error"]["class"]), (&json!(false), &json!("dns")), "{told}");
+        assert!(!told.to_string().contains(KEY));
+    }
+
+    #[tokio::test]
+    async fn members_and_strangers_are_refused_and_bad_fields_named() {
+        let app = App::new().await;
+        let (ada, eve) = (app.user("ada").await, app.user("eve").await);
+        eve.get(PATH).await.error(403, "FORBIDDEN");
+        put(&eve, &json!({ "api_key": KEY })).await.error(403, "FORBIDDEN");
+        eve.post(&format!("{PATH}/test"), &json!({})).await.error(403, "FORBIDDEN");
+        app.stranger().get(PATH).await.error(401, "UNAUTHORIZED");
+        let bad = json!({ "base_url": "http://127.0.0.1:11434/v1", "model": "", "daily_tokens": 0 });
+        let refused = put(&ada, &bad).await;
+        refused.error(400, "INVALID_PARAMS");
+        let details = refused.json["error"]["details"].as_array().unwrap();
+        let fields: Vec<_> = details.iter().map(|detail| detail["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, ["base_url", "model", "daily_tokens"]);
+        put(&ada, &json!({ "url": "x" })).await.error(400, "INVALID_PARAMS");
+        assert_eq!(ada.get(PATH).await.data()["enabled"], false);
+    }
+}

@@ -1,0 +1,113 @@
+//! The audit log.
+
+use hub_core::{Hub, audit::AuditEntry, store::audit::AuditFilter};
+use poem::web::Data;
+use poem_openapi::{
+    Object, OpenApi,
+    param::Query,
+    types::{Any, Example},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    api::Tag,
+    credentials::Administrator,
+    envelope::{ApiResult, ok},
+    wire::{AuditId, Cursor, Limit, Page, Text, Time, page_request},
+};
+
+/// The audit log.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditApi;
+
+/// What an administrator did, or somebody to a credential of theirs.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct AuditEntryView {
+    /// The id.
+    pub id: AuditId,
+    /// When.
+    pub at: Time,
+    /// Id of the user who acted, `operator` for the command line on the machine, empty for a stranger.
+    pub actor: String,
+    /// Their username at that time.
+    pub actor_name: String,
+    /// Id of the session or API key they acted with; empty without one.
+    pub credential: String,
+    /// What was done, for example `user.updated`.
+    pub action: String,
+    /// Id of what it was done to.
+    pub target: String,
+    /// The name of that at that time.
+    pub target_name: String,
+    /// What else is known; never a secret.
+    pub detail: Any<Value>,
+    /// Address that the session came from; empty when unknown.
+    pub ip: String,
+}
+
+#[OpenApi(tag = "Tag::Admin")]
+impl AuditApi {
+    /// Reads the audit log
+    ///
+    /// Every act of an administrator and every act on a credential: signing in and failing to, keys, passwords,
+    /// roles. Entries are never changed, and kept for a year.
+    #[oai(path = "/api/admin/audit", method = "get", operation_id = "listAudit")]
+    #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        /// Only what this user did, by id, or `operator`.
+        actor: Query<Option<Text<1, 64>>>,
+        /// Only this, for example `user.login`.
+        action: Query<Option<Text<1, 64>>>,
+        /// Only what was done to this, by id.
+        target: Query<Option<Text<1, 64>>>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<AuditEntryView>> {
+        let filter = AuditFilter {
+            actor: actor.0.map(|text| text.0),
+            action: action.0.map(|text| text.0),
+            target: target.0.map(|text| text.0),
+        };
+        let page = page_request(&filter.list_name(), limit.0, cursor.0.as_ref())?;
+        ok(hub.admin().audit(&admin.0, &filter, &page).await?.into())
+    }
+}
+
+impl From<AuditEntry> for AuditEntryView {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            id: entry.id.into(),
+            at: entry.at.into(),
+            actor: entry.actor,
+            actor_name: entry.actor_name,
+            credential: entry.credential,
+            action: entry.action,
+            target: entry.target,
+            target_name: entry.target_name,
+            detail: Any(entry.detail),
+            ip: entry.ip,
+        }
+    }
+}
+
+impl Example for AuditEntryView {
+    fn example() -> Self {
+        let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0004;
+        Self {
+            id: hub_core::id::AuditId::from_u128(id).into(),
+            at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
+            actor: hub_core::id::UserId::from_u128(id).to_string(),
+            actor_name: "alice".to_owned(),
+            credential: hub_core::id::SessionId::from_u128(id).to_string(),
+            action: "user.updated".to_owned(),
+            target: hub_core::id::UserId::from_u128(id + 1).to_string(),
+            target_name: "bob".to_owned(),
+            detail: Any(json!({ "role": "admin" })),
+            ip: "203.0.113.7".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Invitations to register.
+
+use hub_core::{Hub, admin::Invite};
+use poem::web::Data;
+use poem_openapi::{Object, OpenApi, types::Example};
+
+use crate::{
+    api::Tag,
+    credentials::Administrator,
+    envelope::{ApiResult, ok},
+    wire::{Body, ShownOnce, Time},
+};
+
+/// Invitations.
+#[derive(Debug, Clone, Copy)]
+pub struct InvitesApi;
+
+/// An invitation to be made.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct CreateInvite {
+    /// After how many days it ends, 1 to 90; 7 when left out.
+    pub expires_in_days: Option<u32>,
+}
+
+/// A new invitation: its only sight.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct InviteView {
+    /// What the new user gives as `invite` when they register.
+    pub invite: ShownOnce,
+    /// Until when.
+    pub expires_at: Time,
+}
+
+#[OpenApi(tag = "Tag::Admin")]
+impl InvitesApi {
+    /// Makes an invitation
+    ///
+    /// It lets one person register, once, on a hub whose registration is `invite`. `CONFLICT` when registration is
+    /// closed.
+    #[oai(path = "/api/admin/invites", method = "post", operation_id = "createInvite")]
+    async fn create(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        body: Body<CreateInvite>,
+    ) -> ApiResult<InviteView> {
+        ok(hub.admin().create_invite(&admin.0, body.0.expires_in_days).await?.into())
+    }
+}
+
+impl From<Invite> for InviteView {
+    fn from(invite: Invite) -> Self {
+        Self { invite: ShownOnce(invite.invite), expires_at: invite.expires_at.into() }
+    }
+}
+
+impl Example for CreateInvite {
+    fn example() -> Self {
+        Self { expires_in_days: Some(14) }
+    }
+}
+
+impl Example for InviteView {
+    fn example() -> Self {
+        Self {
+            invite: ShownOnce("hubi_…".into()),
+            expires_at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
+        }
+    }
+}

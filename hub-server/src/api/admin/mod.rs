@@ -1,0 +1,26 @@
+//! Administration (spec §4, "Administrator"; `contract.md` §9). Each part is a file of its own; whatever is done
+//! here stands in the audit log.
+
+pub mod ai_config;
+mod audit;
+mod bots;
+mod invites;
+pub mod plugins;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod users;
+
+pub use audit::{AuditApi, AuditEntryView};
+pub use bots::{AdminBotView, AdminBotsApi};
+pub use invites::{CreateInvite, InviteView, InvitesApi};
+pub use stats::{StatsApi, StatsView};
+pub use users::{AdminUserView, UpdateUser, UsersApi};
+
+/// All of it, but the review of plugins.
+pub type AdminApi = (UsersApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi);
+
+/// One of each.
+pub fn all() -> AdminApi {
+    (UsersApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi)
+}

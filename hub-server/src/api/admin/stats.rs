@@ -1,0 +1,218 @@
+//! Statistics of the whole hub.
+
+use hub_core::{
+    Hub,
+    admin::{self, BotCounts, Stats},
+    bots,
+};
+use poem::web::Data;
+use poem_openapi::{Object, OpenApi, types::Example};
+
+use crate::{
+    api::Tag,
+    credentials::Administrator,
+    envelope::{ApiResult, ok},
+    wire::Time,
+};
+
+/// Statistics.
+#[derive(Debug, Clone, Copy)]
+pub struct StatsApi;
+
+/// What a hub has and does. What was counted by other nodes within the last ten seconds may be missing.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct StatsView {
+    /// Users.
+    pub users: UserStats,
+    /// Bots.
+    pub bots: BotStats,
+    /// How many channels there are.
+    pub channels: u64,
+    /// Messages, since the database was made.
+    pub messages: MessageStats,
+    /// Deliveries to webhooks.
+    pub deliveries: DeliveryStats,
+    /// When the oldest delivery that is still to be made was accepted; absent when there is none.
+    pub oldest_pending_at: Option<Time>,
+    /// Runs of plugins, since the database was made.
+    pub plugin_runs: u64,
+    /// The last sixty minutes, oldest first; the last one is not over yet.
+    pub series: Vec<MinuteStats>,
+}
+
+/// Users by what they may do.
+#[derive(Debug, Object)]
+pub struct UserStats {
+    /// All.
+    pub total: u64,
+    /// Those who may sign in.
+    pub active: u64,
+    /// Those who may not.
+    pub disabled: u64,
+    /// Administrators.
+    pub admins: u64,
+}
+
+/// Bots by status.
+#[derive(Debug, Object)]
+pub struct BotStats {
+    /// All.
+    pub total: u64,
+    /// By status.
+    pub by_status: BotStatusCounts,
+}
+
+/// Bots in each status.
+#[derive(Debug, Default, Object)]
+pub struct BotStatusCounts {
+    /// Bound, and not taken up yet.
+    pub pending: u64,
+    /// The hub is making contact.
+    pub connecting: u64,
+    /// The network answers.
+    pub online: u64,
+    /// The network answers irregularly.
+    pub degraded: u64,
+    /// The network has not answered for a while, or the owner is disabled.
+    pub offline: u64,
+    /// The network wants a new login.
+    pub expired: u64,
+    /// Something a person has to look at.
+    pub error: u64,
+}
+
+/// Messages by direction.
+#[derive(Debug, Object)]
+pub struct MessageStats {
+    /// Received from people.
+    #[oai(rename = "in")]
+    pub inbound: u64,
+    /// Taken by the chat network; a long text counts once per part.
+    #[oai(rename = "out")]
+    pub outbound: u64,
+}
+
+/// Deliveries by state. `done` and `dead` are counted since the database was made, a replay counts again.
+#[derive(Debug, Object)]
+pub struct DeliveryStats {
+    /// In their lane.
+    pub pending: u64,
+    /// Waiting for their next try.
+    pub parked: u64,
+    /// Made.
+    pub done: u64,
+    /// Given up.
+    pub dead: u64,
+}
+
+/// What was counted in one minute.
+#[derive(Debug, Object)]
+pub struct MinuteStats {
+    /// When the minute began.
+    pub at: Time,
+    /// Messages received.
+    pub messages_in: u64,
+    /// Messages taken by the chat network.
+    pub messages_out: u64,
+    /// Deliveries made.
+    pub delivered: u64,
+    /// Deliveries given up.
+    pub failed: u64,
+    /// Runs of plugins.
+    pub plugin_runs: u64,
+}
+
+#[OpenApi(tag = "Tag::Admin")]
+impl StatsApi {
+    /// Shows statistics of the whole hub
+    #[oai(path = "/api/admin/stats", method = "get", operation_id = "getStats")]
+    async fn get(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<StatsView> {
+        ok(hub.admin().stats(&admin.0).await?.into())
+    }
+}
+
+impl From<Stats> for StatsView {
+    fn from(stats: Stats) -> Self {
+        let users = stats.users;
+        let totals = stats.totals;
+        Self {
+            users: UserStats {
+                total: users.total,
+                active: users.active,
+                disabled: users.disabled,
+                admins: users.admins,
+            },
+            bots: stats.bots.into(),
+            channels: stats.channels,
+            messages: MessageStats { inbound: totals.messages_in, outbound: totals.messages_out },
+            deliveries: DeliveryStats {
+                pending: stats.deliveries.pending,
+                parked: stats.deliveries.parked,
+                done: totals.delivered,
+                dead: totals.failed,
+            },
+            oldest_pending_at: stats.oldest_pending_at.map(Time::from),
+            plugin_runs: totals.plugin_runs,
+            series: stats.series.into_iter().map(MinuteStats::from).collect(),
+        }
+    }
+}
+
+impl From<BotCounts> for BotStats {
+    fn from(counts: BotCounts) -> Self {
+        let mut by_status = BotStatusCounts::default();
+        for (status, count) in counts.by_status {
+            *match status {
+                bots::BotStatus::Pending => &mut by_status.pending,
+                bots::BotStatus::Connecting => &mut by_status.connecting,
+                bots::BotStatus::Online => &mut by_status.online,
+                bots::BotStatus::Degraded => &mut by_status.degraded,
+                bots::BotStatus::Offline => &mut by_status.offline,
+                bots::BotStatus::Expired => &mut by_status.expired,
+                bots::BotStatus::Error => &mut by_status.error,
+            } = count;
+        }
+        Self { total: counts.total, by_status }
+    }
+}
+
+impl From<admin::Minute> for MinuteStats {
+    fn from(minute: admin::Minute) -> Self {
+        let counts = minute.counts;
+        Self {
+            at: minute.at.into(),
+            messages_in: counts.messages_in,
+            messages_out: counts.messages_out,
+            delivered: counts.delivered,
+            failed: counts.failed,
+            plugin_runs: counts.plugin_runs,
+        }
+    }
+}
+
+impl Example for StatsView {
+    fn example() -> Self {
+        let at = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
+        Self {
+            users: UserStats { total: 3, active: 2, disabled: 1, admins: 1 },
+            bots: BotStats {
+                total: 1,
+                by_status: BotStatusCounts { online: 1, ..BotStatusCounts::default() },
+            },
+            channels: 2,
+            messages: MessageStats { inbound: 120, outbound: 87 },
+            deliveries: DeliveryStats { pending: 1, parked: 0, done: 118, dead: 1 },
+            oldest_pending_at: Some(at),
+            plugin_runs: 40,
+            series: vec![MinuteStats {
+                at,
+                messages_in: 2,
+                messages_out: 1,
+                delivered: 2,
+                failed: 0,
+                plugin_runs: 1,
+            }],
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Everybody's accounts.
+
+use hub_core::{
+    Hub,
+    admin::{AdminUser, UserPatch, UserQuery},
+};
+use poem::web::Data;
+use poem_openapi::{
+    Object, OpenApi,
+    param::{Path, Query},
+    types::Example,
+};
+
+use crate::{
+    api::{
+        Tag,
+        auth::{AccountStatus, UserRole},
+    },
+    credentials::Administrator,
+    envelope::{ApiResult, Empty, ok},
+    wire::{Body, Cursor, Limit, Page, Text, Time, UserId, page_request},
+};
+
+/// Users.
+#[derive(Debug, Clone, Copy)]
+pub struct UsersApi;
+
+/// A user as administrators see them.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct AdminUserView {
+    /// The id.
+    pub id: UserId,
+    /// Name to sign in with.
+    pub username: String,
+    /// Name to show.
+    pub display_name: String,
+    /// E-mail address; empty when none was given.
+    pub email: String,
+    /// What the user may do.
+    pub role: UserRole,
+    /// Whether they may sign in.
+    pub status: AccountStatus,
+    /// Whether they can sign in with a password.
+    pub has_password: bool,
+    /// How many bots they have.
+    pub bots: u32,
+    /// How many sessions.
+    pub sessions: u32,
+    /// How many API keys.
+    pub api_keys: u32,
+    /// When a session was last used, to the minute; absent when there is none.
+    pub last_seen_at: Option<Time>,
+    /// When the account was made.
+    pub created_at: Time,
+}
+
+/// What changes about a user; what is left out stays.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct UpdateUser {
+    /// Another role.
+    pub role: Option<UserRole>,
+    /// `disabled` ends every session at once; keys open nothing and bots rest until the user is `active` again.
+    pub status: Option<AccountStatus>,
+    /// Name to show, 1 to 64 characters.
+    pub display_name: Option<Text<0, 256>>,
+}
+
+#[OpenApi(tag = "Tag::Admin")]
+impl UsersApi {
+    /// Lists all users
+    #[oai(path = "/api/admin/users", method = "get", operation_id = "listUsers")]
+    #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        /// Only with this role.
+        role: Query<Option<UserRole>>,
+        /// Only in this status.
+        status: Query<Option<AccountStatus>>,
+        /// Only those whose username or name to show has this text, without regard to case.
+        q: Query<Option<Text<1, 64>>>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<AdminUserView>> {
+        let query =
+            UserQuery { role: role.0.map(Into::into), status: status.0.map(Into::into), q: q.0.map(|q| q.0) };
+        let page = page_request(&query.list_name(), limit.0, cursor.0.as_ref())?;
+        ok(hub.admin().users(&admin.0, &query, &page).await?.into())
+    }
+
+    /// Shows a user
+    #[oai(path = "/api/admin/users/:id", method = "get", operation_id = "getUser")]
+    async fn get(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<AdminUserView> {
+        ok(hub.admin().user(&admin.0, id.0.0).await?.into())
+    }
+
+    /// Changes a user
+    ///
+    /// `CONFLICT` when no active administrator would be left.
+    #[oai(path = "/api/admin/users/:id", method = "put", operation_id = "updateUser")]
+    async fn update(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        id: Path<UserId>,
+        body: Body<UpdateUser>,
+    ) -> ApiResult<AdminUserView> {
+        ok(hub.admin().update_user(&admin.0, id.0.0, body.0.into()).await?.into())
+    }
+
+    /// Deletes a user
+    ///
+    /// With everything of theirs, at once: sessions and keys end, bots stop and are gone with their channels,
+    /// messages and traces. `CONFLICT` when no active administrator would be left. Administrators who delete
+    /// themselves must have signed in within five minutes.
+    #[oai(path = "/api/admin/users/:id", method = "delete", operation_id = "deleteUser")]
+    async fn delete(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<Empty> {
+        hub.admin().delete_user(&admin.0, id.0.0).await?;
+        ok(Empty {})
+    }
+}
+
+impl From<AdminUser> for AdminUserView {
+    fn from(row: AdminUser) -> Self {
+        let user = row.user;
+        Self {
+            id: user.id.into(),
+            username: user.username,
+            display_name: user.display_name,
+            email: user.email,
+            role: user.role.into(),
+            status: user.status.into(),
+            has_password: row.has_password,
+            bots: row.bots,
+            sessions: row.sessions,
+            api_keys: row.api_keys,
+            last_seen_at: row.last_seen_at.map(Time::from),
+            created_at: user.created_at.into(),
+        }
+    }
+}
+
+impl From<UpdateUser> for UserPatch {
+    fn from(request: UpdateUser) -> Self {
+        Self {
+            role: request.role.map(Into::into),
+            status: request.status.map(Into::into),
+            display_name: request.display_name.map(String::from),
+        }
+    }
+}
+
+const EXAMPLE_TIME: Time = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
+
+impl Example for AdminUserView {
+    fn example() -> Self {
+        Self {
+            id: hub_core::id::UserId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0001).into(),
+            username: "alice".to_owned(),
+            display_name: "Alice".to_owned(),
+            email: String::new(),
+            role: UserRole::Member,
+            status: AccountStatus::Active,
+            has_password: true,
+            bots: 2,
+            sessions: 1,
+            api_keys: 0,
+            last_seen_at: Some(EXAMPLE_TIME),
+            created_at: EXAMPLE_TIME,
+        }
+    }
+}
+
+impl Example for UpdateUser {
+    fn example() -> Self {
+        Self { role: Some(UserRole::Admin), status: None, display_name: None }
+    }
+}

@@ -1,0 +1,312 @@
+//! Passkeys (spec §4; `contract.md` §3): the options and answers are the JSON of WebAuthn Level 3.
+
+use hub_core::{
+    Hub,
+    accounts::{self, Accounts, Ceremony, NewPasskey, NewProfile},
+    time::Timestamp,
+};
+use poem::{http::header, web::Data};
+use poem_openapi::{
+    Object, OpenApi,
+    param::{Path, Query},
+    payload::Response,
+    types::{Any, Example},
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Tag,
+    auth::Me,
+    door::{Door, Visitor, WithCookie},
+};
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, Empty, ok},
+    wire::{Body, Cursor, Limit, Page, PasskeyId, Secret, ShownOnce, Text, Time, page_request},
+};
+
+/// Passkeys.
+#[derive(Debug, Clone, Copy)]
+pub struct PasskeysApi;
+
+/// For what to make a passkey.
+#[derive(Debug, Default, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct BeginPasskey {
+    /// Name of the account to make, as in registering. A signed-in user leaves it out, and adds the passkey to
+    /// their own account.
+    pub username: Option<Text<0, 256>>,
+    /// Name to show of that account.
+    pub display_name: Option<Text<0, 256>>,
+    /// E-mail address of that account.
+    pub email: Option<Text<0, 1024>>,
+    /// The one-time token printed at the first start, as in registering.
+    pub setup_token: Option<Secret<256>>,
+    /// An invitation by an administrator, as in registering.
+    pub invite: Option<Secret<256>>,
+    /// What to call the passkey, 1 to 64 characters.
+    pub name: Option<Text<0, 256>>,
+}
+
+/// Who wants to sign in.
+#[derive(Debug, Default, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct BeginPasskeyLogin {
+    /// The username; without it, the browser offers every passkey it has for this hub.
+    pub username: Option<Text<0, 256>>,
+}
+
+/// What to hand to `navigator.credentials`.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct PasskeyCeremony {
+    /// To be sent back with the answer, once, within five minutes and from the same browser.
+    pub flow_id: ShownOnce,
+    /// The options: `PublicKeyCredentialCreationOptionsJSON` or `PublicKeyCredentialRequestOptionsJSON`.
+    #[oai(rename = "publicKey")]
+    pub public_key: Any<Value>,
+}
+
+/// What `navigator.credentials` gave: `PublicKeyCredential.toJSON()`, with the id of the ceremony beside it.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct PasskeyAnswer {
+    /// Id of the ceremony.
+    pub flow_id: Secret<256>,
+    /// The credential's id.
+    pub id: Option<Text<0, 2048>>,
+    /// The same, in base64url.
+    #[oai(rename = "rawId")]
+    pub raw_id: Option<Text<0, 2048>>,
+    /// `public-key`.
+    #[oai(rename = "type")]
+    pub kind: Option<Text<0, 64>>,
+    /// What the authenticator signed.
+    pub response: Option<Any<Value>>,
+    /// What extensions said.
+    #[oai(rename = "clientExtensionResults")]
+    pub client_extension_results: Option<Any<Value>>,
+    /// `platform` or `cross-platform`.
+    #[oai(rename = "authenticatorAttachment")]
+    pub authenticator_attachment: Option<Any<Value>>,
+    /// All of the credential in one member, in place of its members here.
+    pub credential: Option<Any<Value>>,
+}
+
+/// A passkey of the signed-in user.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct PasskeyView {
+    /// The id.
+    pub id: PasskeyId,
+    /// What its user calls it.
+    pub name: String,
+    /// When it was added.
+    pub created_at: Time,
+    /// When somebody last signed in with it; `null` for never.
+    pub last_used_at: Option<Time>,
+}
+
+#[OpenApi(tag = "Tag::Auth")]
+impl PasskeysApi {
+    /// Begins making a passkey
+    ///
+    /// Without a session it is for a new account, which is made when the ceremony ends and not before; with
+    /// one, opened within the last 15 minutes, the passkey is added to the user's own account.
+    #[oai(
+        path = "/api/auth/passkey/register/begin",
+        method = "post",
+        operation_id = "beginPasskeyRegistration"
+    )]
+    async fn begin_registration(
+        &self,
+        visitor: Visitor<'_>,
+        body: Body<BeginPasskey>,
+    ) -> WithCookie<PasskeyCeremony> {
+        let (door, accounts) = (&visitor.door, visitor.door.hub.accounts());
+        let browser = accounts.browser(door.flow.as_deref());
+        let actor = visitor.actor.as_ref();
+        let begun = accounts.begin_passkey_registration(actor, body.0.into(), &browser).await?;
+        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, door.flow_cookie(&browser)))
+    }
+
+    /// Ends making a passkey
+    ///
+    /// Answers with the user. A new account is made now and signed in by cookie.
+    #[oai(
+        path = "/api/auth/passkey/register/finish",
+        method = "post",
+        operation_id = "finishPasskeyRegistration"
+    )]
+    async fn finish_registration(&self, visitor: Visitor<'_>, body: Body<PasskeyAnswer>) -> WithCookie<Me> {
+        let Visitor { door, actor } = visitor;
+        let (flow_id, credential) = body.0.into();
+        let (flow, client) = (door.flow.as_deref(), &door.client);
+        let accounts = door.hub.accounts();
+        let (signed_in, me) = accounts
+            .finish_passkey_registration(actor.as_ref(), flow_id.expose(), flow, credential, client)
+            .await?;
+        match signed_in {
+            Some(signed_in) => door.open(signed_in).await,
+            None => Ok(Response::new(ok(me.into())?)),
+        }
+    }
+
+    /// Begins signing in with a passkey
+    ///
+    /// A name that nobody has is answered as any other, and fails at the end.
+    #[oai(path = "/api/auth/passkey/login/begin", method = "post", operation_id = "beginPasskeyLogin")]
+    async fn begin_login(
+        &self,
+        door: Door<'_>,
+        body: Body<Option<BeginPasskeyLogin>>,
+    ) -> WithCookie<PasskeyCeremony> {
+        let username = body.0.and_then(|begin| begin.username);
+        if let Some(username) = &username {
+            door.limits.check_account(username)?;
+        }
+        let accounts = door.hub.accounts();
+        let browser = accounts.browser(door.flow.as_deref());
+        let begun = accounts.begin_passkey_login(username.as_deref(), &browser).await?;
+        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, door.flow_cookie(&browser)))
+    }
+
+    /// Ends signing in with a passkey
+    ///
+    /// Answers with the user and sets the session cookie.
+    #[oai(path = "/api/auth/passkey/login/finish", method = "post", operation_id = "finishPasskeyLogin")]
+    async fn finish_login(&self, door: Door<'_>, body: Body<PasskeyAnswer>) -> WithCookie<Me> {
+        let (flow_id, credential) = body.0.into();
+        let (flow, client) = (door.flow.as_deref(), &door.client);
+        let accounts = door.hub.accounts();
+        let signed_in = accounts.finish_passkey_login(flow_id.expose(), flow, credential, client).await?;
+        door.open(signed_in).await
+    }
+
+    /// Lists the user's passkeys
+    #[oai(path = "/api/auth/passkey/list", method = "get", operation_id = "listPasskeys")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<PasskeyView>> {
+        let page = page_request(&Accounts::passkey_list(&user.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.accounts().passkeys(&user.0, &page).await?.into())
+    }
+
+    /// Deletes one of the user's passkeys
+    ///
+    /// Needs a session that was opened within the last 15 minutes. The only way to sign in cannot be deleted.
+    #[oai(path = "/api/auth/passkey/:id", method = "delete", operation_id = "deletePasskey")]
+    async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<PasskeyId>) -> ApiResult<Empty> {
+        hub.accounts().delete_passkey(&user.0, id.0.0).await?;
+        ok(Empty {})
+    }
+}
+
+impl From<BeginPasskey> for NewPasskey {
+    fn from(begin: BeginPasskey) -> Self {
+        let (display_name, email) = (begin.display_name.map(String::from), begin.email.map(String::from));
+        let profile =
+            begin.username.map(|username| NewProfile { username: username.into(), display_name, email });
+        Self {
+            profile,
+            ticket: begin.setup_token.or(begin.invite).map(|ticket| ticket.0),
+            name: begin.name.map(String::from),
+        }
+    }
+}
+
+impl From<Ceremony> for PasskeyCeremony {
+    fn from(begun: Ceremony) -> Self {
+        Self { flow_id: ShownOnce(begun.flow_id), public_key: Any(begun.public_key) }
+    }
+}
+
+impl From<PasskeyAnswer> for (hub_core::secret::Secret, Value) {
+    fn from(answer: PasskeyAnswer) -> Self {
+        if let Some(Any(credential)) = answer.credential {
+            return (answer.flow_id.0, credential);
+        }
+        let text = |text: Option<String>| text.map(Value::String);
+        let members = [
+            ("id", text(answer.id.map(String::from))),
+            ("rawId", text(answer.raw_id.map(String::from))),
+            ("type", text(answer.kind.map(String::from))),
+            ("response", answer.response.map(|Any(value)| value)),
+            ("clientExtensionResults", answer.client_extension_results.map(|Any(value)| value)),
+        ];
+        let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        (answer.flow_id.0, Value::Object(given.collect::<Map<_, _>>()))
+    }
+}
+
+impl From<accounts::Passkey> for PasskeyView {
+    fn from(passkey: accounts::Passkey) -> Self {
+        Self {
+            id: passkey.id.into(),
+            name: passkey.name,
+            created_at: passkey.created_at.into(),
+            last_used_at: passkey.last_used_at.map(Time::from),
+        }
+    }
+}
+
+impl Example for BeginPasskey {
+    fn example() -> Self {
+        Self { username: Some(Text("alice".to_owned())), ..Self::default() }
+    }
+}
+
+impl Example for BeginPasskeyLogin {
+    fn example() -> Self {
+        Self { username: Some(Text("alice".to_owned())) }
+    }
+}
+
+impl Example for PasskeyCeremony {
+    fn example() -> Self {
+        let options = json!({
+            "challenge": "5u0pHGwsNCx3VyhVbiCkCmyTXsw5NmqaZhAlDIlHN2M",
+            "rpId": "hub.example",
+            "userVerification": "required",
+            "allowCredentials": [],
+        });
+        Self { flow_id: ShownOnce("hubf_…".into()), public_key: Any(options) }
+    }
+}
+
+impl Example for PasskeyAnswer {
+    fn example() -> Self {
+        let id = || Some(Text("lCWkTtz0Rp2wXqSfMlPm1Q".to_owned()));
+        Self {
+            flow_id: Secret("hubf_…".into()),
+            id: id(),
+            raw_id: id(),
+            kind: Some(Text("public-key".to_owned())),
+            response: Some(Any(json!({
+                "clientDataJSON": "…", "authenticatorData": "…", "signature": "…", "userHandle": "…",
+            }))),
+            client_extension_results: Some(Any(json!({}))),
+            authenticator_attachment: None,
+            credential: None,
+        }
+    }
+}
+
+impl Example for PasskeyView {
+    fn example() -> Self {
+        Self {
+            id: hub_core::id::PasskeyId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0003).into(),
+            name: "Phone".to_owned(),
+            created_at: Timestamp::from_millis(1_795_253_400_000).into(),
+            last_used_at: None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "passkeys_tests.rs"]
+mod tests;

@@ -1,0 +1,334 @@
+//! Trying a plugin over HTTP (spec §2, "Plugin debug payloads"; `contract.md` §7).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use hub_core::{
+    Hub,
+    plugins::{
+        debug::{DebugResponse, DebugRun, Debugged, SAMPLE_URL, sample_message},
+        manifest::MAX_SOURCE,
+    },
+    sandbox::{Body as PluginBody, LogLevel, PluginRequest, PluginResponse, Reply},
+};
+use poem::web::Data;
+use poem_openapi::{
+    Object, OpenApi,
+    param::Path,
+    types::{Any, Example},
+};
+use serde_json::{Value, json};
+
+use super::{Tag, views::PermissionsView};
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, ok},
+    rate_limit::RateLimits,
+    wire::{Body, ChannelId, Text},
+};
+
+/// Trying plugins.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginDebugApi;
+
+/// A request hook to be tried.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct DebugRequestHook {
+    /// The source, at most 256 KiB. Without a metadata block it has the defaults.
+    pub script: Text<0, { 2 * MAX_SOURCE }>,
+    /// The message.
+    pub message: MockMessage,
+}
+
+/// A response hook to be tried.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct DebugResponseHook {
+    /// The source, at most 256 KiB. Without a metadata block it has the defaults.
+    pub script: Text<0, { 2 * MAX_SOURCE }>,
+    /// The answer of the webhook.
+    pub response: MockResponse,
+    /// The message that was answered; some message when left out.
+    pub message: Option<MockMessage>,
+    /// What the request hook left in `ctx.state`.
+    pub state: Option<Any<Value>>,
+}
+
+/// A message to try a plugin with. The rest of the payload is made up.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct MockMessage {
+    /// Text of the message.
+    pub content: Text<0, 65_536>,
+    /// Who wrote it.
+    pub sender: MockSender,
+    /// Number of its kind: 1 text, 3 image, 34 voice, 43 video, 49 file; 1 when left out.
+    pub msg_type: Option<i64>,
+}
+
+/// Who wrote a message.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields)]
+pub struct MockSender {
+    /// Id on the network.
+    pub user_id: Text<0, 256>,
+    /// Display name.
+    pub user_name: Text<0, 256>,
+}
+
+/// An answer to try a plugin with.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct MockResponse {
+    /// Status, 100 to 599.
+    pub status: u16,
+    /// Body.
+    pub body: Text<0, 524_288>,
+    /// Headers by name.
+    pub headers: Option<BTreeMap<String, String>>,
+}
+
+/// What a hook did. Nothing was sent.
+#[derive(Debug, Object)]
+pub struct DebuggedView {
+    /// The request as it would be sent, without what authenticates it; `null` when it would not be.
+    pub request: Option<DebuggedRequest>,
+    /// The request as the hook found it.
+    pub before: DebuggedRequest,
+    /// The answer as the hook saw it; `null` for a request hook.
+    pub response: Option<DebuggedResponse>,
+    /// What the sender would get: `{type: "text", text}`, `{type: "data_uri", uri}`,
+    /// `{type: "base64", filename, base64}` or `{type: "forward"}`.
+    pub replies: Vec<Any<Value>>,
+    /// Whether the hook skipped the request.
+    pub skipped: bool,
+    /// Whether `@match` takes the message; when it does not, nothing ran.
+    pub matched: bool,
+    /// Whether the source has the hook.
+    pub present: bool,
+    /// What the hook wrote with `console`.
+    pub logs: Vec<DebuggedLog>,
+    /// `ctx.state` as the hook left it.
+    pub state: Option<Any<Value>>,
+    /// Why it failed; `null` when it did not.
+    pub error: Option<DebuggedError>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// Bytes of its JavaScript heap.
+    pub memory_bytes: u64,
+    /// What the plugin may do.
+    pub permissions: PermissionsView,
+    /// What is odd about the metadata.
+    pub warnings: Vec<String>,
+}
+
+/// A request, before it is signed.
+#[derive(Debug, Object)]
+pub struct DebuggedRequest {
+    /// Target.
+    pub url: String,
+    /// Method.
+    pub method: String,
+    /// Headers by name.
+    pub headers: BTreeMap<String, String>,
+    /// Body: what it is as JSON, or a text; `null` when there is none.
+    pub body: Any<Value>,
+}
+
+/// An answer.
+#[derive(Debug, Object)]
+pub struct DebuggedResponse {
+    /// Status.
+    pub status: u16,
+    /// Headers by name.
+    pub headers: BTreeMap<String, String>,
+    /// Body; `null` when it is binary.
+    pub body: Option<String>,
+}
+
+/// A line of `console`.
+#[derive(Debug, Object)]
+pub struct DebuggedLog {
+    /// `debug`, `info`, `warn` or `error`.
+    pub level: String,
+    /// Milliseconds since the run began.
+    pub at_ms: u64,
+    /// The line.
+    pub text: String,
+}
+
+/// How a hook failed.
+#[derive(Debug, Object)]
+pub struct DebuggedError {
+    /// `syntax`, `throw`, `timeout`, `memory`, `stack`, `output`, `blocked_url` or `match`.
+    pub kind: String,
+    /// What it says.
+    pub message: String,
+    /// Line in the source, from 1.
+    pub line: Option<u32>,
+    /// Column, from 1.
+    pub column: Option<u32>,
+    /// Stack of the JavaScript error.
+    pub stack: Option<String>,
+}
+
+#[OpenApi(tag = "Tag::Plugins")]
+impl PluginDebugApi {
+    /// Tries a request hook
+    ///
+    /// With the webhook of the channel, in the sandbox of real runs and within its limits. Nothing is sent, `fetch`
+    /// is refused, nothing is stored. At most 30 per minute and user. What the plugin does wrong stands in `error`.
+    #[oai(path = "/api/webhooks/:id/debug/request", method = "post", operation_id = "debugRequestHook")]
+    async fn request(
+        &self,
+        hub: Data<&Hub>,
+        limits: Data<&Arc<RateLimits>>,
+        user: User,
+        id: Path<ChannelId>,
+        body: Body<DebugRequestHook>,
+    ) -> ApiResult<DebuggedView> {
+        limits.check_debug(&user.0.principal())?;
+        let message = body.0.message.payload(&hub);
+        let run = run(body.0.script.into(), message, None, None);
+        ok(hub.plugins().debug(&user.0, id.0.0, run).await?.into())
+    }
+
+    /// Tries a response hook
+    ///
+    /// As for request hooks, with this answer of the webhook.
+    #[oai(path = "/api/webhooks/:id/debug/response", method = "post", operation_id = "debugResponseHook")]
+    async fn response(
+        &self,
+        hub: Data<&Hub>,
+        limits: Data<&Arc<RateLimits>>,
+        user: User,
+        id: Path<ChannelId>,
+        body: Body<DebugResponseHook>,
+    ) -> ApiResult<DebuggedView> {
+        limits.check_debug(&user.0.principal())?;
+        let DebugResponseHook { script, response, message, state } = body.0;
+        let message = message.unwrap_or_else(MockMessage::example_text).payload(&hub);
+        let run = run(script.into(), message, Some(response.into()), state.map(|state| state.0));
+        ok(hub.plugins().debug(&user.0, id.0.0, run).await?.into())
+    }
+}
+
+fn run(script: String, message: Value, response: Option<DebugResponse>, state: Option<Value>) -> DebugRun {
+    let state = state.and_then(|state| serde_json::value::to_raw_value(&state).ok());
+    DebugRun { script, message, request: None, url: SAMPLE_URL.to_owned(), response, state }
+}
+
+impl MockMessage {
+    fn example_text() -> Self {
+        Self {
+            content: Text("order 42".to_owned()),
+            sender: MockSender { user_id: Text("user_1".to_owned()), user_name: Text("Ada".to_owned()) },
+            msg_type: None,
+        }
+    }
+
+    fn payload(&self, hub: &Hub) -> Value {
+        let now = hub.context().clock.now().as_seconds();
+        let mut payload = sample_message(&self.content, &self.sender.user_id, &self.sender.user_name, now);
+        if let Some(number) = self.msg_type {
+            payload["msg_type"] = json!(number);
+        }
+        payload
+    }
+}
+
+impl From<MockResponse> for DebugResponse {
+    fn from(response: MockResponse) -> Self {
+        let MockResponse { status, body, headers } = response;
+        Self { status, headers: headers.unwrap_or_default(), body: body.into() }
+    }
+}
+
+impl From<PluginRequest> for DebuggedRequest {
+    fn from(request: PluginRequest) -> Self {
+        let body = match request.body {
+            PluginBody::Empty => Value::Null,
+            PluginBody::Text(text) => Value::String(text),
+            PluginBody::Json(json) => serde_json::from_str(json.get()).unwrap_or_default(),
+        };
+        Self { url: request.url, method: request.method, headers: request.headers, body: Any(body) }
+    }
+}
+
+impl From<PluginResponse> for DebuggedResponse {
+    fn from(response: PluginResponse) -> Self {
+        let PluginResponse { status, headers, body } = response;
+        Self { status, headers, body }
+    }
+}
+
+fn reply(reply: Reply) -> Any<Value> {
+    Any(match reply {
+        Reply::Text(text) => json!({ "type": "text", "text": text }),
+        Reply::DataUri(uri) => json!({ "type": "data_uri", "uri": uri }),
+        Reply::File { base64, filename } => {
+            json!({ "type": "base64", "filename": filename, "base64": base64 })
+        }
+        Reply::Forward => json!({ "type": "forward" }),
+    })
+}
+
+const fn level(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
+
+impl From<Debugged> for DebuggedView {
+    fn from(debugged: Debugged) -> Self {
+        let state = debugged.state.and_then(|state| serde_json::from_str(state.get()).ok());
+        let logs = debugged.logs.into_iter().map(|log| DebuggedLog {
+            level: level(log.level).to_owned(),
+            at_ms: log.at_ms,
+            text: log.text,
+        });
+        let notes = debugged.warnings.into_iter().map(|note| format!("line {}: {}", note.line, note.message));
+        #[expect(clippy::cast_precision_loss, reason = "a run lasts seconds")]
+        let duration_ms = debugged.duration_us as f64 / 1000.0;
+        Self {
+            request: debugged.request.map(Into::into),
+            before: debugged.before.into(),
+            response: debugged.response.map(Into::into),
+            replies: debugged.replies.into_iter().map(reply).collect(),
+            skipped: debugged.skipped,
+            matched: debugged.matched,
+            present: debugged.present,
+            logs: logs.collect(),
+            state: state.map(Any),
+            error: debugged.error.map(|error| DebuggedError {
+                kind: error.kind,
+                message: error.message,
+                line: error.line,
+                column: error.column,
+                stack: error.stack,
+            }),
+            duration_ms,
+            memory_bytes: debugged.memory_bytes,
+            permissions: debugged.permissions.into(),
+            warnings: notes.collect(),
+        }
+    }
+}
+
+impl Example for DebugRequestHook {
+    fn example() -> Self {
+        let script = "function onRequest(ctx) { ctx.reply('seen: ' + ctx.msg.content); }";
+        Self { script: Text(script.to_owned()), message: MockMessage::example_text() }
+    }
+}
+
+impl Example for DebugResponseHook {
+    fn example() -> Self {
+        let script = "function onResponse(ctx) { if (ctx.res.status !== 200) ctx.reply('try again'); }";
+        let response = MockResponse { status: 500, body: Text(String::new()), headers: None };
+        Self { script: Text(script.to_owned()), response, message: None, state: None }
+    }
+}

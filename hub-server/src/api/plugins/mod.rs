@@ -1,0 +1,182 @@
+//! Endpoints of the marketplace and of plugins in channels (spec §4, "Plugins"; `contract.md` §7).
+
+use hub_core::{Hub, plugins::Plugins};
+use poem::web::Data;
+use poem_openapi::{
+    OpenApi,
+    param::{Header, Path, Query},
+};
+
+mod debug;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod views;
+
+pub use debug::PluginDebugApi;
+pub use requests::{ApprovePlugin, ChangeInstallation, InstallPlugin, RejectPlugin, SubmitPlugin};
+pub use views::{
+    InstalledPluginView, PendingVersionView, PermissionsView, PluginDetailView, PluginView, Target,
+    VersionState, VersionView,
+};
+
+use super::Tag;
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, Empty, ok},
+    wire::{Body, BotId, ChannelId, Cursor, Limit, Page, PluginId, Text, page_request},
+};
+
+/// The marketplace, and plugins in channels.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginsApi;
+
+#[OpenApi(tag = "Tag::Plugins")]
+impl PluginsApi {
+    /// Lists the marketplace
+    ///
+    /// Plugins with an approved version; with `mine=true` the caller's own plugins in whatever state.
+    #[oai(path = "/api/plugins", method = "get", operation_id = "listPlugins")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        mine: Query<Option<bool>>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<PluginView>> {
+        if mine.0 == Some(true) {
+            let page = page_request(&Plugins::own_list(&user.0), limit.0, cursor.0.as_ref())?;
+            return ok(hub.plugins().list_own(&user.0, &page).await?.into());
+        }
+        let page = page_request(Plugins::MARKETPLACE, limit.0, cursor.0.as_ref())?;
+        ok(hub.plugins().list(&user.0, &page).await?.into())
+    }
+
+    /// Submits a plugin
+    ///
+    /// Its version waits for a review; until then only its author may install it. `CONFLICT` when the name
+    /// belongs to another plugin. With an `Idempotency-Key` the same request within 24 hours gives the first
+    /// answer.
+    #[oai(path = "/api/plugins", method = "post", operation_id = "submitPlugin")]
+    async fn submit(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
+        body: Body<SubmitPlugin>,
+    ) -> ApiResult<PluginView> {
+        ok(hub.plugins().submit(&user.0, body.0.into(), idempotency_key.0.as_deref()).await?.into())
+    }
+
+    /// Shows a plugin
+    #[oai(path = "/api/plugins/:id", method = "get", operation_id = "getPlugin")]
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<PluginId>) -> ApiResult<PluginDetailView> {
+        ok(hub.plugins().get(&user.0, id.0.0).await?.into())
+    }
+
+    /// Submits another version of a plugin
+    ///
+    /// It waits for a review in the place of whatever of the plugin waited before. The approved version stays
+    /// live, and channels stay at the version they have.
+    #[oai(path = "/api/plugins/:id", method = "put", operation_id = "updatePlugin")]
+    async fn update(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<PluginId>,
+        body: Body<SubmitPlugin>,
+    ) -> ApiResult<PluginView> {
+        ok(hub.plugins().update(&user.0, id.0.0, body.0.into()).await?.into())
+    }
+
+    /// Deletes a plugin
+    ///
+    /// With the id of a version, that version is withdrawn: it runs nowhere any more. `CONFLICT` while it is
+    /// installed in channels of others, unless the caller is an administrator.
+    #[oai(path = "/api/plugins/:id", method = "delete", operation_id = "deletePlugin")]
+    async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<Target>) -> ApiResult<Empty> {
+        hub.plugins().delete(&user.0, id.0.0).await?;
+        ok(Empty {})
+    }
+
+    /// Installs a plugin into a channel
+    ///
+    /// The version is pinned until somebody moves it. Installing a plugin that is there already moves it to the
+    /// version, and to the place if one is named.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/plugins/install",
+        method = "post",
+        operation_id = "installPlugin"
+    )]
+    async fn install(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        body: Body<InstallPlugin>,
+    ) -> ApiResult<InstalledPluginView> {
+        ok(hub.plugins().install(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+    }
+
+    /// Lists the plugins of a channel
+    ///
+    /// In the order they run.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/plugins",
+        method = "get",
+        operation_id = "listChannelPlugins"
+    )]
+    async fn installed(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<InstalledPluginView>> {
+        let page = page_request(&Plugins::installed_list(channel_id.0.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.plugins().installed(&user.0, id.0.0, channel_id.0.0, &page).await?.into())
+    }
+
+    /// Changes a plugin of a channel
+    ///
+    /// Its version, its place in the order, whether it runs.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/plugins/:pluginId",
+        method = "put",
+        operation_id = "changeChannelPlugin"
+    )]
+    async fn change(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        #[oai(name = "pluginId")] plugin_id: Path<PluginId>,
+        body: Body<ChangeInstallation>,
+    ) -> ApiResult<InstalledPluginView> {
+        let (bot, channel, plugin) = (id.0.0, channel_id.0.0, plugin_id.0.0);
+        ok(hub.plugins().change_installation(&user.0, bot, channel, plugin, body.0.into()).await?.into())
+    }
+
+    /// Uninstalls a plugin from a channel
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/plugins/:pluginId",
+        method = "delete",
+        operation_id = "uninstallPlugin"
+    )]
+    async fn uninstall(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        #[oai(name = "pluginId")] plugin_id: Path<PluginId>,
+    ) -> ApiResult<Empty> {
+        hub.plugins().uninstall(&user.0, id.0.0, channel_id.0.0, plugin_id.0.0).await?;
+        ok(Empty {})
+    }
+}

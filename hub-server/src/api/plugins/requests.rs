@@ -1,0 +1,127 @@
+//! What callers send about plugins. Bounds here stop the absurd; the rules are hub-core's.
+
+use hub_core::plugins::{InstallationPatch, NewInstallation, Submission, manifest::MAX_SOURCE};
+use poem_openapi::{Object, types::Example};
+
+use crate::wire::{PluginId, Text};
+
+type Word = Text<0, 1024>;
+
+/// A source and what the form says about it. Name, description and version default to the metadata block and
+/// must not contradict it.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct SubmitPlugin {
+    /// Name, 1 to 64 characters; it belongs to whoever takes it first.
+    pub name: Option<Word>,
+    /// What it does, at most 500 characters.
+    pub description: Option<Word>,
+    /// Name of the version, 1 to 64 characters.
+    pub version: Option<Word>,
+    /// The source, at most 256 KiB, beginning with its metadata block.
+    pub script: Text<0, { 2 * MAX_SOURCE }>,
+}
+
+impl Example for SubmitPlugin {
+    fn example() -> Self {
+        let script = "// ==UserScript==\n// @name tagger\n// @version 1.2.0\n// @match text\n\
+                      // ==/UserScript==\nfunction onRequest(ctx) { ctx.req.headers['X-Kind'] = 'order'; }\n";
+        Self { name: None, description: None, version: None, script: Text(script.to_owned()) }
+    }
+}
+
+impl From<SubmitPlugin> for Submission {
+    fn from(body: SubmitPlugin) -> Self {
+        Self {
+            name: body.name.map(String::from),
+            description: body.description.map(String::from),
+            version: body.version.map(String::from),
+            script: body.script.into(),
+        }
+    }
+}
+
+/// What to install.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct InstallPlugin {
+    /// The plugin.
+    pub plugin_id: PluginId,
+    /// Name or id of the version; the newest that the caller may run when left out.
+    pub version: Option<Text<1, 64>>,
+    /// Place in the order, from 0; at the end when left out.
+    pub position: Option<u32>,
+}
+
+impl Example for InstallPlugin {
+    fn example() -> Self {
+        Self {
+            plugin_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005).into(),
+            version: Some(Text("1.2.0".to_owned())),
+            position: None,
+        }
+    }
+}
+
+impl From<InstallPlugin> for NewInstallation {
+    fn from(body: InstallPlugin) -> Self {
+        let InstallPlugin { plugin_id, version, position } = body;
+        Self { plugin_id: plugin_id.0, version: version.map(String::from), position }
+    }
+}
+
+/// What changes about an installed plugin; what is left out stays.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct ChangeInstallation {
+    /// Name or id of another version.
+    pub version: Option<Text<1, 64>>,
+    /// Another place in the order, from 0.
+    pub position: Option<u32>,
+    /// Whether it runs.
+    pub enabled: Option<bool>,
+}
+
+impl Example for ChangeInstallation {
+    fn example() -> Self {
+        Self { version: None, position: Some(0), enabled: Some(true) }
+    }
+}
+
+impl From<ChangeInstallation> for InstallationPatch {
+    fn from(body: ChangeInstallation) -> Self {
+        let ChangeInstallation { version, position, enabled } = body;
+        Self { version: version.map(String::from), position, enabled }
+    }
+}
+
+/// What a reviewer approves.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct ApprovePlugin {
+    /// SHA-256 of the source that was reviewed: `CONFLICT` when another one waits meanwhile.
+    pub content_hash: Option<Text<64, 64>>,
+}
+
+impl Example for ApprovePlugin {
+    fn example() -> Self {
+        let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        Self { content_hash: Some(Text(hash.to_owned())) }
+    }
+}
+
+/// What a reviewer rejects, and why.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct RejectPlugin {
+    /// What the author is told, at most 2000 bytes.
+    pub reason: Text<0, 8192>,
+    /// SHA-256 of the source that was reviewed: `CONFLICT` when another one waits meanwhile.
+    pub content_hash: Option<Text<64, 64>>,
+}
+
+impl Example for RejectPlugin {
+    fn example() -> Self {
+        Self { reason: Text("asks for more hosts than it needs".to_owned()), content_hash: None }
+    }
+}

@@ -1,0 +1,379 @@
+//! What callers see of plugins.
+
+use hub_core::{
+    plugins::{self, InstalledPlugin, PendingVersion, Permissions, Plugin, PluginDetail, PluginRef, Version},
+    time::Timestamp,
+};
+use poem_openapi::{
+    Object,
+    registry::{MetaSchema, MetaSchemaRef},
+    types::{Example, ParseError, ParseFromParameter, ParseResult, Type},
+};
+
+use crate::wire::{PluginId, PluginVersionId, Time, enumeration, scalar};
+
+enumeration! {
+    /// Where a version stands.
+    VersionState = plugins::VersionState {
+        /// It waits for its review; its author may run it.
+        Pending,
+        /// It may be installed by everybody.
+        Approved,
+        /// A reviewer refused it.
+        Rejected,
+        /// A newer version came before the review.
+        Superseded,
+        /// It was taken back and runs nowhere.
+        Withdrawn,
+    }
+}
+
+/// A plugin, shown by the newest version that the caller may see: its own author sees the newest, everybody else
+/// the newest approved.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct PluginView {
+    /// Id.
+    pub id: PluginId,
+    /// Name; it belongs to the first author.
+    pub name: String,
+    /// What the version does.
+    pub description: String,
+    /// Name of the version.
+    pub version: String,
+    /// Id of the version.
+    pub version_id: PluginVersionId,
+    /// SHA-256 of the version's source, in hex.
+    pub content_hash: String,
+    /// User name of the author; empty when they are gone.
+    pub author: String,
+    /// Where the version stands.
+    pub status: VersionState,
+    /// Why it was rejected or withdrawn.
+    pub reason: Option<String>,
+    /// The same as `version`.
+    pub latest_version: String,
+    /// Name of the newest approved version.
+    pub approved_version: Option<String>,
+    /// Its id.
+    pub approved_version_id: Option<PluginVersionId>,
+    /// The version that waits for a review.
+    pub pending_version: Option<VersionView>,
+    /// Which messages the version is run for: `*`, types, `expr: …`.
+    pub matches: Vec<String>,
+    /// Hosts it may reach; their sub-domains are meant too.
+    pub connects: Vec<String>,
+    /// Time of one hook, in milliseconds.
+    pub timeout_ms: u32,
+    /// Channels the plugin is installed in.
+    pub installs: u64,
+    /// When it was first submitted.
+    pub created_at: Time,
+}
+
+/// A plugin with everything there is to read about it.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct PluginDetailView {
+    /// The plugin.
+    #[oai(flatten)]
+    pub plugin: PluginView,
+    /// Source of the version.
+    pub script: String,
+    /// What the version may do.
+    pub permissions: PermissionsView,
+    /// Versions that the caller may see, newest first.
+    pub versions: Vec<VersionView>,
+}
+
+/// A version, without its source.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct VersionView {
+    /// Id.
+    pub id: PluginVersionId,
+    /// Its name.
+    pub version: String,
+    /// What it does.
+    pub description: String,
+    /// SHA-256 of its source, in hex: what is reviewed and what runs has this hash.
+    pub content_hash: String,
+    /// Where it stands.
+    pub status: VersionState,
+    /// Why it was rejected or withdrawn.
+    pub reason: Option<String>,
+    /// When it was reviewed.
+    pub reviewed_at: Option<Time>,
+    /// When it was submitted.
+    pub created_at: Time,
+}
+
+/// What a plugin may do.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct PermissionsView {
+    /// Functions it may call: `reply`, `skip`.
+    pub grants: Vec<String>,
+    /// Which messages it is run for.
+    pub matches: Vec<String>,
+    /// Hosts it may reach; their sub-domains are meant too.
+    pub connects: Vec<String>,
+    /// Time of one hook, in milliseconds.
+    pub timeout_ms: u32,
+    /// The same in words.
+    pub words: Vec<String>,
+}
+
+/// A version that waits for its review.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct PendingVersionView {
+    /// Id of the plugin.
+    pub id: PluginId,
+    /// Its name.
+    pub name: String,
+    /// User name of the author; empty when they are gone.
+    pub author: String,
+    /// The version.
+    pub version: String,
+    /// Its id; approving or rejecting it by this id cannot hit another version.
+    pub version_id: PluginVersionId,
+    /// What it does.
+    pub description: String,
+    /// SHA-256 of the source, to be sent back with the verdict.
+    pub content_hash: String,
+    /// Always `pending`.
+    pub status: VersionState,
+    /// The source.
+    pub script: String,
+    /// What it may do.
+    pub permissions: PermissionsView,
+    /// Name of the approved version that it would replace.
+    pub replaces: Option<String>,
+    /// What changes against that version's source, as a unified diff; the whole source for a first version.
+    pub diff: String,
+    /// When it was submitted.
+    pub created_at: Time,
+}
+
+/// A plugin installed into a channel.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct InstalledPluginView {
+    /// Id of the plugin.
+    pub plugin_id: PluginId,
+    /// Name.
+    pub name: String,
+    /// The version that runs.
+    pub version: String,
+    /// Id of the version.
+    pub version_id: PluginVersionId,
+    /// Place in the order, from 0.
+    pub position: u32,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// Where the version stands; what was rejected or withdrawn does not run.
+    pub status: VersionState,
+    /// Why it was rejected or withdrawn.
+    pub reason: Option<String>,
+    /// SHA-256 of the source that runs, in hex.
+    pub content_hash: String,
+    /// When it was installed.
+    pub installed_at: Time,
+}
+
+impl From<Version> for VersionView {
+    fn from(version: Version) -> Self {
+        Self {
+            id: version.id.into(),
+            version: version.version,
+            description: version.description,
+            content_hash: version.content_hash,
+            status: version.state.into(),
+            reason: version.reason,
+            reviewed_at: version.reviewed_at.map(Time),
+            created_at: version.created_at.into(),
+        }
+    }
+}
+
+impl From<Plugin> for PluginView {
+    fn from(plugin: Plugin) -> Self {
+        let latest = plugin.latest;
+        let pending = (latest.state == plugins::VersionState::Pending).then(|| latest.clone().into());
+        let (approved_version_id, approved_version) = plugin.approved.unzip();
+        Self {
+            id: plugin.id.into(),
+            name: plugin.name,
+            description: latest.description,
+            version_id: latest.id.into(),
+            content_hash: latest.content_hash,
+            author: plugin.author,
+            status: latest.state.into(),
+            reason: latest.reason,
+            latest_version: latest.version.clone(),
+            version: latest.version,
+            approved_version,
+            approved_version_id: approved_version_id.map(Into::into),
+            pending_version: pending,
+            matches: latest.matches,
+            connects: latest.connects,
+            timeout_ms: latest.timeout_ms,
+            installs: plugin.installs,
+            created_at: plugin.created_at.into(),
+        }
+    }
+}
+
+impl From<PluginDetail> for PluginDetailView {
+    fn from(detail: PluginDetail) -> Self {
+        Self {
+            plugin: detail.plugin.into(),
+            script: detail.script,
+            permissions: detail.permissions.into(),
+            versions: detail.versions.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Permissions> for PermissionsView {
+    fn from(permissions: Permissions) -> Self {
+        let Permissions { grants, matches, connects, timeout_ms, words } = permissions;
+        Self { grants, matches, connects, timeout_ms, words }
+    }
+}
+
+impl From<PendingVersion> for PendingVersionView {
+    fn from(pending: PendingVersion) -> Self {
+        let version = pending.version;
+        Self {
+            id: pending.plugin_id.into(),
+            name: pending.name,
+            author: pending.author,
+            version: version.version,
+            version_id: version.id.into(),
+            description: version.description,
+            content_hash: version.content_hash,
+            status: version.state.into(),
+            script: pending.script,
+            permissions: pending.permissions.into(),
+            replaces: pending.replaces,
+            diff: pending.diff,
+            created_at: version.created_at.into(),
+        }
+    }
+}
+
+impl From<InstalledPlugin> for InstalledPluginView {
+    fn from(installed: InstalledPlugin) -> Self {
+        Self {
+            plugin_id: installed.plugin_id.into(),
+            name: installed.name,
+            version: installed.version,
+            version_id: installed.version_id.into(),
+            position: installed.position,
+            enabled: installed.enabled,
+            status: installed.state.into(),
+            reason: installed.reason,
+            content_hash: installed.content_hash,
+            installed_at: installed.installed_at.into(),
+        }
+    }
+}
+
+/// Id of a plugin, meaning its version that matters now, or of one of its versions. In a path, anything that is
+/// neither answers 404.
+#[derive(Debug, Clone, Copy)]
+pub struct Target(pub PluginRef);
+
+impl Type for Target {
+    scalar!();
+
+    fn name() -> std::borrow::Cow<'static, str> {
+        "plugin or plugin version id".into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Inline(Box::new(MetaSchema {
+            pattern: Some("^pl[gv]_[0-7][0-9A-HJKMNP-TV-Z]{25}$".to_owned()),
+            ..MetaSchema::new("string")
+        }))
+    }
+}
+
+impl ParseFromParameter for Target {
+    fn parse_from_parameter(text: &str) -> ParseResult<Self> {
+        text.parse().map(Self).map_err(|error: hub_core::Error| ParseError::custom(error.message()))
+    }
+}
+
+const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+
+fn example_version() -> Version {
+    Version {
+        id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0006),
+        version: "1.2.0".to_owned(),
+        description: "Marks orders".to_owned(),
+        content_hash: HASH.to_owned(),
+        matches: vec!["text".to_owned()],
+        connects: vec!["api.example.com".to_owned()],
+        timeout_ms: 5000,
+        state: plugins::VersionState::Pending,
+        reason: None,
+        reviewed_at: None,
+        created_at: Timestamp::from_millis(1_763_717_400_000),
+    }
+}
+
+impl Example for VersionView {
+    fn example() -> Self {
+        example_version().into()
+    }
+}
+
+impl Example for PluginView {
+    fn example() -> Self {
+        let latest = example_version();
+        Plugin {
+            id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005),
+            name: "tagger".to_owned(),
+            author: "ada".to_owned(),
+            approved: None,
+            installs: 0,
+            created_at: latest.created_at,
+            latest,
+        }
+        .into()
+    }
+}
+
+impl Example for PermissionsView {
+    fn example() -> Self {
+        Self {
+            grants: vec!["reply".to_owned(), "skip".to_owned()],
+            matches: vec!["text".to_owned()],
+            connects: Vec::new(),
+            timeout_ms: 5000,
+            words: vec!["reads messages of these types: text".to_owned()],
+        }
+    }
+}
+
+impl Example for InstalledPluginView {
+    fn example() -> Self {
+        let version = example_version();
+        InstalledPlugin {
+            plugin_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005),
+            name: "tagger".to_owned(),
+            version_id: version.id,
+            version: version.version,
+            position: 0,
+            enabled: true,
+            state: plugins::VersionState::Approved,
+            reason: None,
+            content_hash: version.content_hash,
+            installed_at: version.created_at,
+        }
+        .into()
+    }
+}

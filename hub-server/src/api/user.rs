@@ -1,0 +1,280 @@
+//! The signed-in user's own things: profile, password, API keys (spec §4, "User"; `contract.md` §§2, 12).
+
+use std::sync::Arc;
+
+use hub_core::{
+    Hub,
+    accounts::{Accounts, ApiKey, CreatedApiKey, NewApiKey, NewPassword, ProfilePatch},
+};
+use poem::{http::header, web::Data};
+use poem_openapi::{
+    Object, OpenApi,
+    param::{Header, Path, Query},
+    payload::{Json, Response},
+    types::Example,
+};
+
+use super::{Tag, auth::Me};
+use crate::{
+    AppSettings,
+    credentials::{User, session_cookie},
+    envelope::{ApiError, ApiResult, Empty, Envelope, ok},
+    rate_limit::RateLimits,
+    wire::{Body, Cursor, KeyId, Limit, Page, Secret, ShownOnce, Text, Time, page_request},
+};
+
+/// Profile, password and API keys.
+#[derive(Debug, Clone, Copy)]
+pub struct UserApi;
+
+/// What changes about a profile; what is left out stays.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct UpdateProfile {
+    /// Name to show, 1 to 64 characters.
+    pub display_name: Option<Text<0, 256>>,
+    /// E-mail address; the empty text removes it.
+    pub email: Option<Text<0, 1024>>,
+}
+
+/// A change of password.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct ChangePassword {
+    /// The password until now. Not needed by a user who has none yet.
+    pub old_password: Option<Secret<1024>>,
+    /// Another name of `old_password`.
+    pub current_password: Option<Secret<1024>>,
+    /// The password from now on: 8 to 256 characters; not the username and none of the most common passwords.
+    pub new_password: Secret<1024>,
+}
+
+/// What somebody gives to get an API key.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct CreateApiKey {
+    /// What to call it, 1 to 64 characters.
+    pub name: Text<0, 256>,
+    /// After how many days it ends, 1 to 3650; when left out it lives until it is ended.
+    pub expires_in_days: Option<u32>,
+}
+
+/// An API key, without its secret.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct ApiKeyView {
+    /// The id.
+    pub id: KeyId,
+    /// What its user calls it.
+    pub name: String,
+    /// How the key begins, and its last four characters.
+    pub prefix: String,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it ends; absent when only deleting it does.
+    pub expires_at: Option<Time>,
+    /// When it was last used, to the minute; absent when it never was.
+    pub last_used_at: Option<Time>,
+}
+
+/// A new API key: the only sight of its secret.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct CreatedApiKeyView {
+    /// The id.
+    pub id: KeyId,
+    /// What its user calls it.
+    pub name: String,
+    /// How the key begins, and its last four characters.
+    pub prefix: String,
+    /// The key, for `Authorization: Bearer` or `X-API-Key`. It is never shown again.
+    pub key: ShownOnce,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it ends; absent when only deleting it does.
+    pub expires_at: Option<Time>,
+}
+
+#[OpenApi(tag = "Tag::User")]
+impl UserApi {
+    /// Shows the user's profile
+    #[oai(path = "/api/user/profile", method = "get", operation_id = "getProfile")]
+    async fn profile(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
+        ok(hub.accounts().me(&user.0).await?.into())
+    }
+
+    /// Changes the user's profile
+    #[oai(path = "/api/user/profile", method = "put", operation_id = "updateProfile")]
+    async fn update_profile(&self, hub: Data<&Hub>, user: User, body: Body<UpdateProfile>) -> ApiResult<Me> {
+        ok(hub.accounts().update_profile(&user.0, body.0.into()).await?.into())
+    }
+
+    /// Changes the user's password
+    ///
+    /// Needs the password until now, unless the user has none yet. Every other session of the user ends at once;
+    /// the one that asks goes on with a new cookie. API keys live on, and cannot ask for this. Five tries per
+    /// minute.
+    #[oai(path = "/api/user/password", method = "put", operation_id = "changePassword")]
+    async fn change_password(
+        &self,
+        hub: Data<&Hub>,
+        settings: Data<&AppSettings>,
+        limits: Data<&Arc<RateLimits>>,
+        user: User,
+        body: Body<ChangePassword>,
+    ) -> Result<Response<Json<Envelope<Empty>>>, ApiError> {
+        limits.check_account(&user.0.principal())?;
+        let token = hub.accounts().change_password(&user.0, body.0.into()).await?;
+        let lifetime = hub.context().config.session_lifetime;
+        let answer = Response::new(ok(Empty {})?);
+        Ok(match token {
+            Some(token) => answer.header(header::SET_COOKIE, session_cookie(&settings, &token, lifetime)),
+            None => answer,
+        })
+    }
+
+    /// Lists the user's API keys
+    ///
+    /// Expired ones too, until they are deleted.
+    #[oai(path = "/api/user/api-keys", method = "get", operation_id = "listApiKeys")]
+    async fn api_keys(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<ApiKeyView>> {
+        let page = page_request(&Accounts::api_key_list(&user.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.accounts().api_keys(&user.0, &page).await?.into())
+    }
+
+    /// Makes an API key
+    ///
+    /// The answer is the only sight of the key. A key may do what its user may, but make keys and change the
+    /// password. `CONFLICT` when the user has 50. With an `Idempotency-Key` the same request within 24 hours gives
+    /// the first answer.
+    #[oai(path = "/api/user/api-keys", method = "post", operation_id = "createApiKey")]
+    async fn create_api_key(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
+        body: Body<CreateApiKey>,
+    ) -> ApiResult<CreatedApiKeyView> {
+        let key = idempotency_key.0.as_deref();
+        ok(hub.accounts().create_api_key(&user.0, body.0.into(), key).await?.into())
+    }
+
+    /// Deletes an API key
+    ///
+    /// It opens nothing from then on. A key may delete itself.
+    #[oai(path = "/api/user/api-keys/:id", method = "delete", operation_id = "deleteApiKey")]
+    async fn delete_api_key(&self, hub: Data<&Hub>, user: User, id: Path<KeyId>) -> ApiResult<Empty> {
+        hub.accounts().delete_api_key(&user.0, id.0.0).await?;
+        ok(Empty {})
+    }
+}
+
+impl From<UpdateProfile> for ProfilePatch {
+    fn from(request: UpdateProfile) -> Self {
+        Self { display_name: request.display_name.map(String::from), email: request.email.map(String::from) }
+    }
+}
+
+impl From<ChangePassword> for NewPassword {
+    fn from(request: ChangePassword) -> Self {
+        let old = request.old_password.or(request.current_password);
+        Self { old: old.map(|secret| secret.0), new: request.new_password.0 }
+    }
+}
+
+impl From<CreateApiKey> for NewApiKey {
+    fn from(request: CreateApiKey) -> Self {
+        Self { name: request.name.into(), expires_in_days: request.expires_in_days }
+    }
+}
+
+impl From<ApiKey> for ApiKeyView {
+    fn from(key: ApiKey) -> Self {
+        Self {
+            id: key.id.into(),
+            prefix: key.prefix(),
+            name: key.name,
+            created_at: key.created_at.into(),
+            expires_at: key.expires_at.map(Time::from),
+            last_used_at: key.last_used_at.map(Time::from),
+        }
+    }
+}
+
+impl From<CreatedApiKey> for CreatedApiKeyView {
+    fn from(CreatedApiKey { key, secret }: CreatedApiKey) -> Self {
+        Self {
+            id: key.id.into(),
+            prefix: key.prefix(),
+            name: key.name,
+            key: ShownOnce(secret),
+            created_at: key.created_at.into(),
+            expires_at: key.expires_at.map(Time::from),
+        }
+    }
+}
+
+const EXAMPLE_TIME: Time = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
+const EXAMPLE_ID: hub_core::id::KeyId =
+    hub_core::id::KeyId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0003);
+
+impl Example for UpdateProfile {
+    fn example() -> Self {
+        Self {
+            display_name: Some(Text("Alice".to_owned())),
+            email: Some(Text("alice@example.com".to_owned())),
+        }
+    }
+}
+
+impl Example for ChangePassword {
+    fn example() -> Self {
+        Self {
+            old_password: Some(Secret("correct horse battery staple".into())),
+            current_password: None,
+            new_password: Secret("a better one".into()),
+        }
+    }
+}
+
+impl Example for CreateApiKey {
+    fn example() -> Self {
+        Self { name: Text("nightly backup".to_owned()), expires_in_days: Some(90) }
+    }
+}
+
+impl Example for ApiKeyView {
+    fn example() -> Self {
+        Self {
+            id: EXAMPLE_ID.into(),
+            name: "nightly backup".to_owned(),
+            prefix: "hubu_…x7qa".to_owned(),
+            created_at: EXAMPLE_TIME,
+            expires_at: None,
+            last_used_at: Some(EXAMPLE_TIME),
+        }
+    }
+}
+
+impl Example for CreatedApiKeyView {
+    fn example() -> Self {
+        Self {
+            id: EXAMPLE_ID.into(),
+            name: "nightly backup".to_owned(),
+            prefix: "hubu_…x7qa".to_owned(),
+            key: ShownOnce("hubu_…".into()),
+            created_at: EXAMPLE_TIME,
+            expires_at: None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "user_tests.rs"]
+mod tests;

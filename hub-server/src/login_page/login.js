@@ -1,0 +1,290 @@
+// The sign-in page. It speaks to the API like any other client and keeps nothing.
+'use strict';
+
+const at = (id) => document.getElementById(id);
+const query = new URLSearchParams(location.search);
+const spoken = Object.fromEntries(
+  [...document.querySelectorAll('#texts [data-name]')].map((text) => [text.dataset.name, text.textContent]),
+);
+
+function say(name) {
+  at('problem').textContent = '';
+  at('message').textContent = spoken[name] ?? '';
+}
+
+function complain(text) {
+  at('message').textContent = '';
+  at('problem').textContent = text;
+}
+
+// A path of this hub, or nothing.
+function wanted() {
+  const path = query.get('redirect');
+  if (!path || !path.startsWith('/') || path.startsWith('//') || /[\\\s\x00-\x20]/.test(path)) return null;
+  return new URL(path, location.origin).origin === location.origin ? path : null;
+}
+
+async function ask(method, path, body) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method,
+      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch {
+    throw new Error(spoken.unreachable);
+  }
+  const json = await answer.json().catch(() => null);
+  if (!json?.success) throw new Error(json?.error?.message ?? spoken.unreachable);
+  return json.data;
+}
+
+// Runs one act at a time, with its button out of reach, and shows what went wrong.
+async function act(button, work) {
+  if (button.disabled) return;
+  button.disabled = true;
+  say('working');
+  try {
+    await work();
+  } catch (error) {
+    complain(explain(error));
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function explain(error) {
+  if (error.name === 'NotAllowedError' || error.name === 'AbortError') return spoken.cancelled;
+  if (error.name === 'InvalidStateError') return spoken.exists;
+  if (error.name === 'SecurityError') return spoken.insecure;
+  return error.message;
+}
+
+// --- Passkeys ------------------------------------------------------------------------------------------
+
+const bytes = (text) =>
+  Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (letter) => letter.charCodeAt(0));
+const base64url = (buffer) =>
+  btoa(String.fromCharCode(...new Uint8Array(buffer)))
+    .replace(/\+/g, '-')
+    .replace(/\//g, '_')
+    .replace(/=+$/, '');
+const withBytes = (list) => (list ?? []).map((entry) => ({ ...entry, id: bytes(entry.id) }));
+
+function requirePasskeys() {
+  if (!window.PublicKeyCredential) throw new Error(spoken.insecure);
+}
+
+function answerOf(credential, names) {
+  const response = {};
+  for (const name of names) {
+    if (credential.response[name]) response[name] = base64url(credential.response[name]);
+  }
+  return {
+    id: credential.id,
+    rawId: base64url(credential.rawId),
+    type: credential.type,
+    response,
+    clientExtensionResults: {},
+  };
+}
+
+async function makePasskey(who) {
+  requirePasskeys();
+  const { flow_id, publicKey } = await ask('POST', '/api/auth/passkey/register/begin', who);
+  const options = {
+    ...publicKey,
+    challenge: bytes(publicKey.challenge),
+    user: { ...publicKey.user, id: bytes(publicKey.user.id) },
+    excludeCredentials: withBytes(publicKey.excludeCredentials),
+  };
+  const made = await navigator.credentials.create({ publicKey: options });
+  const answer = answerOf(made, ['clientDataJSON', 'attestationObject']);
+  return ask('POST', '/api/auth/passkey/register/finish', { flow_id, ...answer });
+}
+
+async function usePasskey(username) {
+  requirePasskeys();
+  const begun = await ask('POST', '/api/auth/passkey/login/begin', username ? { username } : {});
+  const options = {
+    ...begun.publicKey,
+    challenge: bytes(begun.publicKey.challenge),
+    allowCredentials: withBytes(begun.publicKey.allowCredentials),
+  };
+  const found = await navigator.credentials.get({ publicKey: options });
+  const answer = answerOf(found, ['clientDataJSON', 'authenticatorData', 'signature', 'userHandle']);
+  return ask('POST', '/api/auth/passkey/login/finish', { flow_id: begun.flow_id, ...answer });
+}
+
+// --- What is shown -------------------------------------------------------------------------------------
+
+function show(section) {
+  for (const id of ['entrance', 'inside', 'confirmation']) at(id).hidden = id !== section;
+}
+
+async function entered(me) {
+  closeQr();
+  const path = wanted();
+  if (path && !query.has('qr')) {
+    location.assign(path);
+    return;
+  }
+  at('who').textContent = me.display_name === me.username ? me.username : `${me.display_name} (${me.username})`;
+  at('go-on').href = path ?? '/';
+  if (query.has('qr')) {
+    await openCode();
+    return;
+  }
+  show('inside');
+  say('signedIn');
+  at('inside-title').focus();
+}
+
+function leave() {
+  show('entrance');
+  at('username').focus();
+}
+
+// --- Another device lets this one in --------------------------------------------------------------------
+
+let socket = null;
+
+function closeQr() {
+  socket?.close();
+  socket = null;
+  at('qr').hidden = true;
+  at('show-qr').setAttribute('aria-expanded', 'false');
+}
+
+async function showQr() {
+  closeQr();
+  const login = await ask('POST', '/api/auth/qr/generate');
+  at('qr-image').src = `data:image/svg+xml,${encodeURIComponent(login.qr_svg)}`;
+  at('qr-link').href = login.qr_text;
+  at('qr-link').textContent = login.qr_text;
+  at('qr-code').textContent = login.user_code;
+  at('qr').hidden = false;
+  at('show-qr').setAttribute('aria-expanded', 'true');
+  at('message').textContent = '';
+  watch(login);
+}
+
+function watch(login) {
+  const path = new URL('/api/auth/qr/status', location.href);
+  path.protocol = path.protocol.replace('http', 'ws');
+  path.search = new URLSearchParams({ qr_id: login.qr_id, poll_secret: login.poll_secret });
+  const own = new WebSocket(path);
+  socket = own;
+  own.addEventListener('message', async (event) => {
+    const { type, data } = JSON.parse(event.data);
+    if (type === 'qr_status') {
+      const words = { waiting: 'waiting', scanned: 'scanned', expired: 'expired', cancelled: 'refused' };
+      at('qr-status').textContent = spoken[words[data.status]] ?? '';
+    } else if (type === 'qr_session') {
+      const { qr_id, poll_secret } = login;
+      try {
+        await entered(await ask('POST', '/api/auth/qr/exchange', { qr_id, poll_secret, exchange: data.exchange }));
+      } catch (error) {
+        complain(error.message);
+      }
+    }
+  });
+  own.addEventListener('error', () => {
+    if (socket === own) at('qr-status').textContent = spoken.unreachable;
+  });
+}
+
+// --- This device lets another one in --------------------------------------------------------------------
+
+async function openCode() {
+  try {
+    const asker = await ask('POST', '/api/auth/qr/open', { qr_id: query.get('qr') });
+    at('asker-address').textContent = asker.ip;
+    at('asker-program').textContent = asker.user_agent;
+    at('asker-time').textContent = new Date(asker.requested_at).toLocaleString(document.documentElement.lang);
+    show('confirmation');
+    at('confirmation-title').focus();
+  } catch (error) {
+    show('inside');
+    complain(error.message);
+  }
+}
+
+async function decide(approve) {
+  const body = { qr_id: query.get('qr'), approve };
+  if (approve) body.user_code = at('user-code').value;
+  try {
+    await ask('POST', '/api/auth/qr/confirm', body);
+  } finally {
+    // Whatever came of it, this code is used up.
+    query.delete('qr');
+    show('inside');
+  }
+  say(approve ? 'confirmed' : 'cancelledLogin');
+}
+
+// --- What people do -------------------------------------------------------------------------------------
+
+function on(id, event, work) {
+  const element = at(id);
+  element?.addEventListener(event, (happened) => {
+    happened.preventDefault();
+    void act(element.matches('form') ? element.querySelector('[type=submit]') : element, work);
+  });
+}
+
+on('sign-in', 'submit', async () => {
+  const me = await ask('POST', '/api/auth/login', { username: at('username').value, password: at('password').value });
+  at('password').value = '';
+  await entered(me);
+});
+on('passkey', 'click', async () => entered(await usePasskey(at('username').value.trim())));
+on('register', 'submit', async () => {
+  const body = { username: at('new-username').value, password: at('new-password').value };
+  if (at('setup-token').value) body.setup_token = at('setup-token').value;
+  const me = await ask('POST', '/api/auth/register', body);
+  at('new-password').value = '';
+  await entered(me);
+});
+on('create-passkey', 'click', async () => {
+  const username = at('new-username');
+  if (!username.reportValidity()) return say('');
+  const who = { username: username.value };
+  if (at('setup-token').value) who.setup_token = at('setup-token').value;
+  await entered(await makePasskey(who));
+});
+on('add-passkey', 'submit', async () => {
+  const name = at('passkey-name').value.trim();
+  await makePasskey(name ? { name } : {});
+  at('passkey-name').value = '';
+  say('added');
+});
+on('sign-out', 'click', async () => {
+  await ask('POST', '/api/auth/logout');
+  leave();
+  say('signedOut');
+});
+on('show-qr', 'click', showQr);
+on('confirm', 'submit', () => decide(true));
+on('refuse', 'click', () => decide(false));
+
+for (const link of document.querySelectorAll('[data-provider]')) {
+  const back = query.has('qr') ? `/login?qr=${encodeURIComponent(query.get('qr'))}` : (wanted() ?? '/login');
+  link.href += `?${new URLSearchParams({ redirect: back })}`;
+}
+at('language').search = (() => {
+  const other = new URLSearchParams(query);
+  other.set('lang', at('language').hreflang);
+  return other.toString();
+})();
+
+(async () => {
+  const failed = spoken[`error_${query.get('error')}`];
+  try {
+    await entered(await ask('GET', '/api/auth/me'));
+  } catch {
+    leave();
+  }
+  if (failed) complain(failed);
+})();

@@ -1,0 +1,258 @@
+//! `/login`: the page on which people sign in, make an account, and let another device in.
+//!
+//! The page holds no script and no style of its own; what it does stands in `login.js`, which speaks to the
+//! API like any other client.
+
+use hub_core::Hub;
+use maud::{DOCTYPE, Markup, html};
+use poem::{
+    Endpoint, IntoResponse, Request, Response, Route,
+    endpoint::make_sync,
+    get, handler,
+    http::header,
+    web::{Data, Query},
+};
+use serde::Deserialize;
+
+use self::texts::Texts;
+
+mod texts;
+
+/// What is at `/login`.
+pub(crate) const PATHS: [&str; 3] = ["/login", "/login/login.js", "/login/style.css"];
+
+/// Pictures are QR codes, which the script gets as text.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The page and its two files.
+pub(crate) fn pages() -> Route {
+    Route::new()
+        .at("/", get(login_page))
+        .at("/login.js", get(file("text/javascript; charset=utf-8", include_str!("login.js"))))
+        .at("/style.css", get(file("text/css; charset=utf-8", include_str!("style.css"))))
+}
+
+fn file(content_type: &'static str, text: &'static str) -> impl Endpoint<Output = Response> {
+    make_sync(move |_| {
+        text.with_content_type(content_type).with_header(header::CACHE_CONTROL, "no-cache").into_response()
+    })
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Asked {
+    lang: Option<String>,
+}
+
+#[handler]
+fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Query<Asked>>) -> Response {
+    let asked = asked.and_then(|asked| asked.0.lang);
+    let texts = texts::choose(asked.as_deref(), request.header(header::ACCEPT_LANGUAGE));
+    page(hub, texts)
+        .into_string()
+        .with_content_type("text/html; charset=utf-8")
+        .with_header(header::CONTENT_SECURITY_POLICY, POLICY)
+        .with_header(header::CACHE_CONTROL, "no-store")
+        .with_header(header::VARY, "Accept-Language")
+        .into_response()
+}
+
+fn page(hub: &Hub, texts: &Texts) -> Markup {
+    let passkeys = hub.accounts().check_passkeys_work();
+    html! {
+        (DOCTYPE)
+        html lang=(texts.lang) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width";
+                title { (texts.title) " · Message Hub" }
+                link rel="stylesheet" href="/login/style.css";
+                script src="/login/login.js" defer {}
+            }
+            body {
+                main {
+                    header {
+                        h1 { "Message Hub" }
+                        a href={ "?lang=" (texts.other_language.0) } hreflang=(texts.other_language.0)
+                            lang=(texts.other_language.0) id="language" { (texts.other_language.1) }
+                    }
+                    noscript { p.problem { (texts.needs_script) } }
+                    p #message role="status" aria-live="polite" {}
+                    p #problem.problem role="alert" {}
+                    @if let Err(reason) = &passkeys {
+                        p #no-passkeys.note { (reason.message()) }
+                    }
+                    (entrance(hub, texts, passkeys.is_ok()))
+                    (inside(texts, passkeys.is_ok()))
+                    (confirmation(texts))
+                }
+                div #texts hidden {
+                    @for (name, text) in texts.spoken { span data-name=(name) { (text) } }
+                }
+            }
+        }
+    }
+}
+
+/// What who is not signed in sees.
+fn entrance(hub: &Hub, texts: &Texts, passkeys: bool) -> Markup {
+    html! {
+        section #entrance hidden aria-labelledby="entrance-title" {
+            h2 #entrance-title { (texts.title) }
+            form #sign-in {
+                label for="username" { (texts.username) }
+                input #username name="username" autocomplete="username" autocapitalize="none" spellcheck="false"
+                    required maxlength="32";
+                label for="password" { (texts.password) }
+                input #password name="password" type="password" autocomplete="current-password" required;
+                button type="submit" { (texts.sign_in) }
+            }
+            h3 { (texts.other_ways) }
+            div.ways {
+                @if passkeys { button #passkey type="button" { (texts.with_passkey) } }
+                @for provider in hub.accounts().providers() {
+                    a.button data-provider=(provider.name) href={ "/api/auth/oauth/" (provider.name) } {
+                        (texts.with) " " (provider.display_name)
+                    }
+                }
+                button #show-qr type="button" aria-expanded="false" aria-controls="qr" { (texts.show_qr) }
+            }
+            div #qr hidden {
+                h3 { (texts.qr_title) }
+                p { (texts.qr_help) }
+                img #qr-image alt=(texts.qr_alt) width="240" height="240";
+                p { a #qr-link href="/login" {} }
+                p { (texts.qr_code) " " strong #qr-code {} }
+                p #qr-status role="status" aria-live="polite" {}
+            }
+            details {
+                summary { (texts.new_account) }
+                form #register {
+                    label for="new-username" { (texts.username) }
+                    input #new-username name="username" autocomplete="username" autocapitalize="none"
+                        spellcheck="false" required minlength="2" maxlength="32" pattern="[A-Za-z0-9_\\-]{2,32}";
+                    label for="new-password" { (texts.password) }
+                    input #new-password name="password" type="password" autocomplete="new-password"
+                        minlength="8" maxlength="256" aria-describedby="password-hint";
+                    p #password-hint.note { (texts.password_hint) }
+                    label for="setup-token" { (texts.setup_token) }
+                    input #setup-token name="setup_token" autocomplete="off" spellcheck="false"
+                        aria-describedby="setup-token-hint";
+                    p #setup-token-hint.note { (texts.setup_token_hint) }
+                    button type="submit" { (texts.create) }
+                    @if passkeys { button #create-passkey type="button" { (texts.create_with_passkey) } }
+                }
+            }
+        }
+    }
+}
+
+/// What who is signed in sees.
+fn inside(texts: &Texts, passkeys: bool) -> Markup {
+    html! {
+        section #inside hidden aria-labelledby="inside-title" {
+            h2 #inside-title tabindex="-1" { (texts.signed_in_as) " " span #who {} }
+            p { a.button #go-on href="/" { (texts.go_on) } }
+            @if passkeys {
+                form #add-passkey {
+                    label for="passkey-name" { (texts.passkey_name) }
+                    input #passkey-name name="name" maxlength="64" autocomplete="off";
+                    button type="submit" { (texts.add_passkey) }
+                }
+            }
+            button #sign-out type="button" { (texts.sign_out) }
+        }
+    }
+}
+
+/// What who is signed in and opened the link of a QR code sees.
+fn confirmation(texts: &Texts) -> Markup {
+    html! {
+        section #confirmation hidden aria-labelledby="confirmation-title" {
+            h2 #confirmation-title tabindex="-1" { (texts.confirm_title) }
+            p { (texts.confirm_help) }
+            dl {
+                dt { (texts.asker_address) } dd #asker-address {}
+                dt { (texts.asker_program) } dd #asker-program {}
+                dt { (texts.asker_time) } dd #asker-time {}
+            }
+            form #confirm {
+                label for="user-code" { (texts.code_there) }
+                input #user-code name="user_code" autocomplete="off" autocapitalize="characters"
+                    spellcheck="false" required maxlength="16";
+                button type="submit" { (texts.approve) }
+                button #refuse type="button" { (texts.refuse) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hub_core::{accounts::Provider, config::HubConfig};
+
+    use crate::testing::App;
+
+    #[tokio::test]
+    async fn the_page_runs_its_own_file_alone() {
+        let mut github = Provider::github("id", "shh".into());
+        github.display_name = "<b>GitHub</b>".to_owned();
+        let app = App::with_hub(|builder| {
+            let mut config = HubConfig::default();
+            config.providers = vec![github];
+            builder.config(config)
+        })
+        .await;
+        let reply = app.stranger().get("/login").await;
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+        let text = app.text("/login").await;
+        assert_eq!(text.matches("<script").count(), 1, "{text}");
+        for bad in [" on", "style=", "<b>", "shh", "javascript:"] {
+            assert!(
+                !text.contains(&format!(" {bad}click")) && (bad == " on" || !text.contains(bad)),
+                "{bad}: {text}"
+            );
+        }
+        assert!(
+            text.contains("&lt;b&gt;GitHub&lt;/b&gt;") && text.contains("/api/auth/oauth/github"),
+            "{text}"
+        );
+        for file in ["/login/login.js", "/login/style.css"] {
+            assert!(app.text(file).await.len() > 500, "{file}");
+        }
+        let chinese = app.stranger().with("Accept-Language", "zh-CN").get("/login").await;
+        assert_eq!(chinese.response.status(), 200);
+        assert!(app.text("/login?lang=zh&qr=hubq_x").await.contains("登录"));
+    }
+
+    #[tokio::test]
+    async fn every_field_has_a_label_and_every_text_of_the_script_is_there() {
+        let app = App::new().await;
+        let text = app.text("/login").await;
+        let fields = text.split("<input ").skip(1).map(|rest| rest.split('"').nth(1).unwrap());
+        for field in fields {
+            assert!(text.contains(&format!("<label for=\"{field}\"")), "{field} has no label");
+        }
+        let script = app.text("/login/login.js").await;
+        let spoken = script.split("say('").skip(1).map(|rest| rest.split('\'').next().unwrap());
+        for spoken in spoken.filter(|spoken| !spoken.is_empty()) {
+            assert!(text.contains(&format!("data-name=\"{spoken}\"")), "{spoken} is not on the page");
+        }
+        for id in script.split("at('").skip(1).map(|rest| rest.split('\'').next().unwrap()) {
+            assert!(text.contains(&format!("id=\"{id}\"")), "{id} is not on the page");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hub_without_passkeys_says_so() {
+        let app = App::with_hub(|builder| {
+            let mut config = HubConfig::default();
+            config.public_url = "http://192.0.2.1:9800".parse().unwrap();
+            builder.config(config)
+        })
+        .await;
+        let text = app.text("/login").await;
+        assert!(text.contains("id=\"no-passkeys\"") && !text.contains("id=\"passkey\""), "{text}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Plugins in their processes: what authors see, what attackers reach, what the hub keeps.
+
+mod attacks;
+mod authors;
+mod confinement;
+mod generated;
+mod stage;

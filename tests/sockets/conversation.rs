@@ -1,0 +1,137 @@
+//! What hub and client tell each other.
+
+use hub_core::{
+    channels::{ChannelPatch, NewChannel, sinks::WebSocketSettings},
+    traces::StepName,
+};
+use serde_json::json;
+
+use super::stage::Stage;
+
+#[tokio::test]
+async fn every_client_gets_everything_from_where_it_was() {
+    let stage = Stage::new().await;
+    stage.say("one");
+    let (mut first, init) = stage.connect("").await;
+    assert_eq!(init["data"]["channel_id"], stage.channel.to_string());
+    assert_eq!(init["data"]["bot_id"], stage.bot.id.to_string());
+    assert_eq!(init["data"]["channel_name"], "orders");
+    assert!(init["data"]["bot_status"].is_string() && init["data"]["last_seq"].is_i64());
+    assert_eq!(first.message().await, (1, "one".to_owned()));
+    let (mut second, _) = stage.connect("since=1").await;
+    stage.say("two");
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.message().await, (2, "two".to_owned()));
+    }
+    first.say(&json!({ "type": "ack", "data": { "seq": 1 } })).await;
+    first.say(&json!({ "type": "ping", "reqID": "7" })).await;
+    assert_eq!(first.hear("pong").await["reqID"], "7");
+    drop(first);
+    let (mut third, init) = stage.connect("").await;
+    assert_eq!(init["data"]["since"], 1, "after what was acknowledged");
+    assert_eq!(third.message().await.0, 2);
+    let trace = stage.world.traces(&stage.bot).await.remove(0);
+    let trace = stage.world.trace(&stage.bot, trace.trace_id).await;
+    let step = trace.steps.iter().find(|step| step.name == StepName::Websocket).expect("clients were there");
+    assert_eq!(step.detail, json!({ "clients": 2 }));
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn the_dialect_without_acknowledgements_goes_on_after_what_was_written() {
+    let stage = Stage::new().await;
+    stage.say("one");
+    let query = format!("key={}", stage.key);
+    let target = format!("{}?{query}", super::stage::CONNECT);
+    let connect = || super::client::open(stage.address, &target, &[]);
+    let mut old = connect().await.ok().unwrap();
+    old.hear("init").await;
+    assert_eq!(old.message().await.0, 1);
+    // An answer comes after the page was acknowledged.
+    old.say(&json!({ "type": "ping" })).await;
+    old.hear("pong").await;
+    drop(old);
+    stage.say("two");
+    let mut again = connect().await.ok().unwrap();
+    again.hear("init").await;
+    assert_eq!(again.message().await, (2, "two".to_owned()));
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn sends_are_answered_in_both_dialects_and_are_as_durable_as_any() {
+    let stage = Stage::new().await;
+    let (mut client, _) = stage.connect("").await;
+    let refused = json!({ "type": "send_text", "reqID": "a", "data": { "content": "too early" } });
+    client.say(&refused).await;
+    let ack = client.hear("send_ack").await;
+    assert_eq!((&ack["data"]["success"], &ack["data"]["code"]), (&json!(false), &json!("WINDOW_CLOSED")));
+    stage.say("hello");
+    client.message().await;
+    let keyed = json!({
+        "type": "send_text", "reqID": "b",
+        "data": { "to_user_id": stage.bot.account.owner_user_id, "content": "one", "idempotency_key": "k" },
+    });
+    client.say(&keyed).await;
+    let first = client.hear("send_ack").await;
+    assert_eq!((&first["data"]["success"], &first["reqID"]), (&json!(true), &json!("b")));
+    client.say(&keyed).await;
+    let again = client.hear("send_ack").await;
+    assert_eq!(again["data"]["message_id"], first["data"]["message_id"], "the same key sends once");
+    client
+        .say(&json!({ "type": "send_text", "req_id": 2, "data": { "recipient": "", "text": "two" } }))
+        .await;
+    let ack = client.hear("send_ack").await;
+    assert_eq!(
+        (&ack["req_id"], &ack["data"]["req_id"], &ack["data"]["success"]),
+        (&json!(2), &json!(2), &json!(true))
+    );
+    let sent = stage.world.wait_sent(&stage.bot, 2).await;
+    assert_eq!(sent.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    client.say(&json!({ "type": "send_text", "reqID": "c", "data": { "to_user_id": "somebody else", "content": "x" } })).await;
+    assert_eq!(client.hear("send_ack").await["data"]["success"], false);
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn configuration_typing_status_and_settings_are_told() {
+    let stage = Stage::new().await;
+    stage.say("hello");
+    let (mut client, _) = stage.connect("").await;
+    client.message().await;
+    client.say(&json!({ "type": "get_config", "reqID": 1, "data": { "context_token": "x" } })).await;
+    let config = client.hear("config").await;
+    assert_eq!(config["data"]["channel"]["id"], stage.channel.to_string());
+    let ticket = config["data"]["typing_ticket"].as_str().unwrap();
+    client.say(&json!({ "type": "send_typing", "data": { "ticket": ticket, "status": "typing" } })).await;
+    let sim = &stage.world.sim;
+    stage
+        .world
+        .until("the sign", async || (!sim.typing(Some(&stage.bot.account.wx_id)).is_empty()).then_some(()))
+        .await;
+    client.say(&json!({ "type": "send_typing", "reqID": 3, "data": { "ticket": "made up" } })).await;
+    assert_eq!(client.hear("error").await["data"]["code"], "INVALID_PARAMS");
+    let channels = stage.world.hub.channels();
+    let rename = ChannelPatch { name: Some("renamed".to_owned()), ..ChannelPatch::default() };
+    channels.update(&stage.world.owner, stage.bot.id, stage.channel, rename).await.unwrap();
+    let config = client.hear("config").await;
+    assert_eq!(config["data"]["channel"]["name"], "renamed");
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn outbound_messages_are_shown_where_wanted() {
+    let websocket = WebSocketSettings { include_outbound: true, ..WebSocketSettings::default() };
+    let stage = Stage::with(NewChannel { websocket, ..NewChannel::named("both") }, |_| {}).await;
+    stage.say("hello");
+    let (mut client, _) = stage.connect("since=0").await;
+    client.message().await;
+    stage.world.send(&stage.bot, "good day").await.unwrap();
+    stage.world.wait_sent(&stage.bot, 1).await;
+    let frame = client.hear("message").await;
+    assert_eq!(
+        (&frame["data"]["direction"], &frame["data"]["content"]),
+        (&json!("outbound"), &json!("good day"))
+    );
+    stage.stop().await;
+}

@@ -1,0 +1,378 @@
+use std::time::Duration;
+
+use hub_core::{
+    ErrorCode,
+    id::{BotId, ChannelId, PluginId, PluginVersionId, UserId},
+    page::PageRequest,
+    store::plugins::{Installation, NewPlugin, NewVersion, StateChange},
+};
+
+use super::scene::{HOSTILE_TEXTS, add_channel, everything, scope};
+use crate::support::database::{Db, START};
+
+contract!("plugins": {
+    a_plugin_comes_back_as_it_was_stored => [insert, insert_version, find, source, versions, scripts],
+    a_name_has_one_plugin => [insert, find_by_name, count_of],
+    who_is_not_the_author_sees_what_is_approved => [find, versions, source, page, page_of, is_owned],
+    a_new_version_supersedes_what_waited => [insert_version, pending],
+    a_state_changes_once => [change_state, pending],
+    the_marketplace_is_in_pages => [page, page_of, pending],
+    a_channel_has_plugins_in_order => [install, installed, installed_of_bot, uninstall],
+    what_runs_in_a_bots_channels_is_its_owners_to_run => [versions_for],
+    a_change_touches_the_bots_that_run_it => [touch_bots, installed_elsewhere],
+    versions_that_are_over_are_forgotten => [trim_versions],
+    a_deleted_plugin_leaves_its_channels => [delete],
+});
+
+async fn add_plugin(db: &Db, author_id: UserId, name: &str) -> PluginId {
+    let (name, name_key) = (name.to_owned(), name.to_lowercase());
+    let plugin = NewPlugin { id: db.ids.next(), author_id, name, name_key, now: START };
+    let id = plugin.id;
+    commit!(db, |tx| tx.plugins().insert(&plugin).await).unwrap();
+    id
+}
+
+fn version(db: &Db, plugin_id: PluginId, name: &str) -> NewVersion {
+    NewVersion {
+        id: db.ids.next(),
+        plugin_id,
+        version: name.to_owned(),
+        description: format!("what {name} does"),
+        script: format!("// {name}"),
+        content_hash: format!("hash of {name}"),
+        matches: "[\"*\"]".to_owned(),
+        connects: "[]".to_owned(),
+        timeout_ms: 5000,
+        now: START,
+    }
+}
+
+async fn add_version(db: &Db, plugin_id: PluginId, name: &str) -> PluginVersionId {
+    let version = version(db, plugin_id, name);
+    let id = version.id;
+    commit!(db, |tx| tx.plugins().insert_version(&version).await).unwrap();
+    id
+}
+
+async fn review(db: &Db, id: PluginVersionId, from: &'static str, to: &'static str) -> bool {
+    let (reason, by) = ((to != "approved").then(|| "bad".to_owned()), "usr_admin".to_owned());
+    let change = StateChange { id, from, to, reason, by, now: START };
+    commit!(db, |tx| tx.plugins().change_state(&change).await).unwrap()
+}
+
+async fn install(
+    db: &Db,
+    channel_id: ChannelId,
+    id: (PluginId, PluginVersionId),
+    position: i64,
+    enabled: bool,
+) {
+    let installation = Installation {
+        channel_id,
+        plugin_id: id.0,
+        version_id: id.1,
+        position,
+        enabled,
+        installed_at: START + Duration::from_millis(7),
+    };
+    commit!(db, |tx| tx.plugins().install(&installation).await).unwrap();
+}
+
+/// Plugins in a channel: name, version and whether they are switched on.
+async fn in_channel(db: &Db, bot: BotId, channel: ChannelId) -> Vec<(String, String, bool)> {
+    let rows = db.store.read().await.unwrap().plugins().installed(bot, channel, channel).await.unwrap();
+    rows.into_iter().map(|row| (row.name, row.version, row.enabled)).collect()
+}
+
+async fn a_plugin_comes_back_as_it_was_stored(db: &Db) {
+    let ada = db.user("ada").await;
+    for (n, text) in HOSTILE_TEXTS.into_iter().enumerate() {
+        let id = add_plugin(db, ada, &format!("plugin {n}")).await;
+        let stored = NewVersion {
+            script: text.to_owned(),
+            description: text.to_owned(),
+            connects: "[\"a.example\"]".to_owned(),
+            timeout_ms: 10_000,
+            ..version(db, id, "1")
+        };
+        let copy = stored.clone();
+        commit!(db, |tx| tx.plugins().insert_version(&copy).await).unwrap();
+        let mut read = db.store.read().await.unwrap();
+        let plugin = read.plugins().find(scope(ada), id).await.unwrap().unwrap();
+        assert_eq!(
+            (plugin.name.as_str(), plugin.author.as_deref()),
+            (format!("plugin {n}").as_str(), Some("ada"))
+        );
+        assert_eq!(
+            (plugin.installs, plugin.plugin_created_at, plugin.approved_id),
+            (0, START.as_millis(), None)
+        );
+        let row = plugin.version;
+        assert_eq!((row.id, row.state.as_str()), (stored.id.to_string(), "pending"));
+        assert_eq!((&*row.description, &*row.content_hash), (text, "hash of 1"));
+        assert_eq!((&*row.matches, &*row.connects, row.timeout_ms), ("[\"*\"]", "[\"a.example\"]", 10_000));
+        assert_eq!((row.reason, row.reviewed_at, row.created_at), (None, None, START.as_millis()));
+        let source = read.plugins().source(scope(ada), stored.id).await.unwrap().unwrap();
+        assert_eq!(
+            (&*source.script, source.plugin_id, source.author_id),
+            (text, id.to_string(), Some(ada.to_string()))
+        );
+        assert_eq!(read.plugins().versions(scope(ada), id).await.unwrap().len(), 1);
+        let ids = [stored.id.to_string(), "plv_none".to_owned()];
+        let scripts = read.plugins().scripts(&ids).await.unwrap();
+        assert_eq!(scripts, [(stored.id.to_string(), text.to_owned())]);
+    }
+}
+
+async fn a_name_has_one_plugin(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let id = add_plugin(db, ada, "Tagger").await;
+    let again = NewPlugin {
+        id: db.ids.next(),
+        author_id: bob,
+        name: "TAGGER".into(),
+        name_key: "tagger".into(),
+        now: START,
+    };
+    let refused = commit!(db, |tx| tx.plugins().insert(&again).await).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Conflict);
+    let mut read = db.store.read().await.unwrap();
+    let found = read.plugins().find_by_name("tagger").await.unwrap();
+    assert_eq!(found, Some((id.to_string(), Some(ada.to_string()))));
+    assert_eq!(read.plugins().find_by_name("Tagger").await.unwrap(), None);
+    assert_eq!(read.plugins().count_of(ada).await.unwrap(), 1);
+    assert_eq!(read.plugins().count_of(bob).await.unwrap(), 0);
+    drop(read);
+    db.sql(format!("DELETE FROM users WHERE id = '{ada}'")).await;
+    let mut read = db.store.read().await.unwrap();
+    assert_eq!(read.plugins().find_by_name("tagger").await.unwrap(), Some((id.to_string(), None)));
+}
+
+async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let id = add_plugin(db, ada, "tagger").await;
+    let first = add_version(db, id, "1").await;
+    // What each of them sees: the newest version, how many, and whether the first one's source.
+    let sees = async |scope| {
+        let mut read = db.store.read().await.unwrap();
+        let newest = read.plugins().find(scope, id).await.unwrap().map(|row| row.version.version);
+        let count = read.plugins().versions(scope, id).await.unwrap().len();
+        let source = read.plugins().source(scope, first).await.unwrap().is_some();
+        (newest, count, source)
+    };
+    let listed = async || {
+        let mut read = db.store.read().await.unwrap();
+        let rows = read.plugins().page(&PageRequest::default()).await.unwrap();
+        rows.into_iter().map(|row| row.version.version).collect::<Vec<_>>()
+    };
+    let one = |name: &str, count, source| (Some(name.to_owned()), count, source);
+    assert_eq!(sees(scope(ada)).await, one("1", 1, true));
+    assert_eq!(sees(everything()).await, one("1", 1, true));
+    assert_eq!(sees(scope(bob)).await, (None, 0, false));
+    assert!(listed().await.is_empty());
+    assert!(review(db, first, "pending", "approved").await);
+    let second = add_version(db, id, "2").await;
+    assert_eq!(sees(scope(bob)).await, one("1", 1, true));
+    assert_eq!(sees(scope(ada)).await, one("2", 2, true));
+    assert_eq!(listed().await, ["1"]);
+    let mut read = db.store.read().await.unwrap();
+    let own = read.plugins().page_of(ada, &PageRequest::default()).await.unwrap();
+    assert_eq!(own.len(), 1);
+    assert_eq!((&*own[0].version.version, own[0].approved_version.as_deref()), ("2", Some("1")));
+    assert_eq!(own[0].approved_id, Some(first.to_string()));
+    assert!(read.plugins().page_of(bob, &PageRequest::default()).await.unwrap().is_empty());
+    assert!(read.plugins().source(scope(bob), second).await.unwrap().is_none());
+    assert!(read.plugins().is_owned(scope(ada), id).await.unwrap());
+    assert!(read.plugins().is_owned(everything(), id).await.unwrap());
+    assert!(!read.plugins().is_owned(scope(bob), id).await.unwrap());
+    assert!(!read.plugins().is_owned(everything(), db.ids.next()).await.unwrap());
+    drop(read);
+    assert!(review(db, first, "approved", "withdrawn").await);
+    assert_eq!(sees(scope(bob)).await, (None, 0, false));
+}
+
+async fn a_new_version_supersedes_what_waited(db: &Db) {
+    let ada = db.user("ada").await;
+    let (id, other) = (add_plugin(db, ada, "a").await, add_plugin(db, ada, "b").await);
+    add_version(db, other, "9").await;
+    let approved = add_version(db, id, "1").await;
+    review(db, approved, "pending", "approved").await;
+    for name in ["2", "3", "4"] {
+        add_version(db, id, name).await;
+    }
+    let mut read = db.store.read().await.unwrap();
+    let versions = read.plugins().versions(everything(), id).await.unwrap();
+    let states: Vec<_> = versions.iter().map(|row| (&*row.version, &*row.state)).collect();
+    let wanted = [("4", "pending"), ("3", "superseded"), ("2", "superseded"), ("1", "approved")];
+    assert_eq!(states, wanted);
+    let pending = read.plugins().pending(&PageRequest::default()).await.unwrap();
+    let waits: Vec<_> = pending.iter().map(|row| (&*row.name, &*row.version.version, &*row.script)).collect();
+    assert_eq!(waits, [("a", "4", "// 4"), ("b", "9", "// 9")]);
+    assert_eq!(pending[0].approved_script.as_deref(), Some("// 1"));
+    assert_eq!(pending[0].approved_version.as_deref(), Some("1"));
+    assert_eq!((pending[1].approved_script.as_deref(), pending[1].author.as_deref()), (None, Some("ada")));
+    assert_eq!(pending[0].plugin_id, id.to_string());
+}
+
+async fn a_state_changes_once(db: &Db) {
+    let ada = db.user("ada").await;
+    let id = add_plugin(db, ada, "a").await;
+    let first = add_version(db, id, "1").await;
+    assert!(review(db, first, "pending", "rejected").await);
+    assert!(!review(db, first, "pending", "approved").await, "somebody was faster");
+    assert!(!review(db, db.ids.next(), "pending", "approved").await);
+    let mut read = db.store.read().await.unwrap();
+    let row = read.plugins().find(everything(), id).await.unwrap().unwrap().version;
+    assert_eq!(
+        (&*row.state, row.reason.as_deref(), row.reviewed_at),
+        ("rejected", Some("bad"), Some(START.as_millis()))
+    );
+    assert!(read.plugins().pending(&PageRequest::default()).await.unwrap().is_empty());
+    assert_eq!(db.text("SELECT reviewed_by FROM plugin_versions").await.as_deref(), Some("usr_admin"));
+}
+
+async fn the_marketplace_is_in_pages(db: &Db) {
+    let ada = db.user("ada").await;
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c"] {
+        let id = add_plugin(db, ada, name).await;
+        let version = add_version(db, id, name).await;
+        ids.push((id.to_string(), version));
+    }
+    ids.reverse();
+    let two = PageRequest::parse("p", Some(1), None).unwrap();
+    let after = |position: &str| {
+        PageRequest::parse("p", Some(5), Some(&hub_core::page::encode("p", position))).unwrap()
+    };
+    let mut read = db.store.read().await.unwrap();
+    let pending = read.plugins().pending(&two).await.unwrap();
+    assert_eq!(pending.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["c", "b"]);
+    let pending = read.plugins().pending(&after(&ids[0].1.to_string())).await.unwrap();
+    assert_eq!(pending.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["b", "a"]);
+    let own = read.plugins().page_of(ada, &after(&ids[1].0)).await.unwrap();
+    assert_eq!(own.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["a"]);
+    drop(read);
+    for (_, version) in &ids {
+        review(db, *version, "pending", "approved").await;
+    }
+    let mut read = db.store.read().await.unwrap();
+    let page = read.plugins().page(&two).await.unwrap();
+    assert_eq!(page.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["c", "b"]);
+    let page = read.plugins().page(&after(&ids[0].0)).await.unwrap();
+    assert_eq!(page.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["b", "a"]);
+}
+
+async fn a_channel_has_plugins_in_order(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let (first, second) = (add_channel(db, bot, "first").await, add_channel(db, bot, "second").await);
+    let (a, b) = (add_plugin(db, ada, "a").await, add_plugin(db, ada, "b").await);
+    let (a1, b1) = (add_version(db, a, "1").await, add_version(db, b, "1").await);
+    let a2 = add_version(db, a, "2").await;
+    install(db, first, (a, a1), 1, true).await;
+    install(db, first, (b, b1), 0, true).await;
+    install(db, second, (a, a1), 0, true).await;
+    let row = |name: &str, version: &str, on| (name.to_owned(), version.to_owned(), on);
+    assert_eq!(in_channel(db, bot, first).await, [row("b", "1", true), row("a", "1", true)]);
+    // Once more: another version, another place, switched off; the rest is as it was.
+    install(db, first, (a, a2), -1, false).await;
+    assert_eq!(in_channel(db, bot, first).await, [row("a", "2", false), row("b", "1", true)]);
+    let mut read = db.store.read().await.unwrap();
+    let rows = read.plugins().installed_of_bot(bot).await.unwrap();
+    let places: Vec<_> = rows.iter().map(|row| (row.channel_id.clone(), &*row.name)).collect();
+    let (on_first, on_second) = (first.to_string(), second.to_string());
+    assert_eq!(places, [(on_first.clone(), "a"), (on_first, "b"), (on_second, "a")]);
+    assert_eq!((&*rows[0].content_hash, &*rows[0].state, rows[0].position), ("hash of 2", "pending", -1));
+    assert_eq!((rows[0].version_id.clone(), rows[0].installed_at), (a2.to_string(), START.as_millis() + 7));
+    assert_eq!((rows[0].plugin_id.clone(), rows[0].reason.clone()), (a.to_string(), None));
+    assert!(read.plugins().installed_of_bot(db.ids.next()).await.unwrap().is_empty());
+    assert!(
+        read.plugins().installed(db.ids.next(), first, second).await.unwrap().is_empty(),
+        "another bot's"
+    );
+    assert_eq!(read.plugins().installed(bot, first, second).await.unwrap().len(), 3);
+    drop(read);
+    assert!(commit!(db, |tx| tx.plugins().uninstall(first, a).await).unwrap());
+    assert!(!commit!(db, |tx| tx.plugins().uninstall(first, a).await).unwrap());
+    assert_eq!(in_channel(db, bot, first).await, [row("b", "1", true)]);
+    assert_eq!(in_channel(db, bot, second).await, [row("a", "1", true)]);
+}
+
+async fn what_runs_in_a_bots_channels_is_its_owners_to_run(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let (hers, his) = (db.bot(ada).await, db.bot(bob).await);
+    let id = add_plugin(db, ada, "a").await;
+    let first = add_version(db, id, "1").await;
+    let may_run = async |bot| {
+        let rows = db.store.read().await.unwrap().plugins().versions_for(bot, id).await.unwrap();
+        rows.into_iter().map(|row| row.version).collect::<Vec<_>>()
+    };
+    assert_eq!(may_run(hers).await, ["1"]);
+    assert!(may_run(his).await.is_empty());
+    review(db, first, "pending", "approved").await;
+    add_version(db, id, "2").await;
+    assert_eq!(may_run(hers).await, ["2", "1"]);
+    assert_eq!(may_run(his).await, ["1"]);
+}
+
+async fn a_change_touches_the_bots_that_run_it(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let (hers, his) = (db.bot(ada).await, db.bot(bob).await);
+    let (on_hers, on_his) = (add_channel(db, hers, "hers").await, add_channel(db, his, "his").await);
+    let id = add_plugin(db, ada, "a").await;
+    let (first, second) = (add_version(db, id, "1").await, add_version(db, id, "2").await);
+    install(db, on_hers, (id, first), 0, true).await;
+    install(db, on_his, (id, second), 0, false).await;
+    let touch = async |version| commit!(db, |tx| tx.plugins().touch_bots(id, version).await).unwrap();
+    assert_eq!(touch(Some(first)).await, [hers]);
+    assert_eq!(touch(Some(second)).await, [his]);
+    let mut all = touch(None).await;
+    all.sort();
+    let mut wanted = [hers, his];
+    wanted.sort();
+    assert_eq!(all, wanted);
+    assert_eq!(db.number("SELECT CAST(SUM(config_rev) AS BIGINT) FROM bots").await, 4);
+    let elsewhere = async |user, version| {
+        db.store.read().await.unwrap().plugins().installed_elsewhere(user, id, version).await.unwrap()
+    };
+    assert_eq!(elsewhere(ada, None).await, 1);
+    assert_eq!(elsewhere(ada, Some(first)).await, 0);
+    assert_eq!(elsewhere(bob, Some(first)).await, 1);
+    assert_eq!(elsewhere(db.ids.next(), None).await, 2);
+}
+
+async fn versions_that_are_over_are_forgotten(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let channel = add_channel(db, bot, "c").await;
+    let id = add_plugin(db, ada, "a").await;
+    let runs = add_version(db, id, "0").await;
+    install(db, channel, (id, runs), 0, true).await;
+    let approved = add_version(db, id, "1").await;
+    review(db, approved, "pending", "approved").await;
+    for name in ["2", "3", "4", "5"] {
+        add_version(db, id, name).await;
+    }
+    let trim = async |keep| commit!(db, |tx| tx.plugins().trim_versions(id, keep).await).unwrap();
+    assert_eq!(trim(3).await, 0);
+    assert_eq!(trim(1).await, 2, "the newest of them is kept, and what runs or is approved or waits");
+    let left = db.texts("SELECT version FROM plugin_versions ORDER BY version").await;
+    assert_eq!(left, ["0", "1", "4", "5"]);
+}
+
+async fn a_deleted_plugin_leaves_its_channels(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let channel = add_channel(db, bot, "c").await;
+    let (a, b) = (add_plugin(db, ada, "a").await, add_plugin(db, ada, "b").await);
+    let (a1, b1) = (add_version(db, a, "1").await, add_version(db, b, "1").await);
+    install(db, channel, (a, a1), 0, true).await;
+    install(db, channel, (b, b1), 1, true).await;
+    assert!(commit!(db, |tx| tx.plugins().delete(a).await).unwrap());
+    assert!(!commit!(db, |tx| tx.plugins().delete(a).await).unwrap());
+    assert_eq!(in_channel(db, bot, channel).await, [("b".to_owned(), "1".to_owned(), true)]);
+    assert_eq!(db.count("plugin_versions").await, 1);
+    assert!(commit!(db, |tx| tx.channels().delete(bot, channel).await).unwrap());
+    assert_eq!(db.count("channel_plugins").await, 0);
+    assert_eq!(db.count("plugins").await, 1);
+}
