@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     Hub,
+    bots::BotStatus,
     channels::{ChannelPatch, NewChannel, sinks::WebSocketSettings},
     error::ErrorCode,
     id::ChannelId,
@@ -32,6 +33,8 @@ impl Stage {
         let hub = TestHub::start().await;
         let ada = hub.register("ada").await;
         let bot = hub.bind(&ada).await;
+        // Else this would be news to some listener.
+        hub.bot_status(&ada, bot.id, BotStatus::Online).await;
         let created = hub.hub().channels().create(&ada, bot.id, channel, None).await.unwrap();
         Self { hub, ada, bot, channel: created.channel.id, key: created.api_key }
     }
