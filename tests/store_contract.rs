@@ -52,6 +52,7 @@ mod ai;
 mod audit;
 mod binds;
 mod bots;
+mod channel_plugins;
 mod channels;
 mod contacts;
 mod coverage;

@@ -77,6 +77,14 @@ actions! {
     ChannelKeyRegenerated = "channel_key.regenerated",
     /// An administrator made an invitation.
     InviteCreated = "invite.created",
+    /// A reviewer approved a version of a plugin; the detail says which, and the hash of its source.
+    PluginApproved = "plugin.approved",
+    /// A reviewer rejected a version of a plugin.
+    PluginRejected = "plugin.rejected",
+    /// A reviewer or its author took back a version of a plugin.
+    PluginWithdrawn = "plugin.withdrawn",
+    /// An administrator or its author deleted a plugin.
+    PluginDeleted = "plugin.deleted",
 }
 
 impl fmt::Display for Action {

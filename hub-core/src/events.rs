@@ -5,7 +5,7 @@ use tokio::sync::broadcast;
 
 use crate::{
     bots::BotStatus,
-    id::{BotId, MessageId, TraceId},
+    id::{BotId, ChannelId, MessageId, PluginId, TraceId},
     revocation::Revoked,
     traces::TraceStatus,
 };
@@ -43,6 +43,15 @@ pub enum Event {
         bot_id: BotId,
         /// The new status.
         status: BotStatus,
+    },
+    /// The hub stopped a plugin in a channel: its runs did not end by themselves.
+    PluginPaused {
+        /// The bot.
+        bot_id: BotId,
+        /// The channel.
+        channel_id: ChannelId,
+        /// The plugin.
+        plugin_id: PluginId,
     },
     /// A person got a message, or will not get it.
     Sent {

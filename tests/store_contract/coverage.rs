@@ -9,6 +9,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("ai", super::ai::COVERED),
     ("binds", super::binds::COVERED),
     ("bots", super::bots::COVERED),
+    ("channel_plugins", super::channel_plugins::COVERED),
     ("channels", super::channels::COVERED),
     ("contacts", super::contacts::COVERED),
     ("deliveries", super::deliveries::COVERED),

@@ -5,7 +5,7 @@ use crate::support::database::Db;
 
 contract!("outbox": {
     a_message_is_stored_with_its_parts_in_order => [enqueue, queued_parts],
-    equal_keys_are_one_message => [enqueue],
+    equal_keys_are_one_message => [enqueue, known],
     a_message_joins_its_persons_conversation => [enqueue],
     what_cannot_be_sent_leaves_no_trace => [enqueue],
     texts_are_stored_as_they_are => [enqueue],
@@ -47,6 +47,15 @@ async fn equal_keys_are_one_message(db: &Db) {
     let elsewhere = db.bot(on.owner).await;
     let theirs = outbound(db, elsewhere, "ann", "same", &["theirs"]);
     assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[theirs]).await).unwrap().len(), 1);
+    let asked = ["same", "other", "never"].map(str::to_owned);
+    let known = async |bot, keys: &[String]| {
+        let mut known = db.store.read().await.unwrap().outbox().known(bot, keys).await.unwrap();
+        known.sort();
+        known
+    };
+    assert_eq!(known(on.bot, &asked).await, ["other", "same"]);
+    assert_eq!(known(elsewhere, &asked).await, ["same"]);
+    assert!(known(on.bot, &[]).await.is_empty());
 }
 
 async fn a_message_joins_its_persons_conversation(db: &Db) {

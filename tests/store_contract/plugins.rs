@@ -1,30 +1,29 @@
-use std::time::Duration;
-
 use hub_core::{
     ErrorCode,
-    id::{BotId, ChannelId, PluginId, PluginVersionId, UserId},
+    id::{PluginId, PluginVersionId, UserId},
     page::PageRequest,
-    store::plugins::{Installation, NewPlugin, NewVersion, StateChange},
+    store::plugins::{NewPlugin, NewVersion, StateChange},
 };
 
-use super::scene::{HOSTILE_TEXTS, add_channel, everything, scope};
+use super::{
+    channel_plugins::{in_channel, install},
+    scene::{HOSTILE_TEXTS, add_channel, everything, scope},
+};
 use crate::support::database::{Db, START};
 
 contract!("plugins": {
-    a_plugin_comes_back_as_it_was_stored => [insert, insert_version, find, source, versions, scripts],
+    a_plugin_comes_back_as_it_was_stored => [insert, insert_version, find, source, versions],
     a_name_has_one_plugin => [insert, find_by_name, count_of],
     who_is_not_the_author_sees_what_is_approved => [find, versions, source, page, page_of, is_owned],
     a_new_version_supersedes_what_waited => [insert_version, pending],
     a_state_changes_once => [change_state, pending],
     the_marketplace_is_in_pages => [page, page_of, pending],
-    a_channel_has_plugins_in_order => [install, installed, installed_of_bot, uninstall],
     what_runs_in_a_bots_channels_is_its_owners_to_run => [versions_for],
-    a_change_touches_the_bots_that_run_it => [touch_bots, installed_elsewhere],
     versions_that_are_over_are_forgotten => [trim_versions],
     a_deleted_plugin_leaves_its_channels => [delete],
 });
 
-async fn add_plugin(db: &Db, author_id: UserId, name: &str) -> PluginId {
+pub(super) async fn add_plugin(db: &Db, author_id: UserId, name: &str) -> PluginId {
     let (name, name_key) = (name.to_owned(), name.to_lowercase());
     let plugin = NewPlugin { id: db.ids.next(), author_id, name, name_key, now: START };
     let id = plugin.id;
@@ -47,7 +46,7 @@ fn version(db: &Db, plugin_id: PluginId, name: &str) -> NewVersion {
     }
 }
 
-async fn add_version(db: &Db, plugin_id: PluginId, name: &str) -> PluginVersionId {
+pub(super) async fn add_version(db: &Db, plugin_id: PluginId, name: &str) -> PluginVersionId {
     let version = version(db, plugin_id, name);
     let id = version.id;
     commit!(db, |tx| tx.plugins().insert_version(&version).await).unwrap();
@@ -58,30 +57,6 @@ async fn review(db: &Db, id: PluginVersionId, from: &'static str, to: &'static s
     let (reason, by) = ((to != "approved").then(|| "bad".to_owned()), "usr_admin".to_owned());
     let change = StateChange { id, from, to, reason, by, now: START };
     commit!(db, |tx| tx.plugins().change_state(&change).await).unwrap()
-}
-
-async fn install(
-    db: &Db,
-    channel_id: ChannelId,
-    id: (PluginId, PluginVersionId),
-    position: i64,
-    enabled: bool,
-) {
-    let installation = Installation {
-        channel_id,
-        plugin_id: id.0,
-        version_id: id.1,
-        position,
-        enabled,
-        installed_at: START + Duration::from_millis(7),
-    };
-    commit!(db, |tx| tx.plugins().install(&installation).await).unwrap();
-}
-
-/// Plugins in a channel: name, version and whether they are switched on.
-async fn in_channel(db: &Db, bot: BotId, channel: ChannelId) -> Vec<(String, String, bool)> {
-    let rows = db.store.read().await.unwrap().plugins().installed(bot, channel, channel).await.unwrap();
-    rows.into_iter().map(|row| (row.name, row.version, row.enabled)).collect()
 }
 
 async fn a_plugin_comes_back_as_it_was_stored(db: &Db) {
@@ -114,12 +89,11 @@ async fn a_plugin_comes_back_as_it_was_stored(db: &Db) {
         assert_eq!((row.reason, row.reviewed_at, row.created_at), (None, None, START.as_millis()));
         let source = read.plugins().source(scope(ada), stored.id).await.unwrap().unwrap();
         assert_eq!(
-            (&*source.script, source.plugin_id, source.author_id),
-            (text, id.to_string(), Some(ada.to_string()))
+            (&*source.script, source.plugin_id, source.name),
+            (text, id.to_string(), format!("plugin {n}"))
         );
         assert_eq!(read.plugins().versions(scope(ada), id).await.unwrap().len(), 1);
-        let ids = [stored.id.to_string(), "plv_none".to_owned()];
-        let scripts = read.plugins().scripts(&ids).await.unwrap();
+        let scripts = read.channel_plugins().scripts(&[stored.id.to_string()]).await.unwrap();
         assert_eq!(scripts, [(stored.id.to_string(), text.to_owned())]);
     }
 }
@@ -262,42 +236,6 @@ async fn the_marketplace_is_in_pages(db: &Db) {
     assert_eq!(page.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["b", "a"]);
 }
 
-async fn a_channel_has_plugins_in_order(db: &Db) {
-    let ada = db.user("ada").await;
-    let bot = db.bot(ada).await;
-    let (first, second) = (add_channel(db, bot, "first").await, add_channel(db, bot, "second").await);
-    let (a, b) = (add_plugin(db, ada, "a").await, add_plugin(db, ada, "b").await);
-    let (a1, b1) = (add_version(db, a, "1").await, add_version(db, b, "1").await);
-    let a2 = add_version(db, a, "2").await;
-    install(db, first, (a, a1), 1, true).await;
-    install(db, first, (b, b1), 0, true).await;
-    install(db, second, (a, a1), 0, true).await;
-    let row = |name: &str, version: &str, on| (name.to_owned(), version.to_owned(), on);
-    assert_eq!(in_channel(db, bot, first).await, [row("b", "1", true), row("a", "1", true)]);
-    // Once more: another version, another place, switched off; the rest is as it was.
-    install(db, first, (a, a2), -1, false).await;
-    assert_eq!(in_channel(db, bot, first).await, [row("a", "2", false), row("b", "1", true)]);
-    let mut read = db.store.read().await.unwrap();
-    let rows = read.plugins().installed_of_bot(bot).await.unwrap();
-    let places: Vec<_> = rows.iter().map(|row| (row.channel_id.clone(), &*row.name)).collect();
-    let (on_first, on_second) = (first.to_string(), second.to_string());
-    assert_eq!(places, [(on_first.clone(), "a"), (on_first, "b"), (on_second, "a")]);
-    assert_eq!((&*rows[0].content_hash, &*rows[0].state, rows[0].position), ("hash of 2", "pending", -1));
-    assert_eq!((rows[0].version_id.clone(), rows[0].installed_at), (a2.to_string(), START.as_millis() + 7));
-    assert_eq!((rows[0].plugin_id.clone(), rows[0].reason.clone()), (a.to_string(), None));
-    assert!(read.plugins().installed_of_bot(db.ids.next()).await.unwrap().is_empty());
-    assert!(
-        read.plugins().installed(db.ids.next(), first, second).await.unwrap().is_empty(),
-        "another bot's"
-    );
-    assert_eq!(read.plugins().installed(bot, first, second).await.unwrap().len(), 3);
-    drop(read);
-    assert!(commit!(db, |tx| tx.plugins().uninstall(first, a).await).unwrap());
-    assert!(!commit!(db, |tx| tx.plugins().uninstall(first, a).await).unwrap());
-    assert_eq!(in_channel(db, bot, first).await, [row("b", "1", true)]);
-    assert_eq!(in_channel(db, bot, second).await, [row("a", "1", true)]);
-}
-
 async fn what_runs_in_a_bots_channels_is_its_owners_to_run(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let (hers, his) = (db.bot(ada).await, db.bot(bob).await);
@@ -313,32 +251,6 @@ async fn what_runs_in_a_bots_channels_is_its_owners_to_run(db: &Db) {
     add_version(db, id, "2").await;
     assert_eq!(may_run(hers).await, ["2", "1"]);
     assert_eq!(may_run(his).await, ["1"]);
-}
-
-async fn a_change_touches_the_bots_that_run_it(db: &Db) {
-    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
-    let (hers, his) = (db.bot(ada).await, db.bot(bob).await);
-    let (on_hers, on_his) = (add_channel(db, hers, "hers").await, add_channel(db, his, "his").await);
-    let id = add_plugin(db, ada, "a").await;
-    let (first, second) = (add_version(db, id, "1").await, add_version(db, id, "2").await);
-    install(db, on_hers, (id, first), 0, true).await;
-    install(db, on_his, (id, second), 0, false).await;
-    let touch = async |version| commit!(db, |tx| tx.plugins().touch_bots(id, version).await).unwrap();
-    assert_eq!(touch(Some(first)).await, [hers]);
-    assert_eq!(touch(Some(second)).await, [his]);
-    let mut all = touch(None).await;
-    all.sort();
-    let mut wanted = [hers, his];
-    wanted.sort();
-    assert_eq!(all, wanted);
-    assert_eq!(db.number("SELECT CAST(SUM(config_rev) AS BIGINT) FROM bots").await, 4);
-    let elsewhere = async |user, version| {
-        db.store.read().await.unwrap().plugins().installed_elsewhere(user, id, version).await.unwrap()
-    };
-    assert_eq!(elsewhere(ada, None).await, 1);
-    assert_eq!(elsewhere(ada, Some(first)).await, 0);
-    assert_eq!(elsewhere(bob, Some(first)).await, 1);
-    assert_eq!(elsewhere(db.ids.next(), None).await, 2);
 }
 
 async fn versions_that_are_over_are_forgotten(db: &Db) {

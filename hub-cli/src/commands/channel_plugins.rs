@@ -17,8 +17,18 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const FIELDS: [&str; 9] =
-    ["plugin_id", "name", "version", "version_id", "position", "enabled", "status", "reason", "content_hash"];
+pub const FIELDS: [&str; 10] = [
+    "plugin_id",
+    "name",
+    "version",
+    "version_id",
+    "position",
+    "enabled",
+    "status",
+    "reason",
+    "paused",
+    "content_hash",
+];
 
 /// A channel of an open hub.
 struct Place {
@@ -100,7 +110,11 @@ impl Place {
         let installed = self.hub.plugins().installed(&Actor::Operator, self.bot, self.channel, &page).await?;
         self.hub.shutdown().await;
         let row = |plugin: &InstalledPlugin| {
-            let state = if plugin.enabled { plugin.state.as_str() } else { "off" };
+            let state = match plugin {
+                InstalledPlugin { enabled: false, .. } => "off",
+                InstalledPlugin { paused: Some(_), .. } => "paused",
+                _ => plugin.state.as_str(),
+            };
             vec![
                 plugin.position.to_string(),
                 plugin.name.clone(),
@@ -136,6 +150,7 @@ fn document(plugin: &InstalledPlugin) -> Value {
         "enabled": plugin.enabled,
         "status": plugin.state,
         "reason": plugin.reason,
+        "paused": plugin.paused,
         "content_hash": plugin.content_hash,
     })
 }

@@ -329,7 +329,7 @@ impl<'h> Channels<'h> {
         for (id, state, count) in read.channels().deliveries_by_state(bot_id, first, last).await? {
             stats.entry(id).or_default().add(&state, u64::try_from(count).unwrap_or(0));
         }
-        let rows_of_plugins = read.plugins().installed(bot_id, first, last).await?;
+        let rows_of_plugins = read.channel_plugins().installed(bot_id, first, last).await?;
         let mut plugins = plugins::by_channel(rows_of_plugins)?;
         let now = self.ctx.store.now();
         rows.into_iter()

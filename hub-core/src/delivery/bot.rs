@@ -15,7 +15,7 @@ use crate::{
     },
     context::WorkContext,
     error::Result,
-    id::{ChannelId, DeliveryId},
+    id::{ChannelId, DeliveryId, UserId},
     network::{Connection, Network},
     secret::Sealed,
     store::leases::{Lease, WorkRow},
@@ -27,6 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub struct BotWork {
     pub(super) lease: Lease,
+    pub(super) owner_id: UserId,
     pub(super) network: Arc<dyn Network>,
     pub(super) connection: Arc<dyn Connection>,
     pub(super) tasks: Tasks,
@@ -67,6 +68,7 @@ impl BotWork {
         let channels = runtime::load(ctx, lease.bot_id).await?;
         Ok(Self {
             lease: lease.clone(),
+            owner_id: work.owner_id.parse()?,
             connection: network.connect(&credentials),
             network,
             tasks: tasks.child(),

@@ -1,4 +1,4 @@
-//! What follows from an attempt: what happens to its delivery, its channel and its replies.
+//! What follows from an attempt: what happens to its delivery and its channel.
 
 use std::sync::PoisonError;
 
@@ -9,22 +9,19 @@ use super::{
     node::{BotWork, Engine},
     retry::{self, Next, Verdict},
     sink::ai,
-    stage::{Concluded, Outcome, Reply},
+    stage::{Concluded, Outcome},
 };
 use crate::{
     channels::{
         runtime::ChannelRuntime,
         sinks::{Ordering, SinkId},
     },
-    network::TextFormat,
-    sandbox,
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
-        outbox::{NewOutbound, NewPart},
         traces::TraceUpdate,
     },
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus, steps_text},
+    traces::{TraceStatus, steps_text},
 };
 
 /// What happens to a delivery after an attempt.
@@ -40,7 +37,7 @@ pub(super) enum After {
 
 impl Engine {
     /// What follows from an attempt, as rows.
-    pub(super) fn conclude(
+    pub(super) async fn conclude(
         &self,
         bot: &BotWork,
         channel: &ChannelRuntime,
@@ -57,7 +54,7 @@ impl Engine {
             last.detail["next_attempt_at"] = json!(at);
             last.detail["parked"] = json!(matches!(after, After::Park(_)));
         }
-        let replies = self.replies(bot, channel, job, replies, now, &mut steps);
+        let replies = self.replies(bot, channel, job, replies, &mut steps).await;
         let (state, due_at, keep) = match after {
             After::Over(state) => (state, now, false),
             After::Hold(at) => (DeliveryState::Pending, at, true),
@@ -167,61 +164,5 @@ impl Engine {
             healthy.remove(&channel.id);
         }
         Some(SinkHealth { channel: channel.id, report })
-    }
-
-    /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none
-    /// (`contract.md` §6.6).
-    pub(super) fn replies(
-        &self,
-        bot: &BotWork,
-        channel: &ChannelRuntime,
-        job: &Job,
-        replies: Vec<Reply>,
-        now: Timestamp,
-        steps: &mut Vec<Step>,
-    ) -> Vec<NewOutbound> {
-        let mut rows = Vec::new();
-        for Reply { key, by, content } in replies {
-            let text = match content {
-                // PostgreSQL cannot hold it (`reliability.md` N3), and no chat shows it.
-                sandbox::Reply::Text(text) => text.replace('\0', "\u{fffd}"),
-                other => {
-                    let detail = json!({ "to": job.content.peer, "error": unsendable(&other) });
-                    steps.push(Step::new(StepName::Reply, by, TraceStatus::Error, now, now, detail));
-                    continue;
-                }
-            };
-            if text.trim().is_empty() {
-                let detail = json!({ "to": job.content.peer, "error": "the text is blank" });
-                steps.push(Step::new(StepName::Reply, by, TraceStatus::Error, now, now, detail));
-                continue;
-            }
-            let parts = bot.network.split_text(&text, TextFormat::Markdown);
-            let detail = json!({ "to": job.content.peer, "parts": parts.len(), "state": "queued" });
-            steps.push(Step::new(StepName::Reply, by, TraceStatus::Pending, now, now, detail));
-            rows.push(NewOutbound {
-                message_id: self.ctx.ids.next(),
-                bot_id: job.bot_id,
-                peer: job.content.peer.clone(),
-                dedupe_key: format!("{}:{key}", job.id),
-                content: text,
-                parts: parts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect(),
-                channel_id: Some(channel.id),
-                trace_id: Some(job.trace_id),
-                expires_at: now + self.ctx.config.outbox_lifetime,
-                now,
-            });
-        }
-        rows
-    }
-}
-
-/// Why a reply that is no text is not sent.
-fn unsendable(reply: &sandbox::Reply) -> &'static str {
-    match reply {
-        sandbox::Reply::Forward => {
-            "there is no answer to forward, or it is no text: files cannot be sent yet"
-        }
-        _ => "files cannot be sent yet",
     }
 }

@@ -23,6 +23,7 @@ mod outbox;
 pub mod payload;
 mod poller;
 pub mod redact;
+mod replies;
 mod retention;
 pub mod retry;
 pub mod signing;

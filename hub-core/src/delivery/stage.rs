@@ -18,7 +18,7 @@ use super::{
     payload::Payload,
     retry::Verdict,
 };
-use crate::{channels::runtime::ChannelRuntime, context::WorkContext, sandbox, traces::Step};
+use crate::{channels::runtime::ChannelRuntime, context::WorkContext, traces::Step};
 
 /// A message that a channel takes.
 #[derive(Debug)]
@@ -140,13 +140,35 @@ pub struct Reply {
     /// Who replied, for the trace: `webhook`, `plugin`, …
     pub by: &'static str,
     /// What it is.
-    pub content: sandbox::Reply,
+    pub content: ReplyContent,
+}
+
+/// What somebody is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplyContent {
+    /// A text.
+    Text(String),
+    /// A file.
+    File(ReplyFile),
+    /// Nothing that can be sent; why.
+    Unsendable(&'static str),
+}
+
+/// A file that is kept once it is certain that it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyFile {
+    /// A name; may be empty.
+    pub file_name: String,
+    /// A media type, when somebody says one.
+    pub content_type: Option<String>,
+    /// The bytes.
+    pub bytes: Bytes,
 }
 
 impl Reply {
     /// The only text of a sink.
     pub fn text(by: &'static str, text: String) -> Self {
-        Self { key: "0".to_owned(), by, content: sandbox::Reply::Text(text) }
+        Self { key: "0".to_owned(), by, content: ReplyContent::Text(text) }
     }
 }
 

@@ -198,7 +198,7 @@ impl Engine {
         failpoint!("attempt.answered", passed);
         job.attempts += 1;
         job.first_attempt_at.get_or_insert(started);
-        let (mut finished, after) = self.conclude(&bot, &channel, job, concluded);
+        let (mut finished, after) = self.conclude(&bot, &channel, job, concluded).await;
         finished.usage = usage;
         if !self.store_outcome(&bot, finished).await {
             return Attempted::Left;
@@ -224,8 +224,8 @@ impl Engine {
             return;
         }
         prepared.replied = true;
-        let (now, mut steps) = (self.ctx.store.now(), Vec::new());
-        let rows = self.replies(bot, channel, job, prepared.replies.clone(), now, &mut steps);
+        let mut steps = Vec::new();
+        let rows = self.replies(bot, channel, job, prepared.replies.clone(), &mut steps).await;
         match self.ctx.store.reply(&bot.lease, rows).await {
             Ok(true) => {
                 prepared.replies.clear();

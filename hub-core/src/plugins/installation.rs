@@ -11,7 +11,8 @@ use crate::{
     page::{Page, PageRequest},
     store::{
         Tx,
-        plugins::{Installation, InstalledRow, VersionRow},
+        channel_plugins::{Installation, InstalledRow},
+        plugins::VersionRow,
     },
 };
 
@@ -36,7 +37,7 @@ pub struct InstallationPatch {
     pub version: Option<String>,
     /// Another place in the order.
     pub position: Option<u32>,
-    /// On or off.
+    /// On or off. What the hub itself stopped runs again when it is switched on, or moved to a version.
     pub enabled: Option<bool>,
 }
 
@@ -57,7 +58,7 @@ impl Plugins<'_> {
         if read.channels().find(scope, bot_id, channel_id).await?.is_none() {
             return Err(Error::not_found("channel"));
         }
-        let mut rows = read.plugins().installed(bot_id, channel_id, channel_id).await?;
+        let mut rows = read.channel_plugins().installed(bot_id, channel_id, channel_id).await?;
         let key = |row: &InstalledRow| format!("{:05}", row.position);
         rows.retain(|row| page.after().is_none_or(|after| key(row).as_str() > after));
         rows.truncate(page.limit() as usize + 1);
@@ -124,7 +125,7 @@ impl Plugins<'_> {
             .write(move |tx| {
                 async move {
                     let rows = begin(tx, scope, bot_id, channel_id).await?;
-                    if !tx.plugins().uninstall(channel_id, id).await? {
+                    if !tx.channel_plugins().uninstall(channel_id, id).await? {
                         return Err(Error::not_found("plugin"));
                     }
                     let rest = rows.into_iter().filter(|row| row.plugin_id != id.to_string());
@@ -167,6 +168,9 @@ impl Plugins<'_> {
                         let version = choose(tx, bot_id, id, wanted).await?;
                         row.version_id = version.id;
                     }
+                    if patch.version.is_some() || patch.enabled == Some(true) {
+                        row.paused = None;
+                    }
                     row.enabled = patch.enabled.unwrap_or(row.enabled);
                     let place = patch.position.map_or(here.unwrap_or(rows.len()), |place| place as usize);
                     rows.insert(place.min(rows.len()), row);
@@ -188,7 +192,7 @@ async fn begin(tx: &mut Tx, scope: Scope, bot_id: BotId, channel_id: ChannelId) 
     if tx.channels().find(scope, bot_id, channel_id).await?.is_none() {
         return Err(Error::not_found("channel"));
     }
-    tx.plugins().installed(bot_id, channel_id, channel_id).await
+    tx.channel_plugins().installed(bot_id, channel_id, channel_id).await
 }
 
 /// The version a caller means, among those that the bot's owner may run: by id, by name, or the newest. Who is
@@ -222,6 +226,7 @@ fn fresh(channel_id: ChannelId, id: PluginId, installed_at: i64) -> InstalledRow
         reason: None,
         position: 0,
         enabled: true,
+        paused: None,
         installed_at,
     }
 }
@@ -240,10 +245,11 @@ async fn renumber(
             version_id: stored(&row.version_id)?,
             position,
             enabled: row.enabled,
+            paused: row.paused.clone(),
             installed_at: crate::time::Timestamp::from_millis(row.installed_at),
         };
-        tx.plugins().install(&installation).await?;
+        tx.channel_plugins().install(&installation).await?;
     }
-    let rows = tx.plugins().installed(bot_id, channel_id, channel_id).await?;
+    let rows = tx.channel_plugins().installed(bot_id, channel_id, channel_id).await?;
     rows.into_iter().map(InstalledPlugin::try_from).collect()
 }

@@ -13,6 +13,7 @@ use crate::{
     store::plugins::PluginRow,
 };
 
+pub mod breaker;
 pub mod debug;
 pub mod diff;
 pub mod gate;

@@ -6,7 +6,10 @@ use super::permission::Permissions;
 use crate::{
     error::{Error, Result},
     id::{ChannelId, PluginId, PluginVersionId},
-    store::plugins::{InstalledRow, PendingRow, PluginRow, VersionRow},
+    store::{
+        channel_plugins::InstalledRow,
+        plugins::{PendingRow, PluginRow, VersionRow},
+    },
     time::Timestamp,
 };
 
@@ -153,6 +156,8 @@ pub struct InstalledPlugin {
     pub state: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
+    /// Why the hub itself stopped it here; switching it on, or another version, lets it run again.
+    pub paused: Option<String>,
     /// SHA-256 of the source.
     pub content_hash: String,
     /// When it was installed.
@@ -224,6 +229,7 @@ impl TryFrom<InstalledRow> for InstalledPlugin {
             enabled: row.enabled,
             state: VersionState::parse(&row.state)?,
             reason: row.reason,
+            paused: row.paused,
             content_hash: row.content_hash,
             installed_at: Timestamp::from_millis(row.installed_at),
         })

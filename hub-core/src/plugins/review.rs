@@ -3,22 +3,25 @@
 use std::str::FromStr;
 
 use futures_util::FutureExt;
+use serde_json::json;
 
 use super::{
     PendingVersion, Plugin, Plugins, VersionState, diff, manifest::Manifest, permission::Permissions,
     record::stored,
 };
 use crate::{
-    access::Actor,
+    access::{Actor, Scope},
+    audit::{Action, NewEntry},
     context::Hint,
     error::{Error, Problems, Result},
     id::{BotId, PluginId, PluginVersionId},
     page::{Page, PageRequest},
     store::{
         Tx,
-        plugins::{SourceRow, StateChange},
+        plugins::{PluginRow, SourceRow, StateChange},
     },
     text,
+    time::Timestamp,
 };
 
 /// Longest reason of a reviewer, in bytes.
@@ -127,52 +130,24 @@ impl Plugins<'_> {
     ) -> Result<Plugin> {
         actor.admin()?;
         let (scope, by, now) = (actor.reviewing_scope()?, actor.principal(), self.ctx.store.now());
+        let entry = self.ctx.audit(actor, Action::PluginApproved);
         let reviewed = content_hash.map(str::to_owned);
         let (plugin, bots) = self
             .ctx
             .store
             .write(move |tx| {
                 async move {
-                    let row = match target {
-                        PluginRef::Version(id) => found(tx.plugins().source(scope, id).await?)?,
-                        PluginRef::Plugin(id) => {
-                            let versions = tx.plugins().versions(scope, id).await?;
-                            if versions.is_empty() {
-                                return Err(Error::not_found("plugin"));
-                            }
-                            let waits =
-                                versions.iter().find(|row| row.state == VersionState::Pending.as_str());
-                            let waits = waits.ok_or_else(|| {
-                                Error::conflict("no version of this plugin waits for a review")
-                            })?;
-                            found(tx.plugins().source(scope, stored(&waits.id)?).await?)?
-                        }
-                    };
+                    let row = meant(tx, scope, target).await?;
                     if reviewed.is_some_and(|hash| !hash.eq_ignore_ascii_case(&row.version.content_hash)) {
                         return Err(Error::conflict("the source is not the one that was reviewed")
                             .with_hint("look at the pending version again"));
                     }
-                    let (id, plugin_id) = (stored(&row.version.id)?, stored(&row.plugin_id)?);
                     let from = VersionState::parse(&row.version.state)?;
-                    let (to, reason) = match (from, verdict) {
-                        (VersionState::Pending, Verdict::Approve) => (VersionState::Approved, None),
-                        (VersionState::Pending, Verdict::Refuse(reason)) => {
-                            (VersionState::Rejected, Some(reason))
-                        }
-                        (VersionState::Approved, Verdict::Refuse(reason)) => {
-                            (VersionState::Withdrawn, Some(reason))
-                        }
-                        (state, _) => {
-                            return Err(Error::conflict(format!(
-                                "the version is {} already",
-                                state.as_str()
-                            )));
-                        }
-                    };
-                    let change = StateChange { id, from: from.as_str(), to: to.as_str(), reason, by, now };
-                    let bots = change_state(tx, plugin_id, &change).await?;
-                    let plugin = super::found(tx.plugins().find(scope, plugin_id).await?)?.try_into()?;
-                    Ok((plugin, bots))
+                    let (to, action, reason) = verdict.on(from)?;
+                    let change = Change { from, to, action, reason, by, now };
+                    let bots = change.make(tx, &row, entry).await?;
+                    let plugin = super::found(tx.plugins().find(scope, stored(&row.plugin_id)?).await?)?;
+                    Ok((plugin.try_into()?, bots))
                 }
                 .boxed()
             })
@@ -190,6 +165,7 @@ impl Plugins<'_> {
     pub async fn delete(&self, actor: &Actor, target: PluginRef) -> Result<()> {
         let scope = actor.reviewing_scope()?;
         let (by, now) = (actor.principal(), self.ctx.store.now());
+        let entry = self.ctx.audit(actor, Action::PluginDeleted);
         let user = actor.user().ok().filter(|_| actor.admin().is_err()).map(|user| user.user_id);
         let (id, version) = match target {
             PluginRef::Plugin(id) => (id, None),
@@ -205,26 +181,22 @@ impl Plugins<'_> {
             .write(move |tx| {
                 async move {
                     if let Some(user) = user
-                        && tx.plugins().installed_elsewhere(user, id, version).await? > 0
+                        && tx.channel_plugins().installed_elsewhere(user, id, version).await? > 0
                     {
                         return Err(Error::conflict("it is installed in channels of other people"));
                     }
                     let Some(version) = version else {
-                        let bots = tx.plugins().touch_bots(id, None).await?;
-                        return if tx.plugins().delete(id).await? {
-                            Ok(bots)
-                        } else {
-                            Err(Error::not_found("plugin"))
-                        };
+                        let row = super::found(tx.plugins().find(scope, id).await?)?;
+                        return remove(tx, row, entry).await;
                     };
                     let row = found(tx.plugins().source(scope, version).await?)?;
                     let from = VersionState::parse(&row.version.state)?;
                     if !from.runs() {
-                        return Err(Error::conflict(format!("the version is {} already", from.as_str())));
+                        return Err(over(from));
                     }
-                    let (from, to) = (from.as_str(), VersionState::Withdrawn.as_str());
                     let reason = Some("withdrawn by its author".to_owned()).filter(|_| user.is_some());
-                    change_state(tx, id, &StateChange { id: version, from, to, reason, by, now }).await
+                    let (to, action) = (VersionState::Withdrawn, Action::PluginWithdrawn);
+                    Change { from, to, action, reason, by, now }.make(tx, &row, entry).await
                 }
                 .boxed()
             })
@@ -241,11 +213,83 @@ impl Plugins<'_> {
     }
 }
 
-async fn change_state(tx: &mut Tx, plugin: PluginId, change: &StateChange) -> Result<Vec<BotId>> {
-    if !tx.plugins().change_state(change).await? {
-        return Err(Error::conflict("the version was reviewed by somebody else just now"));
+impl Verdict {
+    /// What becomes of a version in this state.
+    fn on(self, from: VersionState) -> Result<(VersionState, Action, Option<String>)> {
+        match (from, self) {
+            (VersionState::Pending, Self::Approve) => {
+                Ok((VersionState::Approved, Action::PluginApproved, None))
+            }
+            (VersionState::Pending, Self::Refuse(reason)) => {
+                Ok((VersionState::Rejected, Action::PluginRejected, Some(reason)))
+            }
+            (VersionState::Approved, Self::Refuse(reason)) => {
+                Ok((VersionState::Withdrawn, Action::PluginWithdrawn, Some(reason)))
+            }
+            (state, _) => Err(over(state)),
+        }
     }
-    tx.plugins().touch_bots(plugin, Some(change.id)).await
+}
+
+/// A change of a version's state, and what the log is told of it.
+struct Change {
+    from: VersionState,
+    to: VersionState,
+    action: Action,
+    reason: Option<String>,
+    by: String,
+    now: Timestamp,
+}
+
+impl Change {
+    /// Makes it, and says which bots run the version.
+    async fn make(self, tx: &mut Tx, row: &SourceRow, entry: NewEntry) -> Result<Vec<BotId>> {
+        let Self { from, to, action, reason, by, now } = self;
+        let detail = json!({
+            "version": row.version.version,
+            "version_id": row.version.id,
+            "content_hash": row.version.content_hash,
+            "reason": reason,
+        });
+        let id = stored(&row.version.id)?;
+        let change = StateChange { id, from: from.as_str(), to: to.as_str(), reason, by, now };
+        if !tx.plugins().change_state(&change).await? {
+            return Err(Error::conflict("the version was reviewed by somebody else just now"));
+        }
+        let entry = NewEntry { action, ..entry.target(&row.plugin_id, &row.name).detail(detail) };
+        tx.audit().add(&entry).await?;
+        tx.channel_plugins().touch_bots(stored(&row.plugin_id)?, Some(id)).await
+    }
+}
+
+/// The version that a reviewer means: of a plugin the one that waits.
+async fn meant(tx: &mut Tx, scope: Scope, target: PluginRef) -> Result<SourceRow> {
+    let id = match target {
+        PluginRef::Version(id) => id,
+        PluginRef::Plugin(id) => {
+            let versions = tx.plugins().versions(scope, id).await?;
+            if versions.is_empty() {
+                return Err(Error::not_found("plugin"));
+            }
+            let waits = versions.iter().find(|row| row.state == VersionState::Pending.as_str());
+            let waits =
+                waits.ok_or_else(|| Error::conflict("no version of this plugin waits for a review"))?;
+            stored(&waits.id)?
+        }
+    };
+    found(tx.plugins().source(scope, id).await?)
+}
+
+/// Deletes a plugin, and says which bots ran it.
+async fn remove(tx: &mut Tx, row: PluginRow, entry: NewEntry) -> Result<Vec<BotId>> {
+    let id = stored(&row.plugin_id)?;
+    let bots = tx.channel_plugins().touch_bots(id, None).await?;
+    tx.audit().add(&entry.target(id, row.name)).await?;
+    if tx.plugins().delete(id).await? { Ok(bots) } else { Err(Error::not_found("plugin")) }
+}
+
+fn over(state: VersionState) -> Error {
+    Error::conflict(format!("the version is {} already", state.as_str()))
 }
 
 fn found(row: Option<SourceRow>) -> Result<SourceRow> {

@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{VersionState, manifest::Manifest, record::stored};
+use super::{VersionState, breaker::Breaker, manifest::Manifest, record::stored};
 use crate::{
     context::WorkContext,
     error::Result,
     id::{BotId, ChannelId, PluginId, PluginVersionId},
     sandbox::Source,
-    store::plugins::InstalledRow,
+    store::channel_plugins::InstalledRow,
 };
 
 /// A plugin that is installed and switched on in a channel.
@@ -26,6 +26,8 @@ pub struct Installed {
     pub content_hash: String,
     /// What there is to run.
     pub code: Code,
+    /// Its runs in a row that did not end by themselves.
+    pub breaker: Breaker,
 }
 
 /// What there is to run of an installed plugin.
@@ -40,6 +42,9 @@ pub enum Code {
     },
     /// Nothing: the version was rejected or withdrawn, or cannot be read any more; why.
     Stopped(String),
+    /// Nothing, as long as the hub stops it here; why. Messages are not sent without what it would have done,
+    /// unless the channel says so.
+    Paused(String),
 }
 
 /// Loads the plugins of a bot's channels, each channel's in the order they run. Equal versions share their
@@ -80,6 +85,7 @@ impl Installed {
                 let reason = row.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                 Code::Stopped(format!("the version was {}{reason}", state.as_str()))
             }
+            _ if row.paused.is_some() => Code::Paused(row.paused.unwrap_or_default()),
             Some(code) => code.clone(),
             None => Code::Stopped("its source is gone".to_owned()),
         };
@@ -90,6 +96,7 @@ impl Installed {
             version: row.version,
             content_hash: row.content_hash,
             code,
+            breaker: Breaker::default(),
         })
     }
 }

@@ -49,7 +49,10 @@ pub use self::{
     worker::run_worker_if_asked,
 };
 use self::{pool::Pool, process::Worker};
-use crate::time::{Clock, Stopwatch};
+use crate::{
+    tasks::Tasks,
+    time::{Clock, Stopwatch},
+};
 
 /// The first argument of a program that is started as a worker.
 pub const WORKER_ARGUMENT: &str = "__sandbox";
@@ -101,13 +104,15 @@ pub struct Sandbox {
     program: Arc<WorkerProgram>,
     pool: Arc<Pool>,
     clock: Clock,
+    /// What starts spare workers.
+    tasks: Tasks,
 }
 
 impl Sandbox {
     /// A sandbox; workers are started when they are needed.
     pub fn new(config: SandboxConfig, clock: Clock) -> Self {
         let SandboxConfig { worker, workers, queue } = config;
-        Self { program: Arc::new(worker), pool: Pool::new(workers, queue), clock }
+        Self { program: Arc::new(worker), pool: Pool::new(workers, queue), clock, tasks: Tasks::new() }
     }
 
     /// Makes one run: waits for a worker, calls the hook, makes its fetches. What the plugin does wrong is in the
@@ -154,13 +159,27 @@ impl Sandbox {
         } else {
             let mut worker = self.worker(source).await?;
             let made = worker.run(source, input.as_ref(), gate, &self.clock).await;
-            self.pool.keep(worker);
+            if !self.pool.keep(worker) {
+                self.start_spare();
+            }
             made
         };
         seat.judge(made.as_ref().is_ok_and(|outcome| {
             !outcome.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Timeout)
         }));
         made
+    }
+
+    /// Starts a worker in the place of one that is lost: whoever runs next need not wait for it.
+    fn start_spare(&self) {
+        let Some(start) = self.pool.spare() else { return };
+        let (program, clock) = (Arc::clone(&self.program), self.clock.clone());
+        self.tasks.spawn("spare plugin worker", async move {
+            // When it cannot be started, the next run finds out why.
+            if let Ok(worker) = Worker::start(&program, &clock).await {
+                start.done(worker);
+            }
+        });
     }
 
     /// An idle worker that is ready, or a new one.

@@ -33,6 +33,8 @@ struct State {
     /// room for plugins that do not.
     trusted: HashSet<String>,
     idle: Vec<Worker>,
+    /// Whether a spare worker is being started.
+    starting: bool,
     closed: bool,
 }
 
@@ -87,12 +89,24 @@ impl Pool {
         })
     }
 
-    /// Keeps a worker for the next run.
-    pub(super) fn keep(&self, worker: Worker) {
+    /// Keeps a worker for the next run, unless it is of no more use; says whether it did.
+    pub(super) fn keep(&self, worker: Worker) -> bool {
         let mut state = self.lock();
-        if !state.closed && worker.is_sound() && state.idle.len() < self.seats {
+        let keeps = !state.closed && worker.is_sound() && state.idle.len() < self.seats;
+        if keeps {
             state.idle.push(worker);
         }
+        keeps
+    }
+
+    /// The right to start a worker that nobody waits for; `None` while there is one, or one is being started.
+    pub(super) fn spare(self: &Arc<Self>) -> Option<Spare> {
+        let mut state = self.lock();
+        if state.closed || state.starting || !state.idle.is_empty() {
+            return None;
+        }
+        state.starting = true;
+        Some(Spare(Arc::clone(self)))
     }
 
     pub(super) fn idle_workers(&self) -> Vec<u32> {
@@ -120,6 +134,22 @@ impl Pool {
                 waiting.send(seat).err()
             };
         }
+    }
+}
+
+/// A spare worker that is being started.
+pub(super) struct Spare(Arc<Pool>);
+
+impl Spare {
+    /// It is there.
+    pub(super) fn done(self, worker: Worker) {
+        self.0.keep(worker);
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        self.0.lock().starting = false;
     }
 }
 

@@ -235,6 +235,7 @@ macro_rules! all_migrations {
             10 "0010_ai",
             11 "0011_channel_listeners",
             13 "0013_cheaper_rows",
+            14 "0014_paused_plugins",
         )
     };
 }

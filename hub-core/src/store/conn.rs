@@ -3,11 +3,12 @@
 use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
 
 use super::{
-    accounts::Accounts, ai::Ai, audit::Audit, binds::Binds, bots::Bots, channels::Channels,
-    contacts::Contacts, deliveries::Deliveries, demo::Demo, external_accounts::ExternalAccounts,
-    idempotency::Idempotency, leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox,
-    passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sending::Sending,
-    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
+    accounts::Accounts, ai::Ai, audit::Audit, binds::Binds, bots::Bots, channel_plugins::ChannelPlugins,
+    channels::Channels, contacts::Contacts, deliveries::Deliveries, demo::Demo,
+    external_accounts::ExternalAccounts, idempotency::Idempotency, leases::Leases, log::Log, media::Media,
+    messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins,
+    revocations::Revocations, sending::Sending, sign_in_flows::SignInFlows, stats::Stats, traces::Traces,
+    user_keys::UserKeys, users::Users,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -124,7 +125,11 @@ macro_rules! views {
             pub fn outbox(&mut self) -> Outbox<'_> {
                 Outbox(self.conn())
             }
-            /// Plugins, their versions and where they are installed.
+            /// Plugins in channels.
+            pub fn channel_plugins(&mut self) -> ChannelPlugins<'_> {
+                ChannelPlugins(self.conn())
+            }
+            /// Plugins and their versions.
             pub fn plugins(&mut self) -> Plugins<'_> {
                 Plugins(self.conn())
             }

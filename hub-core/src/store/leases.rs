@@ -157,6 +157,8 @@ pub struct WorkRow {
     pub status: String,
     /// The bot's id on the network.
     pub wx_id: String,
+    /// The bot's owner.
+    pub owner_id: String,
 }
 
 impl Leases<'_> {
@@ -164,7 +166,8 @@ impl Leases<'_> {
     pub async fn work(&mut self, lease: &Lease) -> Result<Option<WorkRow>> {
         failpoint!("lease.work");
         on!(self.0, |conn| sqlx::query_as(
-            "SELECT network, credentials, cursor, status, wx_id FROM bots WHERE id = $1 AND lease_fence = $2"
+            "SELECT network, credentials, cursor, status, wx_id, owner_id FROM bots
+             WHERE id = $1 AND lease_fence = $2"
         )
         .bind(lease.bot_id.to_string())
         .bind(lease.fence)

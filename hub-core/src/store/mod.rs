@@ -32,6 +32,7 @@ mod backend;
 mod batch;
 pub mod binds;
 pub mod bots;
+pub mod channel_plugins;
 pub mod channels;
 mod committer;
 pub(crate) mod conn;

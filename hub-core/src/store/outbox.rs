@@ -102,6 +102,22 @@ impl Outbox<'_> {
         Ok(new().map(|row| row.message_id).collect())
     }
 
+    /// Which of these keys the bot has messages for.
+    pub async fn known(&mut self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>> {
+        on_each!(
+            self.0,
+            "SELECT dedupe_key FROM messages
+             WHERE bot_id = $1 AND dedupe_key IN (SELECT value FROM json_each($2))",
+            "SELECT dedupe_key FROM messages
+             WHERE bot_id = $1 AND dedupe_key IN (SELECT json_array_elements_text($2::json))",
+            |conn, sql| sqlx::query_scalar(sql)
+                .bind(bot_id.to_string())
+                .bind(json(keys))
+                .fetch_all(conn)
+                .await
+        )
+    }
+
     /// How many parts wait for a send to one person. The part that is being sent is not among them: its send
     /// is counted in the person's window.
     pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<u32> {

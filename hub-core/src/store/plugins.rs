@@ -1,4 +1,4 @@
-//! Statements about plugins, their versions, and where they are installed.
+//! Statements about plugins and their versions; where they are installed is [`channel_plugins`](super::channel_plugins)'.
 //!
 //! A version's source is written once and never changed: a review, an installation and a run all mean the row,
 //! and the row's hash is what was reviewed. Whoever reads a version that is not approved is its author, or sees
@@ -6,14 +6,11 @@
 
 use sqlx::FromRow;
 
-use super::{
-    conn::{Conn, on, on_each},
-    json,
-};
+use super::conn::{Conn, on};
 use crate::{
     access::Scope,
     error::Result,
-    id::{BotId, ChannelId, PluginId, PluginVersionId, UserId},
+    id::{BotId, PluginId, PluginVersionId, UserId},
     page::PageRequest,
     time::Timestamp,
 };
@@ -76,8 +73,8 @@ pub struct VersionRow {
 pub struct SourceRow {
     /// The plugin.
     pub plugin_id: String,
-    /// Its author.
-    pub author_id: Option<String>,
+    /// Its name.
+    pub name: String,
     /// The source.
     pub script: String,
     /// The version.
@@ -103,33 +100,6 @@ pub struct PendingRow {
     pub approved_version: Option<String>,
     /// And its source.
     pub approved_script: Option<String>,
-}
-
-/// A plugin in a channel.
-#[derive(Debug, Clone, FromRow)]
-pub struct InstalledRow {
-    /// The channel.
-    pub channel_id: String,
-    /// The plugin.
-    pub plugin_id: String,
-    /// Its name.
-    pub name: String,
-    /// The version that runs.
-    pub version_id: String,
-    /// Its name.
-    pub version: String,
-    /// SHA-256 of its source.
-    pub content_hash: String,
-    /// State word of the version.
-    pub state: String,
-    /// Why it was rejected or withdrawn.
-    pub reason: Option<String>,
-    /// Place in the order.
-    pub position: i64,
-    /// Whether it is switched on.
-    pub enabled: bool,
-    /// When it was installed, in Unix milliseconds.
-    pub installed_at: i64,
 }
 
 /// A plugin to be stored.
@@ -189,23 +159,6 @@ pub struct StateChange {
     pub now: Timestamp,
 }
 
-/// A plugin to be put into a channel, or moved there.
-#[derive(Debug, Clone)]
-pub struct Installation {
-    /// The channel.
-    pub channel_id: ChannelId,
-    /// The plugin.
-    pub plugin_id: PluginId,
-    /// The version that runs.
-    pub version_id: PluginVersionId,
-    /// Place in the order.
-    pub position: i64,
-    /// Whether it is switched on.
-    pub enabled: bool,
-    /// When it was first installed.
-    pub installed_at: Timestamp,
-}
-
 /// Columns of [`VersionRow`].
 macro_rules! version {
     () => {
@@ -228,19 +181,6 @@ macro_rules! plugins {
                 AND (x.state = 'approved' OR CAST($1 AS TEXT) IS NULL OR p.author_id = $1))
              LEFT JOIN plugin_versions a ON a.id = (SELECT max(x.id) FROM plugin_versions x
                 WHERE x.plugin_id = p.id AND x.state = 'approved') ",
-            $rest
-        )
-    };
-}
-
-/// `SELECT` of [`InstalledRow`] with the rest of the statement.
-macro_rules! installed {
-    ($rest:literal) => {
-        concat!(
-            "SELECT i.channel_id, i.plugin_id, p.name, i.version_id, v.version, v.content_hash, v.state, v.reason,
-                i.position, i.enabled, i.installed_at
-             FROM channel_plugins i JOIN plugins p ON p.id = i.plugin_id
-             JOIN plugin_versions v ON v.id = i.version_id JOIN channels c ON c.id = i.channel_id ",
             $rest
         )
     };
@@ -322,7 +262,7 @@ impl Plugins<'_> {
     /// A version that the scope may see, with its source.
     pub async fn source(&mut self, scope: Scope, id: PluginVersionId) -> Result<Option<SourceRow>> {
         on!(self.0, |conn| sqlx::query_as(concat!(
-            "SELECT v.plugin_id, p.author_id, v.script, ",
+            "SELECT v.plugin_id, p.name, v.script, ",
             version!(),
             "FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id
              WHERE v.id = $2 AND (v.state = 'approved' OR CAST($1 AS TEXT) IS NULL OR p.author_id = $1)"
@@ -370,64 +310,6 @@ impl Plugins<'_> {
             .bind(author.to_string())
             .fetch_one(conn)
             .await)
-    }
-
-    /// Plugins of a bot's channels from `first` to `last` by id, in the order of each channel.
-    pub async fn installed(
-        &mut self,
-        bot_id: BotId,
-        first: ChannelId,
-        last: ChannelId,
-    ) -> Result<Vec<InstalledRow>> {
-        on!(self.0, |conn| sqlx::query_as(installed!(
-            "WHERE c.bot_id = $1 AND c.id >= $2 AND c.id <= $3 ORDER BY i.channel_id, i.position, i.plugin_id"
-        ))
-        .bind(bot_id.to_string())
-        .bind(first.to_string())
-        .bind(last.to_string())
-        .fetch_all(conn)
-        .await)
-    }
-
-    /// Every plugin of a bot's channels in the order of each channel, for the workers.
-    pub async fn installed_of_bot(&mut self, bot_id: BotId) -> Result<Vec<InstalledRow>> {
-        on!(self.0, |conn| sqlx::query_as(installed!(
-            "WHERE c.bot_id = $1 ORDER BY i.channel_id, i.position, i.plugin_id"
-        ))
-        .bind(bot_id.to_string())
-        .fetch_all(conn)
-        .await)
-    }
-
-    /// The sources of versions: id and source.
-    pub async fn scripts(&mut self, ids: &[String]) -> Result<Vec<(String, String)>> {
-        on_each!(
-            self.0,
-            "SELECT id, script FROM plugin_versions WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id, script FROM plugin_versions
-             WHERE id IN (SELECT json_array_elements_text($1::json))",
-            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
-        )
-    }
-
-    /// Channels of bots that are not this user's in which a plugin is installed; only in this version where
-    /// one is named.
-    pub async fn installed_elsewhere(
-        &mut self,
-        user: UserId,
-        id: PluginId,
-        version: Option<PluginVersionId>,
-    ) -> Result<i64> {
-        on!(self.0, |conn| sqlx::query_scalar(
-            "SELECT count(*) FROM channel_plugins i JOIN channels c ON c.id = i.channel_id
-             JOIN bots b ON b.id = c.bot_id
-             WHERE i.plugin_id = $1 AND (CAST($2 AS TEXT) IS NULL OR i.version_id = $2) AND b.owner_id <> $3"
-        )
-        .bind(id.to_string())
-        .bind(version.map(|id| id.to_string()))
-        .bind(user.to_string())
-        .fetch_one(conn)
-        .await)
     }
 }
 
@@ -515,22 +397,6 @@ impl Plugins<'_> {
         Ok(rows > 0)
     }
 
-    /// Raises the revision of the rules of every bot with a channel that has the plugin installed, in this
-    /// version where one is named; says which bots.
-    pub async fn touch_bots(&mut self, id: PluginId, version: Option<PluginVersionId>) -> Result<Vec<BotId>> {
-        let bots: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
-            "UPDATE bots SET config_rev = config_rev + 1 WHERE id IN (
-                SELECT c.bot_id FROM channel_plugins i JOIN channels c ON c.id = i.channel_id
-                WHERE i.plugin_id = $1 AND (CAST($2 AS TEXT) IS NULL OR i.version_id = $2))
-             RETURNING id"
-        )
-        .bind(id.to_string())
-        .bind(version.map(|id| id.to_string()))
-        .fetch_all(conn)
-        .await)?;
-        Ok(bots.iter().filter_map(|id| id.parse().ok()).collect())
-    }
-
     /// Deletes a plugin with its versions, and takes it out of every channel. Returns whether it existed.
     pub async fn delete(&mut self, id: PluginId) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query("DELETE FROM plugins WHERE id = $1")
@@ -538,38 +404,6 @@ impl Plugins<'_> {
             .execute(conn)
             .await
             .map(|done| done.rows_affected()))?;
-        Ok(rows > 0)
-    }
-
-    /// Puts a plugin into a channel, or changes its version, place and switch there.
-    pub async fn install(&mut self, installation: &Installation) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
-            "INSERT INTO channel_plugins (channel_id, plugin_id, version_id, position, enabled, installed_at)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (channel_id, plugin_id) DO UPDATE SET version_id = excluded.version_id,
-                position = excluded.position, enabled = excluded.enabled"
-        )
-        .bind(installation.channel_id.to_string())
-        .bind(installation.plugin_id.to_string())
-        .bind(installation.version_id.to_string())
-        .bind(installation.position)
-        .bind(installation.enabled)
-        .bind(installation.installed_at.as_millis())
-        .execute(conn)
-        .await
-        .map(|_| ()))
-    }
-
-    /// Takes a plugin out of a channel. Returns whether it was there.
-    pub async fn uninstall(&mut self, channel_id: ChannelId, id: PluginId) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
-            "DELETE FROM channel_plugins WHERE channel_id = $1 AND plugin_id = $2"
-        )
-        .bind(channel_id.to_string())
-        .bind(id.to_string())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
         Ok(rows > 0)
     }
 }

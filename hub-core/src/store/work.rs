@@ -17,12 +17,12 @@ use futures_util::FutureExt;
 use super::{
     Store,
     ai::{AiConfigRow, Conversation, ConversationQuery},
+    channel_plugins::InstalledRow,
     deliveries::{Finished, JobRow},
     inbox::{Accept, Accepted},
     leases::{Lease, WorkRow},
     media::{MediaRow, SettledMedia},
     outbox::NewOutbound,
-    plugins::InstalledRow,
     sending::{Begun, OpenItem, Settled},
     traces::TraceUpdate,
 };
@@ -30,7 +30,7 @@ use crate::{
     bots::BotStatus,
     channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, Result},
-    id::{BotId, DeliveryId, MediaId, MessageId, NodeId, UserId},
+    id::{BotId, ChannelId, DeliveryId, MediaId, MessageId, NodeId, PluginVersionId, UserId},
     network::WindowRules,
     secret::Sealed,
     time::Timestamp,
@@ -75,6 +75,13 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)>;
     /// What is installed in a bot's channels, in the order of each channel, and the sources of its versions.
     async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)>;
+    /// Stops a plugin in a channel; `false` when it is stopped already, or another version of it runs there.
+    async fn pause_plugin(
+        &self,
+        channel_id: ChannelId,
+        version_id: PluginVersionId,
+        reason: String,
+    ) -> Result<bool>;
     /// `false` when nothing changed, or the lease is gone.
     async fn set_status(
         &self,
@@ -121,6 +128,8 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     async fn ai_config(&self) -> Result<Option<AiConfigRow>>;
     /// What a model is shown of a conversation.
     async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation>;
+    /// Which of these keys belong to messages that are in the outbox, or were.
+    async fn known_keys(&self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>>;
     /// Puts replies into the outbox before the attempt that made them has ended; `false` when the lease is gone.
     async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool>;
 
@@ -211,13 +220,25 @@ impl WorkStore for Store {
 
     async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)> {
         let mut read = self.read().await?;
-        let rows = read.plugins().installed_of_bot(bot_id).await?;
+        let rows = read.channel_plugins().installed_of_bot(bot_id).await?;
         let mut ids: Vec<String> =
             rows.iter().filter(|row| row.enabled).map(|row| row.version_id.clone()).collect();
         ids.sort_unstable();
         ids.dedup();
-        let scripts = if ids.is_empty() { Vec::new() } else { read.plugins().scripts(&ids).await? };
+        let scripts = if ids.is_empty() { Vec::new() } else { read.channel_plugins().scripts(&ids).await? };
         Ok((rows, scripts))
+    }
+
+    async fn pause_plugin(
+        &self,
+        channel_id: ChannelId,
+        version_id: PluginVersionId,
+        reason: String,
+    ) -> Result<bool> {
+        self.write(move |tx| {
+            async move { tx.channel_plugins().pause(channel_id, version_id, &reason).await }.boxed()
+        })
+        .await
     }
 
     async fn set_status(
@@ -320,6 +341,10 @@ impl WorkStore for Store {
 
     async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation> {
         self.read().await?.ai().conversation(query).await
+    }
+
+    async fn known_keys(&self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>> {
+        self.read().await?.outbox().known(bot_id, keys).await
     }
 
     async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool> {

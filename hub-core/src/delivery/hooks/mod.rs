@@ -7,37 +7,30 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
-use url::Url;
 
-use super::{
-    job::Job,
-    payload::Payload,
-    redact::Redactor,
-    sink::webhook,
-    stage::{Answered, Concluded, Drafted, Outcome, Prepared, Reply, Request},
-};
+use super::stage::{Answered, Concluded, Drafted, Outcome, Prepared, Request};
 use crate::{
-    channels::{OnPluginError, filter::FilterInput, runtime::ChannelRuntime},
+    channels::OnPluginError,
     context::WorkContext,
     id::PluginId,
     plugins::{
-        Manifest,
-        gate::ConnectGate,
         request::{self, LeftRequest, Reach, Violation},
-        runtime::{Code, Installed},
+        runtime::Installed,
     },
-    sandbox::{Grants, Hook, HookInput, HookOutcome, HookRun, Limits, PluginRequest, SandboxFault, Source},
-    traces::{Step, StepName},
+    sandbox::{HookInput, HookOutcome, PluginRequest, SandboxFault},
+    traces::StepName,
 };
 
+mod reply;
 mod report;
+mod runner;
 #[cfg(test)]
 mod tests;
 
 use report::Report;
+use runner::{Due, Runner};
 
 /// What a plugin left in `ctx.state` for its other hook.
 #[derive(Debug)]
@@ -81,28 +74,24 @@ pub(super) async fn on_request<'j>(ctx: &WorkContext, drafted: Drafted<'j>) -> P
     }
     let runner = Runner::new(ctx, job, &channel, &request.url);
     for plugin in &channel.plugins {
-        let Some((source, manifest)) = runner.due(StepName::PluginOnRequest, plugin, &mut prepared.steps)
-        else {
-            continue;
-        };
-        let shown = request::shown(&request.method, &request.url, &request.headers, &request.body);
-        let (ran, mut report) = match &manifest {
-            Ok(manifest) => {
+        let (ended, mut report) = match runner.due(plugin) {
+            Due::Bypassed(reason) => {
+                let step = Report::new(ctx, plugin).skipped(reason);
+                prepared.steps.push(step.into_step(ctx, StepName::PluginOnRequest));
+                continue;
+            }
+            Due::Fails(failed) => (Err(failed), Report::new(ctx, plugin)),
+            Due::Runs { source, manifest } => {
+                let shown = request::shown(&request.method, &request.url, &request.headers, &request.body);
                 let input = HookInput::on_request(runner.message.clone(), shown.clone());
-                runner.run(plugin, source, manifest, input).await
+                let Some((ran, report)) = runner.run(plugin, source, manifest, input).await else { continue };
+                let ended = ran.and_then(|mut outcome| {
+                    prepared.keep(plugin, &mut outcome);
+                    after_request(outcome, &shown, runner.reach(manifest))
+                });
+                (ended, report)
             }
-            Err(reason) => (Err(Failed::Plugin("match", reason.clone())), Report::new(ctx, plugin)),
         };
-        if is_absent(&ran) {
-            continue;
-        }
-        let ended = ran.and_then(|mut outcome| {
-            prepared.replies.extend(replies(plugin, Hook::OnRequest, &mut outcome));
-            if let Some(json) = outcome.state.take() {
-                prepared.states.push(State { plugin: plugin.plugin_id, json });
-            }
-            after_request(outcome, &shown, runner.reach(manifest.as_deref().ok()))
-        });
         let end = match ended {
             Ok(After::Unchanged) => None,
             Ok(After::Skip) => Some(Outcome::Skipped),
@@ -138,23 +127,17 @@ pub(super) async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Co
         let runner = Runner::new(ctx, job, &channel, &request.url);
         let shown = request::shown(&request.method, &request.url, &request.headers, &request.body);
         for plugin in &channel.plugins {
-            let Some((source, Ok(manifest))) = runner.due(StepName::PluginOnResponse, plugin, &mut steps)
-            else {
-                continue;
-            };
+            // Why one is not run is said once, by the step of its request hook.
+            let Due::Runs { source, manifest } = runner.due(plugin) else { continue };
             let answer = request::shown_answer(head.status, &head.headers, body);
             let input = HookInput {
                 state: state_of(&states, plugin),
                 ..HookInput::on_response(runner.message.clone(), shown.clone(), answer)
             };
-            let (ran, mut report) = runner.run(plugin, source, &manifest, input).await;
-            if is_absent(&ran) {
-                continue;
-            }
+            let Some((ran, mut report)) = runner.run(plugin, source, manifest, input).await else { continue };
             match ran {
                 Ok(mut outcome) => {
-                    let made = self::replies(plugin, Hook::OnResponse, &mut outcome);
-                    replies.extend(made.into_iter().map(|reply| reply.forwarding(head, body)));
+                    replies.extend(reply::taken(plugin, &mut outcome, Some((head, body))));
                     if let Some(failed) = failure(&outcome) {
                         report.failed(&failed);
                     }
@@ -165,6 +148,16 @@ pub(super) async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Co
         }
     }
     Concluded { outcome, replies, steps }
+}
+
+impl Prepared<'_> {
+    /// Takes over what a plugin said and left for its other hook, whatever comes of the rest.
+    fn keep(&mut self, plugin: &Installed, outcome: &mut HookOutcome) {
+        self.replies.extend(reply::taken(plugin, outcome, None));
+        if let Some(json) = outcome.state.take() {
+            self.states.push(State { plugin: plugin.plugin_id, json });
+        }
+    }
 }
 
 /// What follows from a request hook that came to its end.
@@ -190,29 +183,12 @@ fn after_request(outcome: HookOutcome, shown: &PluginRequest, reach: Reach<'_>) 
     }
 }
 
-/// Whether the plugin does not have the hook, which is nothing to tell of.
-fn is_absent(ran: &Result<HookOutcome, Failed>) -> bool {
-    ran.as_ref().is_ok_and(|outcome| !outcome.present && outcome.error.is_none())
-}
-
 fn failure(outcome: &HookOutcome) -> Option<Failed> {
     outcome.error.as_ref().map(|error| Failed::Plugin(error.kind.as_str(), error.message.clone()))
 }
 
 fn state_of(states: &[State], plugin: &Installed) -> Option<Box<RawValue>> {
     states.iter().find(|state| state.plugin == plugin.plugin_id).map(|state| state.json.clone())
-}
-
-/// One reply is one row keyed by the delivery, the plugin, the hook and its place: a run that is made again adds
-/// none (`contract.md` §6.6).
-fn replies(plugin: &Installed, hook: Hook, outcome: &mut HookOutcome) -> Vec<Reply> {
-    let place = match hook {
-        Hook::OnRequest => 'q',
-        Hook::OnResponse => 's',
-    };
-    let made = std::mem::take(&mut outcome.replies).into_iter().enumerate();
-    made.map(|(n, content)| Reply { key: format!("{}.{place}.{n}", plugin.plugin_id), by: "plugin", content })
-        .collect()
 }
 
 impl OnPluginError {
@@ -231,117 +207,5 @@ impl OnPluginError {
             Self::Drop if is_plugins => Some(Outcome::PluginFailed { summary, retry: false }),
             _ => Some(Outcome::PluginFailed { summary, retry: true }),
         }
-    }
-}
-
-/// Runs the hooks of one attempt.
-struct Runner<'a> {
-    ctx: &'a WorkContext,
-    job: &'a Job,
-    channel: &'a ChannelRuntime,
-    redactor: Redactor,
-    /// Where the request goes unless a plugin changes that.
-    configured: Option<Url>,
-    /// `ctx.msg`.
-    message: Box<RawValue>,
-}
-
-impl<'a> Runner<'a> {
-    fn new(ctx: &'a WorkContext, job: &'a Job, channel: &'a ChannelRuntime, drafted: &str) -> Self {
-        let target = job.target_url.as_deref().unwrap_or(&channel.webhook.url);
-        let message = serde_json::value::to_raw_value(&Payload::of(job));
-        Self {
-            ctx,
-            job,
-            channel,
-            redactor: webhook::redactor(job, channel),
-            configured: Url::parse(target).or_else(|_| Url::parse(drafted)).ok(),
-            message: message.expect("our own types always serialise"),
-        }
-    }
-
-    /// Whether a plugin is run for the message, and with what; notes why not. An expression that has no answer is
-    /// the plugin's failure.
-    fn due<'p>(
-        &self,
-        name: StepName,
-        plugin: &'p Installed,
-        steps: &mut Vec<Step>,
-    ) -> Option<(&'p Source, Result<Arc<Manifest>, String>)> {
-        let skipped = match &plugin.code {
-            Code::Stopped(reason) => reason.as_str(),
-            Code::Ready { source, manifest } => match manifest.matches.matches(&self.filter_input()) {
-                Ok(true) => return Some((source, Ok(Arc::clone(manifest)))),
-                Ok(false) => "@match does not take the message",
-                Err(reason) => return Some((source, Err(format!("@match: {reason}")))),
-            },
-        };
-        let step = Report::new(self.ctx, plugin).skipped(skipped);
-        // Said once: the response hooks are bypassed for the same reason.
-        if name == StepName::PluginOnRequest {
-            steps.push(step.into_step(self.ctx, name));
-        }
-        None
-    }
-
-    fn filter_input(&self) -> FilterInput<'_> {
-        let content = &self.job.content;
-        FilterInput {
-            content: self.job.text(),
-            user_id: &content.from_user_id,
-            user_name: &content.user_name,
-            session_id: &content.session_id,
-            kind: content.kind,
-            timestamp: content.sent_at.as_seconds(),
-            bot_id: self.channel.bot_id_text(),
-            channel_id: self.channel.id_text(),
-        }
-    }
-
-    fn reach<'r>(&'r self, manifest: Option<&'r Manifest>) -> Reach<'r> {
-        Reach {
-            configured: self.configured.as_ref(),
-            connects: manifest.map_or(&[], |manifest| &manifest.connects),
-            plain_http: self.plain_http(),
-        }
-    }
-
-    fn plain_http(&self) -> bool {
-        self.configured.as_ref().is_some_and(|url| url.scheme() == "http")
-    }
-
-    async fn run(
-        &self,
-        plugin: &Installed,
-        source: &Source,
-        manifest: &Manifest,
-        mut input: HookInput,
-    ) -> (Result<HookOutcome, Failed>, Report) {
-        let mut report = Report::new(self.ctx, plugin);
-        input.dialect = manifest.sandbox_dialect();
-        input.grants = Grants {
-            reply: manifest.grants.reply,
-            skip: manifest.grants.skip,
-            fetch: !manifest.connects.is_empty(),
-        };
-        input.limits = Limits { timeout: manifest.timeout.as_duration(), ..Limits::default() };
-        let gate = ConnectGate::new(self.ctx.egress.clone(), &manifest.connects, self.plain_http());
-        let run = HookRun { tenant: self.channel.bot_id_text().to_owned(), source: source.clone(), input };
-        let ran = self.ctx.sandbox.run(run, &gate).await;
-        report.fetched(&self.redactor, &gate.made());
-        if let Ok(outcome) = &ran {
-            report.ran(&self.redactor, outcome);
-        }
-        (ran.map_err(Failed::Sandbox), report)
-    }
-}
-
-impl Reply {
-    /// A reply that is the receiver's answer, with that answer in it: a text, or a file.
-    fn forwarding(mut self, head: &Head, body: &Bytes) -> Self {
-        if self.content == crate::sandbox::Reply::Forward && request::is_text(&head.headers, body) {
-            self.content = crate::sandbox::Reply::Text(String::from_utf8_lossy(body).into_owned());
-        }
-        self
     }
 }

@@ -112,6 +112,11 @@ impl Report {
         }
     }
 
+    /// The hub stops the plugin after this run.
+    pub(super) fn paused(&mut self, reason: &str) {
+        self.detail.insert("paused".into(), json!(reason));
+    }
+
     /// It failed. What the plugin itself threw is noted already.
     pub(super) fn failed(&mut self, failed: &Failed) {
         self.status = TraceStatus::Error;

@@ -133,6 +133,8 @@ async fn plugins_change_the_request_in_their_order_and_it_is_signed_last() {
     assert_eq!(steps(&trace, StepName::PluginOnResponse).len(), 1, "only the first one has the hook");
     let kept = format!("{:?}", trace.steps);
     assert!(!kept.contains(KEY), "{kept}");
+    let runs: Vec<_> = scene.hub.hub().context().counters.plugin_runs.counts().collect();
+    assert_eq!(runs, [("ok", 3), ("error", 0), ("timeout", 0)], "what has no hook does not run");
 }
 
 #[tokio::test]
@@ -283,23 +285,105 @@ async fn a_response_hook_that_fails_loses_nothing() {
 }
 
 #[tokio::test]
-async fn replies_that_are_no_text_are_noted() {
+async fn replies_may_be_files_and_a_second_attempt_adds_none() {
     let scene = Scene::new().await;
-    scene.receiver.answer(200, "plain words");
+    scene.receiver.answer(500, "{}");
     scene
         .install(
             "media",
             "",
-            "function onResponse(ctx) {
-               ctx.reply({ forward: true }); ctx.reply('data:image/png;base64,AAAA'); ctx.reply({ base64: 'AAAA', filename: 'a.png' });
-             }",
+            "function onRequest(ctx) {
+               ctx.reply({ base64: 'aGk=', filename: 'a.txt' }); ctx.reply('data:image/png;base64,iVBORw0KGgo=');
+               ctx.reply({ base64: '?' }); ctx.reply({ forward: true });
+             }
+             function onResponse(ctx) { if (ctx.res.status === 200) ctx.reply({ forward: true }); }",
         )
         .await;
-    let trace = scene.say("hello", TraceStatus::Ok).await;
-    assert_eq!(scene.texts(1).await, ["plain words"]);
-    let replies = steps(&trace, StepName::Reply);
-    let failed = replies.iter().filter(|step| step.status == TraceStatus::Error).count();
-    assert_eq!(failed, 2, "{replies:#?}");
+    scene.receiver.answer(200, "{\"plain\":\"words\"}");
+    scene.hub.say(&scene.bot, "hello");
+    let sent = scene
+        .hub
+        .advance_until("two files and a text", Duration::from_secs(1), async || {
+            let sent = scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0);
+            (sent.len() >= 3).then_some(sent)
+        })
+        .await;
+    let kinds: Vec<_> =
+        sent.iter().map(|sent| sent.media.as_ref().map_or("text", |media| media.kind)).collect();
+    assert_eq!(kinds, ["file", "image", "text"]);
+    assert_eq!(sent[0].media.as_ref().unwrap().file_name.as_deref(), Some("a.txt"));
+    assert_eq!((sent[0].opened, sent[1].opened), (Some(true), Some(true)), "{sent:?}");
+    assert_eq!(sent[2].text, "{\"plain\":\"words\"}");
+    assert_eq!(scene.receiver.requests().len(), 2);
+    let trace = scene.hub.trace(&scene.ada, scene.bot.id, scene.channel, TraceStatus::Ok).await;
+    let failed: Vec<_> = steps(&trace, StepName::Reply)
+        .into_iter()
+        .filter(|step| step.status == TraceStatus::Error)
+        .map(|step| step.detail["error"].as_str().unwrap().to_owned())
+        .collect();
+    let told = ["the file is not base64", "there is no answer to forward before the request"];
+    assert_eq!(failed, [told, told].concat(), "once for each attempt");
+    let owner = scene.ada.user().unwrap().user_id;
+    let kept = scene.hub.hub().context().for_work().store.bytes_of(owner).await.unwrap();
+    assert_eq!(kept, 2 + 8, "each file once");
+}
+
+#[tokio::test]
+async fn a_plugin_that_hangs_again_and_again_is_stopped_until_somebody_switches_it_on() {
+    let scene = Scene::new().await;
+    scene.on_error(OnPluginError::Drop).await;
+    let code = "function onRequest(ctx) { if (ctx.msg.content !== 'well') for (;;); }";
+    let id = scene.install("hangs", "// @timeout 50\n", code).await;
+    let mut events = scene.hub.hub().events();
+    let timeouts = || {
+        let counts = scene.hub.hub().context().counters.plugin_runs.counts();
+        counts.into_iter().find(|(name, _)| *name == "timeout").unwrap().1
+    };
+    for n in 1..=crate::plugins::breaker::MAX_OVERRUNS {
+        scene.hub.say(&scene.bot, &format!("message {n}"));
+        scene
+            .hub
+            .until("a run that takes too long", async || (timeouts() >= u64::from(n)).then_some(()))
+            .await;
+    }
+    scene
+        .hub
+        .until("the news", async || {
+            let paused = crate::events::Event::PluginPaused {
+                bot_id: scene.bot.id,
+                channel_id: scene.channel,
+                plugin_id: id,
+            };
+            std::iter::from_fn(|| events.try_recv().ok()).any(|event| event == paused).then_some(())
+        })
+        .await;
+    let plugins = scene.hub.hub().plugins();
+    let page = crate::page::PageRequest::default();
+    let installed = async || {
+        plugins.installed(&scene.ada, scene.bot.id, scene.channel, &page).await.unwrap().items.remove(0)
+    };
+    let found = installed().await;
+    assert!(found.enabled && found.paused.unwrap().contains("did not end"));
+    // Nothing runs, and nothing is sent without what it would have done.
+    scene.hub.say(&scene.bot, "well");
+    scene
+        .hub
+        .until("a message that is given up", async || {
+            let query = crate::traces::TraceQuery::default();
+            let traces = scene.hub.traces(&scene.ada, scene.bot.id, &query).await;
+            traces.iter().any(|trace| trace.summary.contains("plugin hangs: paused")).then_some(())
+        })
+        .await;
+    assert_eq!(timeouts(), u64::from(crate::plugins::breaker::MAX_OVERRUNS));
+    assert!(scene.receiver.requests().is_empty());
+    let on = InstallationPatch { enabled: Some(true), ..InstallationPatch::default() };
+    plugins.change_installation(&scene.ada, scene.bot.id, scene.channel, id, on).await.unwrap();
+    assert_eq!(installed().await.paused, None);
+    scene.hub.say(&scene.bot, "well");
+    scene
+        .hub
+        .until("a message that is sent", async || (scene.receiver.texts() == ["well"]).then_some(()))
+        .await;
 }
 
 #[tokio::test]

@@ -20,17 +20,17 @@ use crate::{
     bots::BotStatus,
     channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, ErrorCode, Result},
-    id::{BotId, DeliveryId, MediaId, MessageId, NodeId, UserId},
+    id::{BotId, ChannelId, DeliveryId, MediaId, MessageId, NodeId, PluginVersionId, UserId},
     network::WindowRules,
     secret::Sealed,
     store::{
         ai::{AiConfigRow, Conversation, ConversationQuery},
+        channel_plugins::InstalledRow,
         deliveries::{Finished, JobRow},
         inbox::{Accept, Accepted},
         leases::{Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
-        plugins::InstalledRow,
         sending::{Begun, OpenItem, Settled},
         traces::TraceUpdate,
         work::WorkStore,
@@ -195,6 +195,10 @@ impl WorkStore for ModelStore {
         Ok((Vec::new(), Vec::new()))
     }
 
+    async fn pause_plugin(&self, _: ChannelId, _: PluginVersionId, _: String) -> Result<bool> {
+        Ok(false)
+    }
+
     async fn set_status(
         &self,
         lease: &Lease,
@@ -293,6 +297,10 @@ impl WorkStore for ModelStore {
 
     async fn conversation(&self, _query: &ConversationQuery) -> Result<Conversation> {
         self.read(|_| Conversation::default()).await
+    }
+
+    async fn known_keys(&self, _: BotId, _: &[String]) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool> {

@@ -126,6 +126,7 @@ impl Tables {
             cursor: bot.cursor.clone(),
             status: bot.status.clone(),
             wx_id: String::new(),
+            owner_id: "usr_00000000000000000000000000".to_owned(),
         })
     }
 

@@ -176,6 +176,9 @@ pub struct InstalledPluginView {
     pub status: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
+    /// Why the hub itself stopped it here: its runs did not end. Switching it on, or another version, lets it run
+    /// again.
+    pub paused: Option<String>,
     /// SHA-256 of the source that runs, in hex.
     pub content_hash: String,
     /// When it was installed.
@@ -275,6 +278,7 @@ impl From<InstalledPlugin> for InstalledPluginView {
             enabled: installed.enabled,
             status: installed.state.into(),
             reason: installed.reason,
+            paused: installed.paused,
             content_hash: installed.content_hash,
             installed_at: installed.installed_at.into(),
         }
@@ -371,6 +375,7 @@ impl Example for InstalledPluginView {
             enabled: true,
             state: plugins::VersionState::Approved,
             reason: None,
+            paused: None,
             content_hash: version.content_hash,
             installed_at: version.created_at,
         }

@@ -1,0 +1,137 @@
+//! Replies of plugins: texts, and files in four spellings (`contract.md` §7; `dialects.md` 1.8).
+
+use bytes::Bytes;
+use data_url::{DataUrl, forgiving_base64};
+use http::header;
+
+use super::Head;
+use crate::{
+    delivery::stage::{Reply, ReplyContent, ReplyFile},
+    plugins::{request, runtime::Installed},
+    sandbox::{self, HookOutcome},
+};
+
+/// The replies that a hook made; with the answer it saw, if it saw one. One reply is one row keyed by the delivery,
+/// the plugin, the hook and its place: a run that is made again adds none (`contract.md` §6.6).
+pub(super) fn taken(
+    plugin: &Installed,
+    outcome: &mut HookOutcome,
+    answer: Option<(&Head, &Bytes)>,
+) -> Vec<Reply> {
+    let place = if answer.is_none() { 'q' } else { 's' };
+    let key = |n: usize| format!("{}.{place}.{n}", plugin.plugin_id);
+    let made = std::mem::take(&mut outcome.replies).into_iter().enumerate();
+    made.map(|(n, reply)| Reply { key: key(n), by: "plugin", content: content(reply, answer) }).collect()
+}
+
+fn content(reply: sandbox::Reply, answer: Option<(&Head, &Bytes)>) -> ReplyContent {
+    match reply {
+        sandbox::Reply::Text(text) => ReplyContent::Text(text),
+        sandbox::Reply::DataUri(uri) => data_uri(&uri, String::new()),
+        // Some authors put the whole URI there.
+        sandbox::Reply::File { base64, filename } if base64.starts_with("data:") => {
+            data_uri(&base64, filename)
+        }
+        sandbox::Reply::File { base64, filename } => {
+            match forgiving_base64::decode_to_vec(base64.as_bytes()) {
+                Ok(bytes) => file(filename, None, bytes.into()),
+                Err(_) => ReplyContent::Unsendable("the file is not base64"),
+            }
+        }
+        sandbox::Reply::Forward => answer.map_or(
+            ReplyContent::Unsendable("there is no answer to forward before the request"),
+            |(head, body)| forwarded(head, body),
+        ),
+    }
+}
+
+fn data_uri(uri: &str, file_name: String) -> ReplyContent {
+    let Ok(url) = DataUrl::process(uri) else {
+        return ReplyContent::Unsendable("the data: URI cannot be read");
+    };
+    let content_type = format!("{}/{}", url.mime_type().type_, url.mime_type().subtype);
+    match url.decode_to_vec() {
+        Ok((bytes, _)) => file(file_name, Some(content_type), bytes.into()),
+        Err(_) => ReplyContent::Unsendable("the data: URI is not base64"),
+    }
+}
+
+/// The receiver's answer as it is: a text, or a file.
+fn forwarded(head: &Head, body: &Bytes) -> ReplyContent {
+    if request::is_text(&head.headers, body) {
+        return ReplyContent::Text(String::from_utf8_lossy(body).into_owned());
+    }
+    let said = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    file(String::new(), said.map(str::to_owned), body.clone())
+}
+
+fn file(file_name: String, content_type: Option<String>, bytes: Bytes) -> ReplyContent {
+    ReplyContent::File(ReplyFile { file_name, content_type, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, StatusCode};
+
+    use super::*;
+
+    fn read(reply: sandbox::Reply) -> ReplyContent {
+        content(reply, None)
+    }
+
+    fn base64(base64: &str, filename: &str) -> sandbox::Reply {
+        sandbox::Reply::File { base64: base64.to_owned(), filename: filename.to_owned() }
+    }
+
+    #[test]
+    fn files_come_as_base64_and_as_uris() {
+        let png = file("a.png".to_owned(), None, Bytes::from_static(&[0, 1, 2, 3]));
+        for spelling in ["AAECAw==", "AAECAw", " AAEC\nAw== "] {
+            assert_eq!(read(base64(spelling, "a.png")), png, "{spelling}");
+        }
+        let typed = |name: &str, media_type: &str, bytes: &'static [u8]| {
+            file(name.to_owned(), Some(media_type.to_owned()), Bytes::from_static(bytes))
+        };
+        assert_eq!(
+            read(base64("data:image/png;base64,AAECAw==", "a.png")),
+            typed("a.png", "image/png", &[0, 1, 2, 3])
+        );
+        for (uri, media_type, bytes) in [
+            ("data:image/png;base64,AAECAw", "image/png", &[0, 1, 2, 3][..]),
+            ("data:text/csv;charset=utf-8,a%2Cb", "text/csv", b"a,b"),
+            ("data:,x", "text/plain", b"x"),
+        ] {
+            assert_eq!(read(sandbox::Reply::DataUri(uri.to_owned())), typed("", media_type, bytes), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_to_be_so() {
+        for reply in [
+            base64("?", "a.png"),
+            base64("data:image/png;base64,?", ""),
+            sandbox::Reply::DataUri("data:image/png;base64,AAE=AA".to_owned()),
+            sandbox::Reply::DataUri("data:image/png".to_owned()),
+            sandbox::Reply::Forward,
+        ] {
+            let read = read(reply.clone());
+            assert!(matches!(read, ReplyContent::Unsendable(_)), "{reply:?}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_forwarded_as_what_it_is() {
+        let head = |content_type: &'static str| {
+            let value = HeaderValue::from_static(content_type);
+            let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, value)]);
+            Head { status: StatusCode::OK, headers }
+        };
+        let (words, bytes) = (Bytes::from_static(b"words"), Bytes::from_static(b"\x89PNG"));
+        let forward = |head: &Head, body: &Bytes| content(sandbox::Reply::Forward, Some((head, body)));
+        assert_eq!(forward(&head("text/plain"), &words), ReplyContent::Text("words".to_owned()));
+        assert_eq!(
+            forward(&head("image/png"), &bytes),
+            file(String::new(), Some("image/png".to_owned()), bytes)
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs the hooks of one attempt.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use url::Url;
+
+use super::{Failed, report::Report};
+use crate::{
+    channels::{filter::FilterInput, runtime::ChannelRuntime},
+    context::{Hint, WorkContext},
+    delivery::{job::Job, payload::Payload, redact::Redactor, sink::webhook},
+    events::Event,
+    plugins::{
+        Manifest,
+        breaker::Breaker,
+        gate::ConnectGate,
+        request::Reach,
+        runtime::{Code, Installed},
+    },
+    sandbox::{ErrorKind, Grants, HookInput, HookOutcome, HookRun, Limits, SandboxFault, Source},
+};
+
+/// Runs the hooks of one attempt.
+pub(super) struct Runner<'a> {
+    ctx: &'a WorkContext,
+    job: &'a Job,
+    channel: &'a ChannelRuntime,
+    pub(super) redactor: Redactor,
+    /// Where the request goes unless a plugin changes that.
+    configured: Option<Url>,
+    /// `ctx.msg`.
+    pub(super) message: Box<RawValue>,
+}
+
+/// Whether a plugin is run for a message.
+pub(super) enum Due<'p> {
+    /// It is.
+    Runs {
+        /// Its source.
+        source: &'p Source,
+        /// Its metadata.
+        manifest: &'p Arc<Manifest>,
+    },
+    /// It is bypassed; why.
+    Bypassed(&'p str),
+    /// It would be, and cannot: its own failure.
+    Fails(Failed),
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(
+        ctx: &'a WorkContext,
+        job: &'a Job,
+        channel: &'a ChannelRuntime,
+        drafted: &str,
+    ) -> Self {
+        let target = job.target_url.as_deref().unwrap_or(&channel.webhook.url);
+        let message = serde_json::value::to_raw_value(&Payload::of(job));
+        Self {
+            ctx,
+            job,
+            channel,
+            redactor: webhook::redactor(job, channel),
+            configured: Url::parse(target).or_else(|_| Url::parse(drafted)).ok(),
+            message: message.expect("our own types always serialise"),
+        }
+    }
+
+    /// Whether a plugin is run for the message. An expression that has no answer is the plugin's failure, and so is
+    /// a plugin that the hub stops: what it would have done is not left out silently.
+    pub(super) fn due<'p>(&self, plugin: &'p Installed) -> Due<'p> {
+        match &plugin.code {
+            Code::Stopped(reason) => Due::Bypassed(reason),
+            Code::Paused(reason) => Due::Fails(Failed::Plugin("paused", reason.clone())),
+            Code::Ready { source, manifest } => match manifest.matches.matches(&self.filter_input()) {
+                Ok(true) => Due::Runs { source, manifest },
+                Ok(false) => Due::Bypassed("@match does not take the message"),
+                Err(reason) => Due::Fails(Failed::Plugin("match", format!("@match: {reason}"))),
+            },
+        }
+    }
+
+    fn filter_input(&self) -> FilterInput<'_> {
+        let content = &self.job.content;
+        FilterInput {
+            content: self.job.text(),
+            user_id: &content.from_user_id,
+            user_name: &content.user_name,
+            session_id: &content.session_id,
+            kind: content.kind,
+            timestamp: content.sent_at.as_seconds(),
+            bot_id: self.channel.bot_id_text(),
+            channel_id: self.channel.id_text(),
+        }
+    }
+
+    pub(super) fn reach<'r>(&'r self, manifest: &'r Manifest) -> Reach<'r> {
+        Reach {
+            configured: self.configured.as_ref(),
+            connects: &manifest.connects,
+            plain_http: self.plain_http(),
+        }
+    }
+
+    fn plain_http(&self) -> bool {
+        self.configured.as_ref().is_some_and(|url| url.scheme() == "http")
+    }
+
+    /// Makes one run. `None` when the plugin does not have the hook, which is nothing to tell of.
+    pub(super) async fn run(
+        &self,
+        plugin: &Installed,
+        source: &Source,
+        manifest: &Manifest,
+        mut input: HookInput,
+    ) -> Option<(Result<HookOutcome, Failed>, Report)> {
+        let mut report = Report::new(self.ctx, plugin);
+        input.dialect = manifest.sandbox_dialect();
+        input.grants = Grants {
+            reply: manifest.grants.reply,
+            skip: manifest.grants.skip,
+            fetch: !manifest.connects.is_empty(),
+        };
+        input.limits = Limits { timeout: manifest.timeout.as_duration(), ..Limits::default() };
+        let gate = ConnectGate::new(self.ctx.egress.clone(), &manifest.connects, self.plain_http());
+        let run = HookRun { tenant: self.channel.bot_id_text().to_owned(), source: source.clone(), input };
+        let ran = self.ctx.sandbox.run(run, &gate).await;
+        if ran.as_ref().is_ok_and(|outcome| !outcome.present && outcome.error.is_none()) {
+            return None;
+        }
+        report.fetched(&self.redactor, &gate.made());
+        if let Ok(outcome) = &ran {
+            report.ran(&self.redactor, outcome);
+        }
+        self.count(&ran);
+        if self.overran(plugin, &ran).await {
+            report.paused(&Breaker::reason());
+        }
+        Some((ran.map_err(Failed::Sandbox), report))
+    }
+
+    fn count(&self, ran: &Result<HookOutcome, SandboxFault>) {
+        let ended = match ran {
+            Ok(outcome) => match &outcome.error {
+                None => "ok",
+                Some(error) if error.kind == ErrorKind::Timeout => "timeout",
+                Some(_) => "error",
+            },
+            Err(SandboxFault::Crashed(_)) => "error",
+            // No run was made.
+            Err(SandboxFault::Busy | SandboxFault::Unavailable(_) | SandboxFault::Closed) => return,
+        };
+        self.ctx.counters.plugin_runs.count(ended);
+    }
+
+    /// Notes whether a run ended by itself, and stops the plugin in this channel when too many did not.
+    async fn overran(&self, plugin: &Installed, ran: &Result<HookOutcome, SandboxFault>) -> bool {
+        let ended = match ran {
+            Ok(outcome) => outcome.error.as_ref().is_none_or(|error| error.kind != ErrorKind::Timeout),
+            Err(SandboxFault::Crashed(_)) => false,
+            Err(SandboxFault::Busy | SandboxFault::Unavailable(_) | SandboxFault::Closed) => return false,
+        };
+        if !plugin.breaker.note(ended) {
+            return false;
+        }
+        let (bot_id, channel_id) = (self.job.bot_id, self.channel.id);
+        match self.ctx.store.pause_plugin(channel_id, plugin.version_id, Breaker::reason()).await {
+            Ok(true) => {
+                tracing::warn!(%bot_id, %channel_id, plugin = %plugin.plugin_id, "a plugin is stopped in a channel");
+                self.ctx.events.tell(Event::PluginPaused { bot_id, channel_id, plugin_id: plugin.plugin_id });
+                self.ctx.wake.hint(Hint::Bot(bot_id));
+                true
+            }
+            // By another run, or it is not installed any more.
+            Ok(false) => false,
+            // The next run that does not end tries again.
+            Err(error) => {
+                tracing::warn!(%bot_id, %channel_id, %error, "a plugin could not be stopped");
+                false
+            }
+        }
+    }
+}

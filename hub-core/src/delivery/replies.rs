@@ -1,0 +1,131 @@
+//! What the sender of a message gets: the replies of sinks and plugins, as rows of the outbox.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    job::Job,
+    node::{BotWork, Engine},
+    stage::{Reply, ReplyContent, ReplyFile},
+};
+use crate::{
+    channels::runtime::ChannelRuntime,
+    media::NewFile,
+    network::TextFormat,
+    store::outbox::{NewOutbound, NewPart},
+    time::Timestamp,
+    traces::{Step, StepName, TraceStatus},
+};
+
+impl Engine {
+    /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none
+    /// (`contract.md` §6.6). Files are kept here, before the commit that sends them.
+    pub(super) async fn replies(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        replies: Vec<Reply>,
+        steps: &mut Vec<Step>,
+    ) -> Vec<NewOutbound> {
+        let sent = self.sent_before(job, &replies).await;
+        let mut rows = Vec::with_capacity(replies.len());
+        for Reply { key, by, content } in replies {
+            let dedupe_key = dedupe_key(job, &key);
+            if sent.contains(&dedupe_key) {
+                continue;
+            }
+            let now = self.ctx.store.now();
+            match self.parts(bot, channel, job, content).await {
+                Ok((content, parts, mut detail)) => {
+                    detail["to"] = json!(job.content.peer);
+                    detail["state"] = json!("queued");
+                    steps.push(Step::new(StepName::Reply, by, TraceStatus::Pending, now, now, detail));
+                    rows.push(self.row(channel, job, dedupe_key, content, parts, now));
+                }
+                Err(reason) => {
+                    let detail = json!({ "to": job.content.peer, "error": reason });
+                    steps.push(Step::new(StepName::Reply, by, TraceStatus::Error, now, now, detail));
+                }
+            }
+        }
+        rows
+    }
+
+    /// Replies with files of an earlier attempt: their files are not kept a second time. When the store does not
+    /// tell, they are, and go by themselves.
+    async fn sent_before(&self, job: &Job, replies: &[Reply]) -> HashSet<String> {
+        let files = replies.iter().filter(|reply| matches!(reply.content, ReplyContent::File(_)));
+        let keys: Vec<String> = files.map(|reply| dedupe_key(job, &reply.key)).collect();
+        if keys.is_empty() || job.attempts == 0 {
+            return HashSet::new();
+        }
+        self.ctx.store.known_keys(job.bot_id, &keys).await.unwrap_or_default().into_iter().collect()
+    }
+
+    /// What a reply consists of: its text, its parts, and what the trace says of them; or why it cannot be sent.
+    async fn parts(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        content: ReplyContent,
+    ) -> Result<(String, Vec<NewPart>, Value), String> {
+        match content {
+            ReplyContent::Text(text) => {
+                // PostgreSQL cannot hold it (`reliability.md` N3), and no chat shows it.
+                let text = text.replace('\0', "\u{fffd}");
+                if text.trim().is_empty() {
+                    return Err("the text is blank".to_owned());
+                }
+                let texts = bot.network.split_text(&text, TextFormat::Markdown);
+                let parts: Vec<NewPart> =
+                    texts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
+                let detail = json!({ "parts": parts.len() });
+                Ok((text, parts, detail))
+            }
+            ReplyContent::File(ReplyFile { file_name, content_type, bytes }) => {
+                let new = NewFile {
+                    owner_id: bot.owner_id,
+                    bot_id: job.bot_id,
+                    channel_id: Some(channel.id),
+                    file_name,
+                    content_type,
+                    bytes,
+                };
+                let kept = self.ctx.files().keep(new).await.map_err(|error| error.message().to_owned())?;
+                let detail = json!({ "parts": 1, "file": kept.file_name, "size": kept.size });
+                Ok((kept.file_name.clone(), vec![NewPart::file(&self.ctx.ids, kept)], detail))
+            }
+            ReplyContent::Unsendable(reason) => Err(reason.to_owned()),
+        }
+    }
+
+    fn row(
+        &self,
+        channel: &ChannelRuntime,
+        job: &Job,
+        dedupe_key: String,
+        content: String,
+        parts: Vec<NewPart>,
+        now: Timestamp,
+    ) -> NewOutbound {
+        NewOutbound {
+            message_id: self.ctx.ids.next(),
+            bot_id: job.bot_id,
+            peer: job.content.peer.clone(),
+            dedupe_key,
+            content,
+            parts,
+            channel_id: Some(channel.id),
+            trace_id: Some(job.trace_id),
+            expires_at: now + self.ctx.config.outbox_lifetime,
+            now,
+        }
+    }
+}
+
+fn dedupe_key(job: &Job, key: &str) -> String {
+    format!("{}:{key}", job.id)
+}
