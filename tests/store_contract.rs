@@ -49,6 +49,7 @@ type Covered = (&'static str, &'static [&'static [&'static str]]);
 
 mod accounts;
 mod ai;
+mod apps;
 mod audit;
 mod binds;
 mod bots;
@@ -61,6 +62,7 @@ mod demo;
 mod external_accounts;
 mod idempotency;
 mod inbox;
+mod installations;
 mod leases;
 mod log;
 mod media;

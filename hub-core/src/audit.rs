@@ -75,6 +75,18 @@ actions! {
     KeyDeleted = "api_key.deleted",
     /// Somebody gave a channel a new key.
     ChannelKeyRegenerated = "channel_key.regenerated",
+    /// Somebody made an app.
+    AppCreated = "app.created",
+    /// Somebody deleted an app.
+    AppDeleted = "app.deleted",
+    /// An administrator decided about the listing of an app.
+    AppReviewed = "app.reviewed",
+    /// Somebody put an app onto a bot, which made its token.
+    AppInstalled = "app.installed",
+    /// Somebody took an app off a bot, which ended its token.
+    AppUninstalled = "app.uninstalled",
+    /// Somebody gave an app on a bot a new token.
+    AppTokenRegenerated = "app_token.regenerated",
     /// An administrator made an invitation.
     InviteCreated = "invite.created",
     /// A reviewer approved a version of a plugin; the detail says which, and the hash of its source.

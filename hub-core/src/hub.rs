@@ -8,6 +8,7 @@ use crate::{
     accounts::{Accounts, PasswordHasher},
     admin::{Admin, ai_config::AiConfigs},
     ai::{NoTools, Tools},
+    apps::Apps,
     bots::{Bots, Typists},
     channels::{Channels, log::Live},
     config::HubConfig,
@@ -72,6 +73,11 @@ impl Hub {
     /// The marketplace of plugins, their review and installation.
     pub fn plugins(&self) -> Plugins<'_> {
         Plugins::new(&self.ctx)
+    }
+
+    /// Apps, their listing and installation.
+    pub fn apps(&self) -> Apps<'_> {
+        Apps::new(&self.ctx)
     }
 
     /// The administrator's AI endpoint.

@@ -61,6 +61,8 @@ kinds! {
     NodeId = Node("node_", "node");
     PluginId = Plugin("plg_", "plugin");
     PluginVersionId = PluginVersion("plv_", "plugin version");
+    AppId = App("app_", "app");
+    InstallationId = Installation("ins_", "app on this bot");
 }
 
 /// An id of a thing of kind `K`. Sixteen bytes, `Copy`; ids of different kinds do not mix.

@@ -92,14 +92,14 @@
 //! ```text
 //! message   network ─▶ inbox ─▶ filter ─▶ plugins ─▶ sink ─▶ plugins ─▶ trace
 //!                                           └─────── reply ──────┴─▶ outbox ─▶ network
-//! imports   frontends ─▶ hub ─▶ delivery ─▶ accounts admin bots channels plugins traces ─▶ store ─▶ id time …
+//! imports   frontends ─▶ hub ─▶ delivery ─▶ accounts admin apps bots channels plugins traces ─▶ store ─▶ id time …
 //! leaves    network, egress, sandbox, ai: used from above, know nothing of users, channels or SQL
 //! ```
 //!
 //! | room | what is in it |
 //! |---|---|
 //! | [`hub`] | [`Hub`] and its builder: open, start, shut down |
-//! | [`accounts`], [`bots`], [`channels`], [`media`], [`plugins`], [`traces`], [`admin`] | the nouns: what may be asked and changed, by whom |
+//! | [`accounts`], [`bots`], [`channels`], [`media`], [`plugins`], [`apps`], [`traces`], [`admin`] | the nouns: what may be asked and changed, by whom |
 //! | [`delivery`] | what happens to a message in flight, stage by stage |
 //! | [`network`] | the trait of chat networks, the iLink connector, the simulator |
 //! | [`egress`] | the one guarded HTTP client |
@@ -157,6 +157,7 @@
 //! | logins by QR code under way | 10,000 | `RATE_LIMITED` |
 //! | plugins of a user, and of a channel | 100, 16 | `CONFLICT` |
 //! | versions of a plugin that are over and run nowhere | 20 | the oldest are forgotten |
+//! | apps of a user, and on a bot | [`MAX_APPS`](apps::MAX_APPS), [`MAX_INSTALLATIONS`](apps::MAX_INSTALLATIONS) | `CONFLICT` |
 //! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is tried again later |
 //! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
 #![warn(missing_docs)]
@@ -178,6 +179,7 @@ pub mod access;
 pub mod accounts;
 pub mod admin;
 pub mod ai;
+pub mod apps;
 pub mod audit;
 pub mod bots;
 pub mod channels;

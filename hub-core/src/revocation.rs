@@ -18,7 +18,7 @@ use crate::{
     access::Actor,
     context::{Context, Hint},
     error::{Error, Result},
-    id::{BotId, ChannelId, KeyId, RevocationId, SessionId, UserId},
+    id::{AppId, BotId, ChannelId, InstallationId, KeyId, RevocationId, SessionId, UserId},
     tasks::Tasks,
     time::Timestamp,
 };
@@ -41,8 +41,12 @@ pub enum Revoked {
     User(UserId),
     /// A channel's key, or the channel itself.
     Channel(ChannelId),
-    /// A bot with all of its channels.
+    /// A bot with all of its channels and apps.
     Bot(BotId),
+    /// The token of an app on a bot, or what it may do.
+    Installation(InstallationId),
+    /// An app with all of its installations.
+    App(AppId),
 }
 
 impl Revoked {
@@ -69,6 +73,8 @@ impl fmt::Display for Revoked {
             Self::User(id) => id.fmt(f),
             Self::Channel(id) => id.fmt(f),
             Self::Bot(id) => id.fmt(f),
+            Self::Installation(id) => id.fmt(f),
+            Self::App(id) => id.fmt(f),
         }
     }
 }
@@ -83,6 +89,8 @@ impl FromStr for Revoked {
             .or_else(|_| text.parse().map(Self::User))
             .or_else(|_| text.parse().map(Self::Channel))
             .or_else(|_| text.parse().map(Self::Bot))
+            .or_else(|_| text.parse().map(Self::Installation))
+            .or_else(|_| text.parse().map(Self::App))
     }
 }
 

@@ -82,6 +82,12 @@ pub enum TokenKind {
     Browser,
     /// A login by QR code. Not a secret: it stands in the code.
     Qr,
+    /// The token of an app on a bot.
+    App,
+    /// The client secret of an app.
+    AppClient,
+    /// What an app's events are signed with.
+    AppWebhook,
     /// What collects the outcome of a login by QR code.
     QrPoll,
     /// The ticket for the session of a confirmed login by QR code.
@@ -95,6 +101,9 @@ impl TokenKind {
             Self::Session => "hubs_",
             Self::UserKey => "hubu_",
             Self::ChannelKey => "hubc_",
+            Self::App => "huba_",
+            Self::AppClient => "huby_",
+            Self::AppWebhook => "hubh_",
             Self::Setup => "hubt_",
             Self::Invite => "hubi_",
             Self::Flow => "hubf_",

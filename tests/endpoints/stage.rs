@@ -7,6 +7,7 @@ use hub_core::{
     access::{Actor, Role},
     accounts::{ClientInfo, NewApiKey, NewUser},
     admin::UserPatch,
+    apps::{AppPatch, NewApp},
     bots::NewBind,
     channels::NewChannel,
     id::{MessageId, PasskeyId, TraceId},
@@ -40,6 +41,8 @@ pub struct Stage {
     pub bob: String,
     pub bind: String,
     pub plugin: String,
+    /// An app that is on no bot yet.
+    pub spare_app: String,
     /// A login that a client of the channel started.
     channel_bind: String,
     /// Key of the channel.
@@ -66,6 +69,22 @@ pub type Request<'r> = TestRequestBuilder<'r, BoxEndpoint<'static, poem::Respons
 /// The source of a plugin.
 pub fn script(name: &str) -> String {
     format!("// ==UserScript==\n// @name {name}\n// ==/UserScript==\nfunction onRequest() {{}}\n")
+}
+
+/// An app that could be listed.
+fn new_app(name: &str) -> NewApp {
+    let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
+    NewApp {
+        name: name.to_owned(),
+        slug: None,
+        rest: AppPatch {
+            description: Some("Tells something.".to_owned()),
+            setup_url: Some("https://app.example/setup".to_owned()),
+            events: words(&["message"]),
+            scopes: words(&["message:read", "message:write", "contact:read", "bot:read", "tools:write"]),
+            ..AppPatch::default()
+        },
+    }
 }
 
 /// A request hook and a message to try it with.
@@ -117,6 +136,10 @@ impl Stage {
         let plugin = plugins.submit(&hub.owner, new, None).await.unwrap().id;
         let new = NewInstallation { plugin_id: plugin, version: None, position: None };
         plugins.install(&hub.owner, bot.id, channel, new).await.unwrap();
+        let weather = hub.hub.apps().create(&hub.owner, new_app("weather"), None).await.unwrap().app.id;
+        let spare_app = hub.hub.apps().create(&hub.owner, new_app("news"), None).await.unwrap().app.id;
+        let new = hub_core::apps::NewInstallation { app_id: weather, scopes: None, handle: None };
+        hub.hub.apps().install(&hub.owner, bot.id, new, None).await.unwrap();
         let passkey: PasskeyId = hub.hub.context().ids.next();
         let owner = hub.owner.principal();
         let sql = format!(
@@ -198,6 +221,8 @@ impl Stage {
             ("session", session.to_string()),
             ("plugin", plugin.to_string()),
             ("pluginId", plugin.to_string()),
+            ("app", weather.to_string()),
+            ("appId", weather.to_string()),
             ("key", key.to_string()),
             ("user", dan.me.user.id.to_string()),
             ("passkey", passkey.to_string()),
@@ -212,6 +237,7 @@ impl Stage {
             bob: bob.token.expose().to_owned(),
             bind: bind.to_string(),
             plugin: plugin.to_string(),
+            spare_app: spare_app.to_string(),
             channel_bind: channel_bind.to_string(),
             key: own_key.expose().to_owned(),
             ids,
@@ -227,6 +253,8 @@ impl Stage {
             ("/api/auth/passkey/", "passkey"),
             ("/api/plugins/", "plugin"),
             ("/api/admin/plugins/", "plugin"),
+            ("/api/apps/", "app"),
+            ("/api/admin/apps/", "app"),
             ("/api/webhooks/", "channelId"),
             ("/api/user/api-keys/", "key"),
             ("/api/admin/users/", "user"),

@@ -234,6 +234,7 @@ macro_rules! all_migrations {
             9 "0009_media",
             10 "0010_ai",
             11 "0011_channel_listeners",
+            12 "0012_apps",
             13 "0013_cheaper_rows",
             14 "0014_paused_plugins",
         )

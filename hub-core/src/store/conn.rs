@@ -3,12 +3,12 @@
 use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
 
 use super::{
-    accounts::Accounts, ai::Ai, audit::Audit, binds::Binds, bots::Bots, channel_plugins::ChannelPlugins,
-    channels::Channels, contacts::Contacts, deliveries::Deliveries, demo::Demo,
-    external_accounts::ExternalAccounts, idempotency::Idempotency, leases::Leases, log::Log, media::Media,
-    messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins,
-    revocations::Revocations, sending::Sending, sign_in_flows::SignInFlows, stats::Stats, traces::Traces,
-    user_keys::UserKeys, users::Users,
+    accounts::Accounts, ai::Ai, apps::Apps, audit::Audit, binds::Binds, bots::Bots,
+    channel_plugins::ChannelPlugins, channels::Channels, contacts::Contacts, deliveries::Deliveries,
+    demo::Demo, external_accounts::ExternalAccounts, idempotency::Idempotency, installations::Installations,
+    leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox, passkeys::Passkeys,
+    plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sending::Sending,
+    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -72,6 +72,14 @@ macro_rules! views {
             /// The AI sink's endpoint, conversations and costs.
             pub fn ai(&mut self) -> Ai<'_> {
                 Ai(self.conn())
+            }
+            /// Apps.
+            pub fn apps(&mut self) -> Apps<'_> {
+                Apps(self.conn())
+            }
+            /// Apps on bots.
+            pub fn installations(&mut self) -> Installations<'_> {
+                Installations(self.conn())
             }
             /// Logins in progress.
             pub fn binds(&mut self) -> Binds<'_> {

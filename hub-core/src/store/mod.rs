@@ -27,6 +27,7 @@ use crate::{
 
 pub mod accounts;
 pub mod ai;
+pub mod apps;
 pub mod audit;
 mod backend;
 mod batch;
@@ -44,6 +45,7 @@ pub mod external_accounts;
 pub mod fault;
 pub mod idempotency;
 pub mod inbox;
+pub mod installations;
 pub mod leases;
 pub mod log;
 pub mod media;

@@ -26,6 +26,7 @@
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
 pub mod admin;
+pub mod apps;
 pub mod auth;
 pub mod bots;
 pub mod channel_api;
@@ -83,12 +84,16 @@ pub type Api = (
     files::FilesApi,
     plugins::PluginsApi,
     plugins::PluginDebugApi,
+    AppApi,
     admin::plugins::AdminPluginsApi,
     user::UserApi,
     admin::AdminApi,
     admin::ai_config::AiConfigApi,
     meta::MetaApi,
 );
+
+/// Apps, on their own and on bots.
+pub type AppApi = (apps::AppsApi, apps::InstallationsApi, admin::apps::AdminAppsApi);
 
 /// The ways of signing in.
 pub type SignInApi = (auth::AuthApi, passkeys::PasskeysApi, external::ExternalApi, qr_login::QrLoginApi);
@@ -105,6 +110,7 @@ pub fn all() -> Api {
         files::FilesApi,
         plugins::PluginsApi,
         plugins::PluginDebugApi,
+        (apps::AppsApi, apps::InstallationsApi, admin::apps::AdminAppsApi),
         admin::plugins::AdminPluginsApi,
         user::UserApi,
         admin::all(),

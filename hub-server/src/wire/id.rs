@@ -44,6 +44,10 @@ pub type DeliveryId = Id<kind::Delivery>;
 pub type PluginId = Id<kind::Plugin>;
 /// Id of a version of a plugin.
 pub type PluginVersionId = Id<kind::PluginVersion>;
+/// Id of an app.
+pub type AppId = Id<kind::App>;
+/// Id of an app on a bot.
+pub type InstallationId = Id<kind::Installation>;
 /// Id of a trace.
 pub type TraceId = Id<kind::Trace>;
 

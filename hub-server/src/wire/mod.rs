@@ -13,8 +13,8 @@ mod time;
 pub use body::Body;
 pub(crate) use enumeration::enumeration;
 pub use id::{
-    AuditId, BindId, BotId, ChannelId, DeliveryId, Id, KeyId, MediaId, MessageId, PasskeyId, PluginId,
-    PluginVersionId, SessionId, TraceId, UserId,
+    AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId, MediaId, MessageId,
+    PasskeyId, PluginId, PluginVersionId, SessionId, TraceId, UserId,
 };
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;

@@ -2,6 +2,7 @@
 //! here stands in the audit log.
 
 pub mod ai_config;
+pub mod apps;
 mod audit;
 mod bots;
 mod invites;

@@ -1,0 +1,291 @@
+//! Apps on bots: put there, changed, taken off.
+
+use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+
+use super::{App, AppScopes, AppTool, Apps, NewToken, not_found};
+use crate::{
+    access::{Actor, Scope},
+    audit::Action,
+    channels::Handle,
+    context::Hint,
+    error::{Error, Result},
+    id::{AppId, BotId, InstallationId},
+    idempotency::{self, Idempotent},
+    page::{Page, PageRequest},
+    revocation::Revoked,
+    secret::Secret,
+    store::{Tx, fault::is_constraint},
+    time::Timestamp,
+};
+
+/// Apps on one bot.
+pub const MAX_INSTALLATIONS: u32 = 50;
+
+/// An app on a bot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Installation {
+    /// Id.
+    pub id: InstallationId,
+    /// The app.
+    pub app_id: AppId,
+    /// Its name.
+    pub app_name: String,
+    /// Its short name.
+    pub app_slug: String,
+    /// The bot.
+    pub bot_id: BotId,
+    /// How people call it there, without the `@`.
+    pub handle: String,
+    /// What the bot's owner granted.
+    pub scopes: AppScopes,
+    /// Tools that it has on this bot alone.
+    pub tools: Vec<AppTool>,
+    /// Whether it is told and may do anything.
+    pub enabled: bool,
+    /// The last four characters of its token.
+    pub token_last4: String,
+    /// Since when it is there.
+    pub created_at: Timestamp,
+}
+
+/// A new installation, and the only sight of its token.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InstalledApp {
+    /// The installation.
+    pub installation: Installation,
+    /// Its token.
+    #[serde(with = "idempotency::exposed")]
+    pub app_token: Secret,
+}
+
+/// What somebody gives to put an app onto a bot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewInstallation {
+    /// The app.
+    pub app_id: AppId,
+    /// Words of the scopes that it gets: those it asks for, or fewer; all of them when absent.
+    pub scopes: Option<Vec<String>>,
+    /// How people call it; its short name when absent.
+    pub handle: Option<String>,
+}
+
+/// What the bot's owner changes about an app there; what is absent stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstallationPatch {
+    /// How people call it.
+    pub handle: Option<String>,
+    /// Words of the scopes that it has from now on, of those that it asks for now.
+    pub scopes: Option<Vec<String>>,
+    /// Whether it is told and may do anything.
+    pub enabled: Option<bool>,
+}
+
+impl Apps<'_> {
+    /// The apps on a bot, newest first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the caller's.
+    pub async fn installed(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        page: &PageRequest,
+    ) -> Result<Page<Installation>> {
+        let scope = actor.scope()?;
+        let mut read = self.ctx.store.read().await?;
+        if !read.channels().sees_bot(scope, bot_id).await? {
+            return Err(Error::not_found("bot"));
+        }
+        let rows = read.installations().page(bot_id, page).await?;
+        Ok(Page::from_rows(&Self::installed_list(bot_id), page, rows, |row| row.id.to_string()))
+    }
+
+    /// The name of a bot's list of apps, for [`PageRequest::parse`].
+    pub fn installed_list(bot_id: BotId) -> String {
+        format!("installations:{bot_id}")
+    }
+
+    /// Puts an app onto a bot. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same
+    /// input gives the first answer again, token included.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a bot of somebody else and for an app that the caller may not see; `INVALID_PARAMS` on a bad
+    /// handle, and on scopes that the app does not ask for; `CONFLICT` when it is there already, another app there
+    /// has the handle, or the bot has [`MAX_INSTALLATIONS`].
+    pub async fn install(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        new: NewInstallation,
+        idempotency_key: Option<&str>,
+    ) -> Result<InstalledApp> {
+        let scope = actor.scope()?;
+        let once = idempotency_key
+            .map(|key| Idempotent::new(self.ctx, actor, "app.install", &(bot_id, &new), key))
+            .transpose()?;
+        let (app_token, token) = NewToken::generate(self.ctx, None);
+        let id = self.ctx.ids.next();
+        let entry = self.ctx.audit(actor, Action::AppInstalled);
+        let installed = idempotency::write_once(&self.ctx.store, once, move |tx| {
+            async move {
+                tx.channels().begin_change(scope, bot_id).await?;
+                let app = tx.apps().find(scope, new.app_id).await?.ok_or_else(not_found)?;
+                let scopes = granted(&app, new.scopes.as_deref())?;
+                let handle = checked_handle(new.handle.as_deref(), &app)?;
+                let installation = fresh(id, &app, bot_id, handle, scopes, &token);
+                insert(tx, scope, &installation, &token).await?;
+                let detail = serde_json::json!({ "app": app.id, "bot": bot_id, "scopes": scopes });
+                tx.audit().add(&entry.target(id, &*app.name).detail(detail)).await?;
+                Ok(InstalledApp { installation, app_token })
+            }
+            .boxed()
+        })
+        .await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(installed)
+    }
+
+    /// Changes an app on a bot: its owner may give it what it asks for, or less, and switch it off.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the caller's and has the app; `INVALID_PARAMS` on a bad handle, and on scopes
+    /// that the app does not ask for; `CONFLICT` when another app there has the handle.
+    pub async fn change_installation(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        app_id: AppId,
+        patch: InstallationPatch,
+    ) -> Result<Installation> {
+        let scope = actor.scope()?;
+        let now = self.ctx.store.now();
+        let write = self.ctx.store.write(move |tx| {
+            async move {
+                tx.channels().begin_change(scope, bot_id).await?;
+                let mut installation = find(tx, scope, bot_id, app_id).await?;
+                if let Some(scopes) = &patch.scopes {
+                    let everybody = super::everybody()?;
+                    let app = tx.apps().find(everybody, app_id).await?.ok_or_else(not_found)?;
+                    installation.scopes = granted(&app, Some(scopes))?;
+                }
+                if let Some(handle) = patch.handle {
+                    installation.handle = handle.parse::<Handle>()?.to_string();
+                }
+                installation.enabled = patch.enabled.unwrap_or(installation.enabled);
+                let Installation { id, handle, scopes, enabled, .. } = &installation;
+                let updated = tx.installations().update(*id, handle, *scopes, *enabled, now).await;
+                updated.map_err(handle_taken)?;
+                Ok(installation)
+            }
+            .boxed()
+        });
+        let installation = write.await?;
+        // Whatever is open with the token is looked at again: it may be switched off, or have fewer scopes.
+        self.end(installation.id).await?;
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(installation)
+    }
+
+    /// Takes an app off a bot: its token ends at once.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the caller's and has the app.
+    pub async fn uninstall(&self, actor: &Actor, bot_id: BotId, app_id: AppId) -> Result<()> {
+        let scope = actor.scope()?;
+        let entry = self.ctx.audit(actor, Action::AppUninstalled);
+        let (ctx, now) = (self.ctx.clone(), self.ctx.store.now());
+        let write = self.ctx.store.write(move |tx| {
+            async move {
+                tx.channels().begin_change(scope, bot_id).await?;
+                let Installation { id, app_name, .. } = find(tx, scope, bot_id, app_id).await?;
+                tx.installations().delete(id).await?;
+                let detail = serde_json::json!({ "app": app_id, "bot": bot_id });
+                tx.audit().add(&entry.target(id, app_name).detail(detail)).await?;
+                let revoked = Revoked::Installation(id);
+                let revocation = crate::revocation::Revocation { id: ctx.ids.next(), revoked, at: now };
+                tx.revocations().add(&revocation).await?;
+                Ok(revoked)
+            }
+            .boxed()
+        });
+        let revoked = write.await?;
+        self.ctx.tell_revoked(revoked);
+        self.ctx.wake.hint(Hint::Bot(bot_id));
+        Ok(())
+    }
+
+    /// Tells whoever holds something open with a token to look again.
+    pub(super) async fn end(&self, id: InstallationId) -> Result<()> {
+        let revocation = self.ctx.revocation(Revoked::Installation(id));
+        let write =
+            self.ctx.store.write(move |tx| Box::pin(async move { tx.revocations().add(&revocation).await }));
+        write.await?;
+        self.ctx.tell_revoked(revocation.revoked);
+        Ok(())
+    }
+}
+
+/// An installation that is not stored yet.
+pub(super) fn fresh(
+    id: InstallationId,
+    app: &App,
+    bot_id: BotId,
+    handle: String,
+    scopes: AppScopes,
+    token: &NewToken,
+) -> Installation {
+    Installation {
+        id,
+        app_id: app.id,
+        app_name: app.name.clone(),
+        app_slug: app.slug.clone(),
+        bot_id,
+        handle,
+        scopes,
+        tools: Vec::new(),
+        enabled: true,
+        token_last4: token.last4.clone(),
+        created_at: token.at,
+    }
+}
+
+/// Stores an installation, within what a bot may have.
+pub(super) async fn insert(tx: &mut Tx, scope: Scope, new: &Installation, token: &NewToken) -> Result<()> {
+    if tx.installations().find(scope, new.bot_id, new.app_id).await?.is_some() {
+        return Err(Error::conflict("the app is installed on this bot already"));
+    }
+    if tx.installations().count(new.bot_id).await? >= i64::from(MAX_INSTALLATIONS) {
+        return Err(Error::conflict(format!("a bot may have at most {MAX_INSTALLATIONS} apps")));
+    }
+    tx.installations().insert(new, token).await.map_err(handle_taken)
+}
+
+pub(super) async fn find(tx: &mut Tx, scope: Scope, bot_id: BotId, app_id: AppId) -> Result<Installation> {
+    let found = tx.installations().find(scope, bot_id, app_id).await?;
+    found.ok_or_else(|| Error::not_found("app on this bot"))
+}
+
+/// The scopes that an app gets: those it asks for, or fewer.
+pub(super) fn granted(app: &App, wanted: Option<&[String]>) -> Result<AppScopes> {
+    let Some(words) = wanted else { return Ok(app.scopes) };
+    let wanted = AppScopes::parse(words)?;
+    if wanted.is_within(app.scopes) {
+        return Ok(wanted);
+    }
+    Err(Error::invalid("scopes", format!("must be of those that the app asks for: {}", app.scopes)))
+}
+
+/// The handle that was chosen, or else the short name as far as a handle goes.
+pub(super) fn checked_handle(chosen: Option<&str>, app: &App) -> Result<String> {
+    let text = chosen.unwrap_or_else(|| &app.slug[..app.slug.len().min(32)]);
+    Ok(text.parse::<Handle>()?.to_string())
+}
+
+fn handle_taken(error: Error) -> Error {
+    if is_constraint(&error) {
+        Error::conflict("another app on this bot has the handle").with_source(error)
+    } else {
+        error
+    }
+}

@@ -1,0 +1,103 @@
+//! Tokens of installations: made, replaced, recognised (`contract.md` §2).
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde_json::json;
+
+use super::{Apps, installation::find};
+use crate::{
+    access::Actor,
+    audit::Action,
+    context::Context,
+    error::{Error, Result},
+    id::{AppId, BotId},
+    revocation::{Revocation, Revoked},
+    secret::{Secret, TokenHash, TokenKind, new_token},
+    time::Timestamp,
+};
+
+/// The longest time that an old token may stay valid.
+pub const MAX_GRACE_HOURS: u32 = 72;
+
+/// What is shown of a token after its creation: its prefix and the last four characters.
+pub fn token_prefix(last4: &str) -> String {
+    format!("{}…{last4}", TokenKind::App.prefix())
+}
+
+/// A token on its way into the store.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// What is looked up when the token is presented.
+    pub hash: TokenHash,
+    /// What lists show.
+    pub last4: String,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Until when the token before it stays valid; `None` ends it at once.
+    pub old_until: Option<Timestamp>,
+}
+
+/// The answer to a replacement; the only sight of the new token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegeneratedToken {
+    /// The new token.
+    pub app_token: Secret,
+    /// Until when the old one stays valid; absent when it ended at once.
+    pub old_token_expires_at: Option<Timestamp>,
+}
+
+impl NewToken {
+    /// A fresh token, and the text to show once.
+    pub(super) fn generate(ctx: &Context, old_until: Option<Timestamp>) -> (Secret, Self) {
+        let token = new_token(TokenKind::App, &ctx.random);
+        let new = Self {
+            hash: TokenHash::of(token.expose()),
+            last4: token.last4(),
+            at: ctx.store.now(),
+            old_until,
+        };
+        (token, new)
+    }
+}
+
+impl Apps<'_> {
+    /// Gives an app on a bot a new token. The old one ends at once, or after `grace_hours`; of two old tokens only
+    /// the newer lives on. Parallel calls leave exactly one current token (reliability K6).
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`.
+    pub async fn regenerate_token(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        app_id: AppId,
+        grace_hours: Option<u32>,
+    ) -> Result<RegeneratedToken> {
+        let scope = actor.scope()?;
+        if grace_hours.is_some_and(|hours| !(1..=MAX_GRACE_HOURS).contains(&hours)) {
+            return Err(Error::invalid("grace_hours", format!("must be between 1 and {MAX_GRACE_HOURS}")));
+        }
+        let now = self.ctx.store.now();
+        let old_token_expires_at =
+            grace_hours.map(|hours| now + Duration::from_secs(u64::from(hours) * 60 * 60));
+        let (app_token, new) = NewToken::generate(self.ctx, old_token_expires_at);
+        let entry = self.ctx.audit(actor, Action::AppTokenRegenerated);
+        let revocation_id = self.ctx.ids.next();
+        let write = self.ctx.store.write(move |tx| {
+            async move {
+                tx.channels().begin_change(scope, bot_id).await?;
+                let installation = find(tx, scope, bot_id, app_id).await?;
+                tx.installations().replace_token(installation.id, &new).await?;
+                let entry = entry.target(installation.id, installation.app_name);
+                tx.audit().add(&entry.detail(json!({ "grace_hours": grace_hours }))).await?;
+                let revoked = Revoked::Installation(installation.id);
+                tx.revocations().add(&Revocation { id: revocation_id, revoked, at: now }).await?;
+                Ok(revoked)
+            }
+            .boxed()
+        });
+        self.ctx.tell_revoked(write.await?);
+        Ok(RegeneratedToken { app_token, old_token_expires_at })
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether whoever answers at an app's URL belongs to the app (`dialects.md` §1.10): they echo a challenge.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http::{HeaderMap, Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::{App, Apps, CreatedApp, not_found};
+use crate::{
+    access::Actor,
+    egress::Call,
+    error::{Error, ErrorCode, Result},
+    id::AppId,
+};
+
+/// How long the answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest answer, in bytes.
+const MAX_ANSWER: usize = 16 * 1024;
+
+impl Apps<'_> {
+    /// Tries an app's URL for events again.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for one of somebody else that the caller sees,
+    /// `CONFLICT` when it has no URL, `UPSTREAM_ERROR` with the reason when the challenge did not come back.
+    pub async fn verify_url(&self, actor: &Actor, id: AppId) -> Result<App> {
+        self.check_own(actor, id).await?;
+        let app = self.ctx.store.read().await?.apps().find_own(actor.scope()?, id).await?;
+        let app = app.ok_or_else(not_found)?;
+        self.challenge(&app).await?;
+        Ok(App { webhook_verified: true, ..app })
+    }
+
+    /// Tries the URL of an app that was just made. What comes of it stands in the answer; an app need not listen
+    /// yet.
+    pub(super) async fn try_url(&self, created: CreatedApp) -> Result<CreatedApp> {
+        if created.app.webhook_url.is_none() || created.app.webhook_verified {
+            return Ok(created);
+        }
+        let webhook_verified = self.challenge(&created.app).await.is_ok();
+        Ok(CreatedApp { app: App { webhook_verified, ..created.app }, ..created })
+    }
+
+    /// Sends a challenge, and notes whether it came back.
+    pub(super) async fn challenge(&self, app: &App) -> Result<()> {
+        let Some(url) = app.webhook_url.clone() else {
+            return Err(Error::conflict("the app has no URL for events"));
+        };
+        let outcome = self.exchange(app.id, &url).await;
+        let (id, verified) = (app.id, outcome.is_ok());
+        let noted = self
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.apps().set_verified(id, &url, verified).await }));
+        if !noted.await? {
+            return Err(Error::conflict("the app's URL was changed meanwhile"));
+        }
+        outcome
+    }
+
+    async fn exchange(&self, id: AppId, url: &str) -> Result<()> {
+        let refused = |why: String| {
+            Error::new(ErrorCode::UpstreamError, format!("the app's URL did not echo the challenge: {why}"))
+        };
+        let challenge = HEXLOWER.encode(&self.ctx.random.bytes::<16>());
+        let body = json!({ "v": 1, "type": "url_verification", "challenge": challenge });
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        headers.insert("x-app-id", id.to_string().parse().map_err(Error::internal)?);
+        let call = Call {
+            method: Method::POST,
+            url: self.ctx.egress.check_url(url)?,
+            headers,
+            body: Bytes::from(body.to_string()),
+            deadline: PATIENCE,
+            max_answer: MAX_ANSWER,
+        };
+        let answer =
+            self.ctx.egress.send(call).await.map_err(|error| refused(error.fault.as_str().to_owned()))?;
+        if answer.status != StatusCode::OK {
+            return Err(refused(format!("status {}", answer.status.as_u16())));
+        }
+        let answer: Value =
+            serde_json::from_slice(&answer.body).map_err(|_| refused("no JSON".to_owned()))?;
+        if answer["challenge"] == challenge { Ok(()) } else { Err(refused("another text".to_owned())) }
+    }
+}

@@ -1,0 +1,65 @@
+//! Which apps everybody finds.
+
+use hub_core::{Hub, apps::Apps};
+use poem::web::Data;
+use poem_openapi::{
+    OpenApi,
+    param::{Path, Query},
+};
+
+use crate::{
+    api::{
+        Tag,
+        apps::{AppDetailView, RejectApp},
+    },
+    credentials::Administrator,
+    envelope::{ApiResult, ok},
+    wire::{AppId, Body, Cursor, Limit, Page, page_request},
+};
+
+/// The review of apps.
+#[derive(Debug, Clone, Copy)]
+pub struct AdminAppsApi;
+
+#[OpenApi(tag = "Tag::Admin")]
+impl AdminAppsApi {
+    /// Lists the apps that wait to be listed
+    #[oai(path = "/api/admin/apps/pending", method = "get", operation_id = "listPendingApps")]
+    async fn pending(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<AppDetailView>> {
+        let page = page_request(Apps::PENDING_LIST, limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().pending(&admin.0, &page).await?.into())
+    }
+
+    /// Lets everybody find an app
+    ///
+    /// `CONFLICT` when it does not wait.
+    #[oai(path = "/api/admin/apps/:id/approve", method = "post", operation_id = "approveApp")]
+    async fn approve(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        id: Path<AppId>,
+    ) -> ApiResult<AppDetailView> {
+        ok(hub.apps().approve(&admin.0, id.0.0).await?.into())
+    }
+
+    /// Refuses an app's listing
+    ///
+    /// Also one that was approved before. The author is told the reason; installations stay.
+    #[oai(path = "/api/admin/apps/:id/reject", method = "post", operation_id = "rejectApp")]
+    async fn reject(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        id: Path<AppId>,
+        body: Body<RejectApp>,
+    ) -> ApiResult<AppDetailView> {
+        ok(hub.apps().reject(&admin.0, id.0.0, &body.0.reason).await?.into())
+    }
+}

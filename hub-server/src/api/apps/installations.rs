@@ -1,0 +1,104 @@
+//! Apps on bots.
+
+use hub_core::{Hub, apps::Apps};
+use poem::web::Data;
+use poem_openapi::{
+    OpenApi,
+    param::{Header, Path, Query},
+};
+
+use super::{ChangeApp, InstallApp, InstallationView, InstalledAppView, RegeneratedTokenView};
+use crate::{
+    api::Tag,
+    credentials::User,
+    envelope::{ApiResult, Empty, ok},
+    wire::{AppId, Body, BotId, Cursor, Limit, Page, Text, page_request},
+};
+
+/// Apps on bots.
+#[derive(Debug, Clone, Copy)]
+pub struct InstallationsApi;
+
+#[OpenApi(tag = "Tag::Apps")]
+impl InstallationsApi {
+    /// Lists the apps on a bot
+    #[oai(path = "/api/bots/:id/apps", method = "get", operation_id = "listInstalledApps")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<InstallationView>> {
+        let page = page_request(&Apps::installed_list(id.0.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().installed(&user.0, id.0.0, &page).await?.into())
+    }
+
+    /// Installs an app onto a bot
+    ///
+    /// The answer is the only sight of `app_token`. The app gets the scopes that it asks for, or fewer. `CONFLICT`
+    /// when it is there already, or another app there has the handle. With an `Idempotency-Key` the same request
+    /// within 24 hours gives the first answer.
+    #[oai(path = "/api/bots/:id/apps/install", method = "post", operation_id = "installApp")]
+    async fn install(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
+        body: Body<InstallApp>,
+    ) -> ApiResult<InstalledAppView> {
+        let key = idempotency_key.0.as_deref();
+        ok(hub.apps().install(&user.0, id.0.0, body.0.into(), key).await?.into())
+    }
+
+    /// Changes an app on a bot
+    ///
+    /// How people call it there, what it may do, whether it is switched on.
+    #[oai(path = "/api/bots/:id/apps/:appId", method = "put", operation_id = "changeInstalledApp")]
+    async fn change(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "appId")] app_id: Path<AppId>,
+        body: Body<ChangeApp>,
+    ) -> ApiResult<InstallationView> {
+        ok(hub.apps().change_installation(&user.0, id.0.0, app_id.0.0, body.0.into()).await?.into())
+    }
+
+    /// Uninstalls an app from a bot
+    ///
+    /// Its token opens nothing from then on.
+    #[oai(path = "/api/bots/:id/apps/:appId", method = "delete", operation_id = "uninstallApp")]
+    async fn uninstall(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "appId")] app_id: Path<AppId>,
+    ) -> ApiResult<Empty> {
+        hub.apps().uninstall(&user.0, id.0.0, app_id.0.0).await?;
+        ok(Empty {})
+    }
+
+    /// Gives an app on a bot a new token
+    ///
+    /// The answer is the only sight of it. The old one ends at once, or after `grace_hours` (1 to 72).
+    #[oai(
+        path = "/api/bots/:id/apps/:appId/regenerate-token",
+        method = "post",
+        operation_id = "regenerateAppToken"
+    )]
+    async fn regenerate_token(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "appId")] app_id: Path<AppId>,
+        grace_hours: Query<Option<u32>>,
+    ) -> ApiResult<RegeneratedTokenView> {
+        ok(hub.apps().regenerate_token(&user.0, id.0.0, app_id.0.0, grace_hours.0).await?.into())
+    }
+}

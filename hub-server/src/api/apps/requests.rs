@@ -1,0 +1,273 @@
+//! What callers send about apps. Bounds here stop the absurd; the rules are hub-core's.
+
+use hub_core::apps::{self, AppPatch, InstallationPatch, NewApp, NewInstallation};
+use poem_openapi::{
+    Enum, Object,
+    types::{Any, Example},
+};
+use serde_json::{Value, json};
+
+use crate::wire::{AppId, Text};
+
+type Word = Text<0, 1024>;
+type Url = Text<0, 8192>;
+type Body = Text<0, 65_536>;
+
+/// Which apps a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum AppView {
+    /// Everything that the caller may see.
+    All,
+    /// Their own.
+    Own,
+    /// What everybody finds.
+    Public,
+    /// What is installed on a bot of theirs.
+    Installed,
+}
+
+impl From<AppView> for apps::AppView {
+    fn from(view: AppView) -> Self {
+        match view {
+            AppView::All => Self::All,
+            AppView::Own => Self::Own,
+            AppView::Public => Self::Public,
+            AppView::Installed => Self::Installed,
+        }
+    }
+}
+
+/// A tool of an app.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct SetAppTool {
+    /// Its name for models: 1 to 64 of letters, digits, `_` and `-`; unique in the app.
+    pub name: Word,
+    /// What it does, at most 1 KiB.
+    pub description: Option<Body>,
+    /// The command by which people call it, with or without the slash; left out, the tool is for models alone.
+    pub command: Option<Word>,
+    /// JSON Schema of its arguments: the schema of an object, at most 16 KiB, without references to elsewhere.
+    pub parameters: Option<Any<Value>>,
+}
+
+impl From<SetAppTool> for apps::AppTool {
+    fn from(tool: SetAppTool) -> Self {
+        Self {
+            name: tool.name.into(),
+            description: tool.description.map(String::from).unwrap_or_default(),
+            command: tool.command.map(String::from),
+            parameters: tool.parameters.map(|schema| schema.0),
+        }
+    }
+}
+
+fn texts<const MAX: usize>(texts: Option<Vec<Text<0, MAX>>>) -> Option<Vec<String>> {
+    Some(texts?.into_iter().map(String::from).collect())
+}
+
+fn tools(tools: Option<Vec<SetAppTool>>) -> Option<Vec<apps::AppTool>> {
+    Some(tools?.into_iter().map(Into::into).collect())
+}
+
+/// An app to be made.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct CreateApp {
+    /// Name, 1 to 64 characters.
+    pub name: Word,
+    /// Short name: 3 to 40 of `a-z0-9-`, unique on the hub; made from the name when left out.
+    pub slug: Option<Word>,
+    /// What it does, at most 4 KiB.
+    pub description: Option<Body>,
+    /// Picture.
+    pub icon_url: Option<Url>,
+    /// Page about it.
+    pub homepage: Option<Url>,
+    /// Where authorizations may lead: `https`, or `http` on loopback; compared to the letter. At most 10.
+    pub redirect_uris: Option<Vec<Url>>,
+    /// Where its installation begins, when the app begins it itself.
+    pub setup_url: Option<Url>,
+    /// Where events go. The hub posts a challenge there, which has to be echoed.
+    pub webhook_url: Option<Url>,
+    /// What it wants to be told of: `message` or `message.text|image|voice|video|file`, `command`, `bot.status`,
+    /// `app.installed`, `app.uninstalled`.
+    pub events: Option<Vec<Word>>,
+    /// What it asks for: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`.
+    pub scopes: Option<Vec<Word>>,
+    /// What it can be asked to do; at most 50.
+    pub tools: Option<Vec<SetAppTool>>,
+}
+
+impl Example for CreateApp {
+    fn example() -> Self {
+        let word = |text: &str| Text(text.to_owned());
+        let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+        Self {
+            name: word("Weather"),
+            slug: Some(word("weather")),
+            description: Some(Text("Tells the weather.".to_owned())),
+            icon_url: None,
+            homepage: None,
+            redirect_uris: Some(vec![Text("https://weather.example/oauth/callback".to_owned())]),
+            setup_url: None,
+            webhook_url: Some(Text("https://weather.example/hub".to_owned())),
+            events: Some(vec![word("command")]),
+            scopes: Some(vec![word("message:read"), word("message:write")]),
+            tools: Some(vec![SetAppTool {
+                name: word("weather"),
+                description: Some(Text("The weather in a city".to_owned())),
+                command: Some(word("/weather")),
+                parameters: Some(Any(schema)),
+            }]),
+        }
+    }
+}
+
+impl From<CreateApp> for NewApp {
+    fn from(body: CreateApp) -> Self {
+        let CreateApp { name, slug, description, icon_url, homepage, .. } = body;
+        Self {
+            name: name.into(),
+            slug: slug.map(String::from),
+            rest: AppPatch {
+                name: None,
+                description: description.map(String::from),
+                icon_url: icon_url.map(String::from),
+                homepage: homepage.map(String::from),
+                redirect_uris: texts(body.redirect_uris),
+                setup_url: body.setup_url.map(String::from),
+                webhook_url: body.webhook_url.map(String::from),
+                events: texts(body.events),
+                scopes: texts(body.scopes),
+                tools: tools(body.tools),
+            },
+        }
+    }
+}
+
+/// What changes about an app; what is left out stays, and the empty text takes an address away.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct UpdateApp {
+    /// Name, 1 to 64 characters.
+    pub name: Option<Word>,
+    /// What it does, at most 4 KiB.
+    pub description: Option<Body>,
+    /// Picture.
+    pub icon_url: Option<Url>,
+    /// Page about it.
+    pub homepage: Option<Url>,
+    /// Where authorizations may lead.
+    pub redirect_uris: Option<Vec<Url>>,
+    /// Where its installation begins.
+    pub setup_url: Option<Url>,
+    /// Where events go; another one is tried at once.
+    pub webhook_url: Option<Url>,
+    /// What it wants to be told of.
+    pub events: Option<Vec<Word>>,
+    /// What it asks for. Bots on which it is installed go on granting what they did.
+    pub scopes: Option<Vec<Word>>,
+    /// What it can be asked to do.
+    pub tools: Option<Vec<SetAppTool>>,
+}
+
+impl Example for UpdateApp {
+    fn example() -> Self {
+        Self {
+            name: None,
+            description: Some(Text("Tells the weather of tomorrow.".to_owned())),
+            icon_url: None,
+            homepage: None,
+            redirect_uris: None,
+            setup_url: None,
+            webhook_url: None,
+            events: None,
+            scopes: None,
+            tools: None,
+        }
+    }
+}
+
+impl From<UpdateApp> for AppPatch {
+    fn from(body: UpdateApp) -> Self {
+        Self {
+            name: body.name.map(String::from),
+            description: body.description.map(String::from),
+            icon_url: body.icon_url.map(String::from),
+            homepage: body.homepage.map(String::from),
+            redirect_uris: texts(body.redirect_uris),
+            setup_url: body.setup_url.map(String::from),
+            webhook_url: body.webhook_url.map(String::from),
+            events: texts(body.events),
+            scopes: texts(body.scopes),
+            tools: tools(body.tools),
+        }
+    }
+}
+
+/// An app to be put onto a bot.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct InstallApp {
+    /// The app.
+    pub app_id: AppId,
+    /// What it gets: scopes that it asks for, or fewer; all of them when left out.
+    pub scopes: Option<Vec<Word>>,
+    /// How people call it on this bot, without the `@`: 2 to 32 of `a-z0-9_-`; its short name when left out.
+    pub handle: Option<Word>,
+}
+
+impl Example for InstallApp {
+    fn example() -> Self {
+        let app_id = hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0007).into();
+        Self { app_id, scopes: Some(vec![Text("message:read".to_owned())]), handle: None }
+    }
+}
+
+impl From<InstallApp> for NewInstallation {
+    fn from(body: InstallApp) -> Self {
+        let InstallApp { app_id, scopes, handle } = body;
+        Self { app_id: app_id.0, scopes: texts(scopes), handle: handle.map(String::from) }
+    }
+}
+
+/// What changes about an app on a bot; what is left out stays.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct ChangeApp {
+    /// How people call it, without the `@`.
+    pub handle: Option<Word>,
+    /// What it may do from now on, of what it asks for.
+    pub scopes: Option<Vec<Word>>,
+    /// Whether it is told and may do anything.
+    pub enabled: Option<bool>,
+}
+
+impl Example for ChangeApp {
+    fn example() -> Self {
+        Self { handle: None, scopes: None, enabled: Some(false) }
+    }
+}
+
+impl From<ChangeApp> for InstallationPatch {
+    fn from(body: ChangeApp) -> Self {
+        let ChangeApp { handle, scopes, enabled } = body;
+        Self { handle: handle.map(String::from), scopes: texts(scopes), enabled }
+    }
+}
+
+/// Why a listing is refused.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct RejectApp {
+    /// What the author is told, at most 2000 bytes.
+    pub reason: Text<0, 8192>,
+}
+
+impl Example for RejectApp {
+    fn example() -> Self {
+        Self { reason: Text("says nothing about what it does with messages".to_owned()) }
+    }
+}

@@ -1,0 +1,138 @@
+use std::time::Duration;
+
+use hub_core::{
+    apps::{AppScopes, Installation, NewToken},
+    id::{AppId, BotId, InstallationId},
+    page::PageRequest,
+    secret::TokenHash,
+    store::fault::is_constraint,
+};
+
+use super::{
+    apps::{add, app},
+    scene::{everything, scope},
+};
+use crate::support::database::{Db, START};
+
+contract!("installations": {
+    an_app_is_put_onto_a_bot_once => [insert, find, count],
+    a_bots_apps_are_listed_newest_first => [page],
+    an_installation_is_changed_and_taken_off => [update, delete],
+    a_token_is_replaced_with_and_without_grace => [replace_token],
+});
+
+fn token(name: &str, old_until: Option<Duration>) -> NewToken {
+    NewToken {
+        hash: TokenHash::of(name),
+        last4: name.chars().take(4).collect(),
+        at: START,
+        old_until: old_until.map(|after| START + after),
+    }
+}
+
+fn installation(db: &Db, app_id: AppId, bot_id: BotId, handle: &str) -> Installation {
+    Installation {
+        id: db.ids.next(),
+        app_id,
+        app_name: handle.to_owned(),
+        app_slug: handle.to_owned(),
+        bot_id,
+        handle: handle.to_owned(),
+        scopes: AppScopes::parse(["bot:read"]).unwrap(),
+        tools: Vec::new(),
+        enabled: true,
+        token_last4: "toke".to_owned(),
+        created_at: START,
+    }
+}
+
+/// Puts an app onto a bot under its own name.
+pub async fn install(db: &Db, app_id: AppId, bot_id: BotId, handle: &str) -> InstallationId {
+    let new = installation(db, app_id, bot_id, handle);
+    let (id, token) = (new.id, token(&format!("token of {}", new.id), None));
+    commit!(db, |tx| tx.installations().insert(&new, &token).await).unwrap();
+    id
+}
+
+async fn an_app_is_put_onto_a_bot_once(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let (bot, other) = (db.bot(ada).await, db.bot(ada).await);
+    let (weather, news) = (add(db, app(db, bob, "weather")).await, add(db, app(db, bob, "news")).await);
+    let new = installation(db, weather, bot, "weather");
+    let (stored, first) = (new.clone(), token("token", None));
+    commit!(db, |tx| tx.installations().insert(&new, &first).await).unwrap();
+    let insert = async |new: Installation, token: NewToken| {
+        commit!(db, |tx| tx.installations().insert(&new, &token).await).map_err(|error| is_constraint(&error))
+    };
+    // The app is there; the handle is; the token is.
+    assert_eq!(insert(installation(db, weather, bot, "second"), token("b", None)).await, Err(true));
+    assert_eq!(insert(installation(db, news, bot, "weather"), token("b", None)).await, Err(true));
+    assert_eq!(insert(installation(db, news, bot, "news"), token("token", None)).await, Err(true));
+    assert_eq!(insert(installation(db, weather, other, "weather"), token("b", None)).await, Ok(()));
+    let mut read = db.store.read().await.unwrap();
+    assert_eq!(read.installations().count(bot).await.unwrap(), 1);
+    assert_eq!(read.installations().find(scope(ada), bot, weather).await.unwrap(), Some(stored));
+    assert!(read.installations().find(scope(ada), bot, news).await.unwrap().is_none());
+    assert!(read.installations().find(scope(bob), bot, weather).await.unwrap().is_none());
+    assert!(read.installations().find(everything(), bot, weather).await.unwrap().is_some());
+}
+
+async fn a_bots_apps_are_listed_newest_first(db: &Db) {
+    let ada = db.user("ada").await;
+    let (bot, other) = (db.bot(ada).await, db.bot(ada).await);
+    let mut made = Vec::new();
+    for name in ["one", "two", "three"] {
+        let id = add(db, app(db, ada, name)).await;
+        made.push(install(db, id, bot, name).await);
+        install(db, id, other, name).await;
+    }
+    let mut read = db.store.read().await.unwrap();
+    let all = read.installations().page(bot, &PageRequest::default()).await.unwrap();
+    assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), [made[2], made[1], made[0]]);
+    let cursor = hub_core::page::encode("apps", &made[2].to_string());
+    let page = PageRequest::parse("apps", Some(1), Some(&cursor)).unwrap();
+    let rest = read.installations().page(bot, &page).await.unwrap();
+    assert_eq!(rest.iter().map(|row| row.id).collect::<Vec<_>>(), [made[1], made[0]]);
+}
+
+async fn an_installation_is_changed_and_taken_off(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let (weather, news) = (add(db, app(db, ada, "weather")).await, add(db, app(db, ada, "news")).await);
+    let id = install(db, weather, bot, "weather").await;
+    install(db, news, bot, "news").await;
+    let scopes = AppScopes::parse(["message:write", "contact:read"]).unwrap();
+    commit!(db, |tx| tx.installations().update(id, "sky", scopes, false, START).await).unwrap();
+    let taken = commit!(db, |tx| tx.installations().update(id, "news", scopes, false, START).await);
+    assert!(is_constraint(&taken.unwrap_err()));
+    let found = async || {
+        let mut read = db.store.read().await.unwrap();
+        read.installations().find(everything(), bot, weather).await.unwrap()
+    };
+    let changed = found().await.unwrap();
+    assert_eq!((&*changed.handle, changed.scopes, changed.enabled), ("sky", scopes, false));
+    commit!(db, |tx| tx.installations().delete(id).await).unwrap();
+    assert!(found().await.is_none());
+    assert_eq!(db.count("app_installations").await, 1);
+}
+
+async fn a_token_is_replaced_with_and_without_grace(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let weather = add(db, app(db, ada, "weather")).await;
+    let id = install(db, weather, bot, "weather").await;
+    let hashes = async || {
+        let sql = "SELECT token_hash || ' ' || COALESCE(old_token_hash, '-') || ' ' || token_last4 || ' ' ||
+            CAST(COALESCE(old_token_until, 0) AS TEXT) FROM app_installations";
+        db.text(sql).await.unwrap()
+    };
+    let first = TokenHash::of(&format!("token of {id}"));
+    let hour = Duration::from_secs(3600);
+    let (second, third) = (token("second", Some(hour)), token("third", None));
+    commit!(db, |tx| tx.installations().replace_token(id, &second).await).unwrap();
+    let until = (START + hour).as_millis();
+    let (first, second) = (first.as_str().to_owned(), TokenHash::of("second"));
+    assert_eq!(hashes().await, format!("{} {first} seco {until}", second.as_str()));
+    commit!(db, |tx| tx.installations().replace_token(id, &third).await).unwrap();
+    assert_eq!(hashes().await, format!("{} - thir 0", TokenHash::of("third").as_str()));
+}
