@@ -13,6 +13,7 @@ mod fuzzing;
 mod identity;
 mod ilink;
 mod pipeline;
+mod plugins;
 mod sandbox;
 mod sockets;
 mod store_contract;

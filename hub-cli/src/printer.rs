@@ -87,6 +87,15 @@ impl Printer {
         Self { format, quiet, terminal, color, columns }
     }
 
+    /// The same, but for data as JSON.
+    pub fn as_json(&self) -> Self {
+        let format = match &self.format {
+            Format::Text => Format::Json(None),
+            json @ Format::Json(_) => json.clone(),
+        };
+        Self { format, ..*self }
+    }
+
     /// Columns that text may take.
     pub fn columns(&self) -> usize {
         self.columns

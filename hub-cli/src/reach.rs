@@ -12,6 +12,10 @@ use hub_core::{
 };
 use serde_json::{Map, Value, json};
 
+mod plugins;
+
+pub use plugins::{Verdict, Whose, permissions_document};
+
 use crate::{
     args::{HubArgs, PageArgs},
     exit::{Exit, Failure},
@@ -34,16 +38,8 @@ impl Reach {
     /// # Errors
     /// A usage failure when a server is named and no key; what opening the folder says.
     pub async fn open(args: &HubArgs, local: bool) -> Result<Self, Failure> {
-        match args.server.as_ref().filter(|_| !local) {
-            Some(server) => {
-                // From the environment alone: arguments can be read by everybody on the machine.
-                let token = std::env::var("HUB_TOKEN").ok().filter(|token| !token.is_empty());
-                let token = token.ok_or_else(|| {
-                    Failure::new(Exit::Denied, "UNAUTHORIZED", "no API key for the server")
-                        .with_hint("put the key of an administrator into HUB_TOKEN")
-                })?;
-                Remote::new(server, Secret::new(token)).map(Self::Remote)
-            }
+        match server(args, local)? {
+            Some(remote) => Ok(Self::Remote(remote)),
             None => Ok(Self::Local(Box::new(local::open(&args.local, Open::Existing).await?))),
         }
     }
@@ -180,6 +176,21 @@ impl Reach {
             }
         }
     }
+}
+
+/// The server of these arguments; `None` when none is named, or `local` is asked for.
+///
+/// # Errors
+/// When there is no key for it.
+pub fn server(args: &HubArgs, local: bool) -> Result<Option<Remote>, Failure> {
+    let Some(server) = args.server.as_ref().filter(|_| !local) else { return Ok(None) };
+    // From the environment alone: arguments can be read by everybody on the machine.
+    let token = std::env::var("HUB_TOKEN").ok().filter(|token| !token.is_empty());
+    let token = token.ok_or_else(|| {
+        Failure::new(Exit::Denied, "UNAUTHORIZED", "no API key for the server")
+            .with_hint("put the key of an administrator into HUB_TOKEN")
+    })?;
+    Remote::new(server, Secret::new(token)).map(Some)
 }
 
 fn named(failure: Failure, name: &str) -> Failure {

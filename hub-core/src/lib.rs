@@ -160,6 +160,7 @@
 //! | apps of a user, and on a bot | [`MAX_APPS`](apps::MAX_APPS), [`MAX_INSTALLATIONS`](apps::MAX_INSTALLATIONS) | `CONFLICT` |
 //! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is tried again later |
 //! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
+//! | runs of a plugin in a row that do not end by themselves | [5](plugins::breaker::MAX_OVERRUNS) | it is stopped in that channel |
 #![warn(missing_docs)]
 
 /// A named point at which tests make the hub fail, in a function that can fail; `(…, passed)` where it cannot.

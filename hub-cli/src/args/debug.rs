@@ -1,8 +1,8 @@
 use clap::{Args, Subcommand};
 
-use super::LocalArgs;
+use super::HubArgs;
 
-/// Try a plugin in the sandbox, without sending anything
+/// Try a plugin in the sandbox
 #[derive(Debug, Subcommand)]
 pub enum DebugCommand {
     /// Run onRequest and show what it makes of the request
@@ -33,22 +33,42 @@ pub struct DebugInput {
     /// URL of the webhook
     #[arg(long, default_value = hub_core::plugins::debug::SAMPLE_URL)]
     pub url: String,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// How often a hook is tried, and against what.
+#[derive(Debug, Clone, Args)]
+pub struct DebugChecks {
     /// Run again whenever the source is saved
     #[arg(long)]
     pub watch: bool,
-    #[command(flatten)]
-    pub local: LocalArgs,
+    /// Run it on a server as well, with the webhook of this channel (its id), and say what differs
+    #[arg(long, value_name = "CHANNEL")]
+    pub remote: Option<String>,
+    /// What has to come of it: a file with the fields that are looked at
+    #[arg(long, value_name = "FILE")]
+    pub expect: Option<String>,
+    /// Write what comes of it into the file of --expect
+    #[arg(long, requires = "expect")]
+    pub update: bool,
 }
 
 /// Run onRequest and show what it makes of the request
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli debug request tagger.js --text \"order 42\"\n  hub-cli debug request tagger.js --text \"order 42\" --watch\n  hub-cli debug request tagger.js --trace tr_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 it ran, 1 it failed, 2 its metadata is wrong, 5 no such trace, 6 a file is unreadable.\nSee also: hub-cli plugins test, hub-cli debug repl"
+    after_help = "Examples:\n  hub-cli debug request tagger.js --text \"order 42\"\n  hub-cli debug request tagger.js --text \"order 42\" --watch\n  hub-cli debug request tagger.js --trace tr_01KAJ6Z8QH0000000000000000\n  hub-cli debug request tagger.js --text \"order 42\" --url http://localhost:3000/hook --send\n  hub-cli debug request tagger.js --text \"order 42\" --expect tagger.expected.json\n  hub-cli debug request tagger.js --remote ch_01KAJ6Z8QH0000000000000000 --server https://hub.example.com\n
+Nothing is sent without --send.\n
+Exit codes: 0 it ran, 1 it failed, 2 its metadata is wrong, 5 no such trace, 6 a file is unreadable, 7 nobody answers, 9 it is not as expected, or not as on the server.\nSee also: hub-cli plugins test, hub-cli debug repl"
 )]
 pub struct DebugRequestArgs {
     #[command(flatten)]
     pub input: DebugInput,
+    #[command(flatten)]
+    pub checks: DebugChecks,
+    /// Send the request, unsigned, and run onResponse on the answer
+    #[arg(long)]
+    pub send: bool,
 }
 
 /// Run onResponse with an answer
@@ -56,11 +76,13 @@ pub struct DebugRequestArgs {
 #[command(
     after_help = "Examples:\n  hub-cli debug response tagger.js --status 200 --body \"{}\"\n  hub-cli debug response tagger.js --response answer.json --watch\n
 FILE holds {\"status\": 200, \"headers\": {}, \"body\": \"\"}.\n
-Exit codes: 0 it ran, 1 it failed, 2 its metadata is wrong, 5 no such trace, 6 a file is unreadable.\nSee also: hub-cli debug request"
+Exit codes: 0 it ran, 1 it failed, 2 its metadata is wrong, 5 no such trace, 6 a file is unreadable, 7 nobody answers, 9 it is not as expected, or not as on the server.\nSee also: hub-cli debug request"
 )]
 pub struct DebugResponseArgs {
     #[command(flatten)]
     pub input: DebugInput,
+    #[command(flatten)]
+    pub checks: DebugChecks,
     /// File with the answer; - reads stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["status", "body"])]
     pub response: Option<String>,

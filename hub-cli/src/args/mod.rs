@@ -30,15 +30,16 @@ pub use channels::{
     ChannelsRotateKeyArgs,
 };
 pub use db::DbCommand;
-pub use debug::{DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
+pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
 pub use demo::DemoArgs;
 pub use help::{HelpArgs, TOPICS};
 pub use listen::ListenArgs;
 pub use login::{LoginArgs, LogoutArgs, ProfilesCommand, WhoamiArgs};
 pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand};
 pub use plugins::{
-    PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs, PluginsListArgs,
-    PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,
+    LintFormat, PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs,
+    PluginsListArgs, PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,
+    PluginsVersionsArgs, PluginsWithdrawArgs,
 };
 pub use send::SendArgs;
 pub use sim::{SimCommand, SimSayArgs, SimTarget};
@@ -145,7 +146,7 @@ pub enum Command {
     /// Manage where the messages of a bot go
     #[command(subcommand, alias = "channel")]
     Channels(ChannelsCommand),
-    /// Try a plugin in the sandbox, without sending anything
+    /// Try a plugin in the sandbox
     #[command(subcommand)]
     Debug(DebugCommand),
     /// Write, check and review plugins

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::LocalArgs;
+use super::{HubArgs, PageArgs};
 
 /// Write, check and review plugins
 #[derive(Debug, Subcommand)]
@@ -23,10 +23,14 @@ pub enum PluginsCommand {
     Pending(PluginsPendingArgs),
     /// One plugin: what it may do, its versions, its source
     Show(PluginsShowArgs),
+    /// The versions of a plugin
+    Versions(PluginsVersionsArgs),
     /// Approve versions that wait for a review
     Approve(PluginsApproveArgs),
     /// Reject versions that wait for a review, or withdraw approved ones
     Reject(PluginsRejectArgs),
+    /// Take a version back: it runs nowhere any more
+    Withdraw(PluginsWithdrawArgs),
     /// Delete a plugin, or withdraw one of its versions
     #[command(alias = "rm")]
     Delete(PluginsDeleteArgs),
@@ -49,13 +53,30 @@ pub struct PluginsNewArgs {
 /// Check sources without running them
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins lint tagger.js\n  hub-cli plugins lint tagger.js bridge.js --json\n
+    after_help = "Examples:\n  hub-cli plugins lint tagger.js\n  hub-cli plugins lint tagger.js bridge.js --json\n  hub-cli plugins lint tagger.js --fix\n  hub-cli plugins lint tagger.js --format sarif\n
 Exit codes: 0 nothing wrong, 6 something is.\nSee also: hub-cli plugins test"
 )]
 pub struct PluginsLintArgs {
-    /// Sources
+    /// Sources; - reads stdin
     #[arg(required = true)]
     pub files: Vec<String>,
+    /// Write what can be mended without asking: a missing metadata block, a missing name
+    #[arg(long)]
+    pub fix: bool,
+    /// How findings are written
+    #[arg(long, default_value = "human")]
+    pub format: LintFormat,
+}
+
+/// How findings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LintFormat {
+    /// For people, or tab-separated when nobody looks
+    Human,
+    /// The same as --json
+    Json,
+    /// SARIF 2.1.0, for code hosts
+    Sarif,
 }
 
 /// Run the cases of a folder in the sandbox
@@ -74,55 +95,52 @@ pub struct PluginsTestArgs {
 /// Submit a plugin, or another version of one
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins submit tagger.js --author ada\n  hub-cli plugins submit - --author ada --json=id,version_id\n
-Exit codes: 0 submitted, 2 something is wrong with the source, 5 no such user, 6 the name is somebody else's.\nSee also: hub-cli plugins lint"
+    after_help = "Examples:\n  hub-cli plugins submit tagger.js --author ada\n  HUB_TOKEN=… hub-cli plugins submit tagger.js --server https://hub.example.com --json=id,version_id\n
+Exit codes: 0 submitted, 2 something is wrong with the source, 4 not signed in, 5 no such user, 6 the name is somebody else's, 7 nobody answers.\nSee also: hub-cli plugins lint"
 )]
 pub struct PluginsSubmitArgs {
     /// Source; - reads stdin
     pub file: String,
-    /// User name of the author
+    /// User name of the author, on the files of a hub; on a server it is whom the key belongs to
     #[arg(long)]
-    pub author: String,
+    pub author: Option<String>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// The marketplace, or what waits for a review
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins list\n  hub-cli plugins list --status pending --json=id,name,content_hash\n
-Exit codes: 0 listed, 5 no such hub or user.\nSee also: hub-cli plugins show"
+    after_help = "Examples:\n  hub-cli plugins list\n  hub-cli plugins list --status pending --json=id,name,content_hash\n  hub-cli plugins list --mine --server https://hub.example.com\n
+Exit codes: 0 listed, 4 not signed in, 5 no such hub or user, 7 nobody answers.\nSee also: hub-cli plugins show"
 )]
 pub struct PluginsListArgs {
     /// Which: what may be installed, or what waits
     #[arg(long, default_value = "approved")]
     pub status: PluginStatusArg,
-    /// All plugins of this user instead
+    /// All plugins of this user instead, on the files of a hub
     #[arg(long, conflicts_with = "status")]
     pub author: Option<String>,
-    /// At most so many, 1 to 200
-    #[arg(long, default_value_t = 50)]
-    pub limit: u32,
-    /// Go on from here, as an earlier page said
-    #[arg(long)]
-    pub cursor: Option<String>,
+    /// All plugins of whom the key belongs to instead, on a server
+    #[arg(long, conflicts_with_all = ["status", "author"])]
+    pub mine: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub page: PageArgs,
+    #[command(flatten)]
+    pub hub: HubArgs,
 }
 
 /// What waits for a review
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli plugins pending\n  hub-cli plugins pending --json=id,diff\n
-Exit codes: 0 listed, 5 no such hub.\nSee also: hub-cli plugins show, hub-cli plugins approve")]
+#[command(
+    after_help = "Examples:\n  hub-cli plugins pending\n  hub-cli plugins pending --server https://hub.example.com --json=id,diff\n
+Exit codes: 0 listed, 4 no administrator, 5 no such hub, 7 nobody answers.\nSee also: hub-cli plugins show, hub-cli plugins approve"
+)]
 pub struct PluginsPendingArgs {
-    /// At most so many, 1 to 20
-    #[arg(long, default_value_t = 20)]
-    pub limit: u32,
-    /// Go on from here, as an earlier page said
-    #[arg(long)]
-    pub cursor: Option<String>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub page: PageArgs,
+    #[command(flatten)]
+    pub hub: HubArgs,
 }
 
 /// States of a version that can be listed.
@@ -138,7 +156,7 @@ pub enum PluginStatusArg {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins show tagger\n  hub-cli plugins show tagger --diff 1.1.0..1.2.0\n
-Exit codes: 0 shown, 2 no such range, 5 no such plugin or version.\nSee also: hub-cli plugins approve"
+Exit codes: 0 shown, 2 no such range, 4 not signed in, 5 no such plugin or version, 7 nobody answers.\nSee also: hub-cli plugins approve"
 )]
 pub struct PluginsShowArgs {
     /// Name or id
@@ -150,14 +168,49 @@ pub struct PluginsShowArgs {
     #[arg(long)]
     pub source: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
+}
+
+/// The versions of a plugin
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli plugins versions tagger\n  hub-cli plugins versions tagger --json=id,version,status\n
+Exit codes: 0 listed, 4 not signed in, 5 no such plugin, 7 nobody answers.\nSee also: hub-cli plugins show, hub-cli plugins withdraw"
+)]
+pub struct PluginsVersionsArgs {
+    /// Name or id
+    pub plugin: String,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Take a version back: it runs nowhere any more
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli plugins withdraw tagger 1.2.0 --yes\n  hub-cli plugins withdraw tagger 1.2.0 --reason \"sends messages elsewhere\" --yes\n
+Without a reason it is its author's act, and refused while others have the version installed; with one it is a reviewer's.\n
+Exit codes: 0 withdrawn, 2 --yes is missing, 4 not allowed, 5 no such plugin or version, 6 it is over already, or others have it, 7 nobody answers.\nSee also: hub-cli plugins versions"
+)]
+pub struct PluginsWithdrawArgs {
+    /// Name or id of the plugin
+    pub plugin: String,
+    /// Name or id of the version
+    pub version: String,
+    /// Why, for its author and whoever runs it
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Really
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub hub: HubArgs,
 }
 
 /// Approve versions that wait for a review
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins approve tagger\n  hub-cli plugins approve plv_01KAJ6Z8QH0000000000000000 --content-hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n
-Exit codes: 0 approved, 5 no such plugin, 6 nothing waits, or another source does.\nSee also: hub-cli plugins pending"
+Exit codes: 0 approved, 4 no administrator, 5 no such plugin, 6 nothing waits, or another source does, 7 nobody answers.\nSee also: hub-cli plugins pending"
 )]
 pub struct PluginsApproveArgs {
     /// Names or ids of plugins, or ids of versions
@@ -167,7 +220,7 @@ pub struct PluginsApproveArgs {
     #[arg(long, value_name = "SHA256")]
     pub content_hash: Option<String>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Reject versions that wait for a review, or withdraw approved ones
@@ -175,7 +228,7 @@ pub struct PluginsApproveArgs {
 #[command(
     after_help = "Examples:\n  hub-cli plugins reject tagger --reason \"asks for too many hosts\"\n  hub-cli plugins reject plv_01KAJ6Z8QH0000000000000000 --reason \"sends messages elsewhere\"\n
 An approved version, named by its id, is withdrawn: it runs nowhere any more.\n
-Exit codes: 0 rejected, 5 no such plugin, 6 nothing waits, or another source does.\nSee also: hub-cli plugins pending"
+Exit codes: 0 rejected, 4 no administrator, 5 no such plugin, 6 nothing waits, or another source does, 7 nobody answers.\nSee also: hub-cli plugins pending"
 )]
 pub struct PluginsRejectArgs {
     /// Names or ids of plugins, or ids of versions
@@ -188,7 +241,7 @@ pub struct PluginsRejectArgs {
     #[arg(long, value_name = "SHA256")]
     pub content_hash: Option<String>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Delete a plugin, or withdraw one of its versions
@@ -196,7 +249,7 @@ pub struct PluginsRejectArgs {
 #[command(
     after_help = "Examples:\n  hub-cli plugins delete tagger --yes\n  hub-cli plugins delete plv_01KAJ6Z8QH0000000000000000 --yes\n
 A deleted plugin leaves every channel; a version that is withdrawn stays there and runs no more.\n
-Exit codes: 0 deleted, 2 --yes is missing, 5 no such plugin.\nSee also: hub-cli plugins reject"
+Exit codes: 0 deleted, 2 --yes is missing, 4 not allowed, 5 no such plugin, 6 others have it installed, 7 nobody answers.\nSee also: hub-cli plugins reject"
 )]
 pub struct PluginsDeleteArgs {
     /// Name or id of a plugin, or id of a version
@@ -205,5 +258,5 @@ pub struct PluginsDeleteArgs {
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }

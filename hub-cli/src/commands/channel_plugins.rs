@@ -42,7 +42,7 @@ pub async fn run(command: ChannelPluginsCommand, printer: &Printer) -> Result<()
         ChannelPluginsCommand::List(args) => Place::find(&args.target).await?.list(printer).await,
         ChannelPluginsCommand::Install(args) => {
             let place = Place::find(&args.target).await?;
-            let plugin_id = place.hub.plugins().named(&Actor::Operator, &args.plugin).await?;
+            let plugin_id = place.hub.plugins().named(&Actor::Operator, &args.plugin).await?.id;
             let new = NewInstallation { plugin_id, version: args.version, position: args.position };
             let done = place.hub.plugins().install(&Actor::Operator, place.bot, place.channel, new).await?;
             printer.note(&format!("{} {} runs in this channel", done.name, done.version));
@@ -50,7 +50,7 @@ pub async fn run(command: ChannelPluginsCommand, printer: &Printer) -> Result<()
         }
         ChannelPluginsCommand::Uninstall(args) => {
             let place = Place::find(&args.target).await?;
-            let id = place.hub.plugins().named(&Actor::Operator, &args.plugin).await?;
+            let id = place.hub.plugins().named(&Actor::Operator, &args.plugin).await?.id;
             place.hub.plugins().uninstall(&Actor::Operator, place.bot, place.channel, id).await?;
             place.list(printer).await
         }
@@ -100,7 +100,7 @@ impl Place {
     }
 
     async fn change(&self, plugin: &str, patch: InstallationPatch) -> Result<InstalledPlugin, Failure> {
-        let id = self.hub.plugins().named(&Actor::Operator, plugin).await?;
+        let id = self.hub.plugins().named(&Actor::Operator, plugin).await?.id;
         let plugins = self.hub.plugins();
         Ok(plugins.change_installation(&Actor::Operator, self.bot, self.channel, id, patch).await?)
     }

@@ -80,11 +80,11 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Channels(ChannelsCommand::RotateKey(args)) => channels::rotate_key(args, printer).await?,
         Command::Traces(TracesCommand::List(args)) => traces::list(args, printer).await?,
         Command::Traces(TracesCommand::Show(args)) => traces::show(args, printer).await?,
-        Command::Debug(command) => return debug::run(command, printer).await,
+        Command::Debug(command) => return debug::run(command, local, printer).await,
         Command::Channels(ChannelsCommand::Plugins(command)) => {
             channel_plugins::run(command, printer).await?;
         }
-        Command::Plugins(command) => return plugins::run(command, printer).await,
+        Command::Plugins(command) => return plugins::run(command, local, printer).await,
         Command::Sim(SimCommand::Say(args)) => say::run(args, printer).await?,
         Command::Sim(SimCommand::Serve { listen }) => serve::run(listen, printer).await?,
         Command::Sim(SimCommand::Reset { target }) => reset::run(&target, printer).await?,

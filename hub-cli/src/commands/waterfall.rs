@@ -135,6 +135,11 @@ fn detail(step: &Step) -> String {
         StepName::Request => format!("{} {}", text("method"), text("url")),
         StepName::Response => format!("{} {}", text("status"), text("body")),
         StepName::Reply => format!("{} to {}", text("state"), text("to")),
+        StepName::PluginOnRequest | StepName::PluginOnResponse => {
+            let reason = text("reason");
+            let behind = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            format!("{} {}{behind}", text("plugin"), text("version"))
+        }
         _ if step.detail["reason"].is_string() => text("reason"),
         _ if width(&step.detail.to_string()) > 2 => step.detail.to_string(),
         _ => String::new(),

@@ -8,7 +8,7 @@ use crate::{
     access::Actor,
     context::Context,
     error::{Error, Result},
-    id::{PluginId, PluginVersionId},
+    id::PluginId,
     page::{Page, PageRequest},
     store::plugins::PluginRow,
 };
@@ -77,17 +77,25 @@ impl<'h> Plugins<'h> {
         format!("plugins:{}", actor.principal())
     }
 
-    /// One plugin with its versions and the source of the newest, as far as the caller may see them.
+    /// One plugin with its versions and the source of the newest, or of the version that is named, as far as the
+    /// caller may see them.
     ///
     /// # Errors
     /// `NOT_FOUND`.
-    pub async fn get(&self, actor: &Actor, id: PluginId) -> Result<PluginDetail> {
+    pub async fn get(&self, actor: &Actor, target: impl Into<PluginRef>) -> Result<PluginDetail> {
         let scope = actor.reviewing_scope()?;
         let mut read = self.ctx.store.read().await?;
+        let (id, named) = match target.into() {
+            PluginRef::Plugin(id) => (id, None),
+            PluginRef::Version(version) => {
+                let source = read.plugins().source(scope, version).await?;
+                (record::stored(&source.ok_or_else(|| Error::not_found("plugin"))?.plugin_id)?, Some(version))
+            }
+        };
         let plugin: Plugin = found(read.plugins().find(scope, id).await?)?.try_into()?;
         let rows = read.plugins().versions(scope, id).await?;
         let versions = rows.into_iter().map(Version::try_from).collect::<Result<_>>()?;
-        let source = read.plugins().source(scope, plugin.latest.id).await?;
+        let source = read.plugins().source(scope, named.unwrap_or(plugin.latest.id)).await?;
         let script = source.ok_or_else(|| Error::not_found("plugin"))?.script;
         let read_back = script.clone();
         let permissions = self
@@ -102,27 +110,28 @@ impl<'h> Plugins<'h> {
     ///
     /// # Errors
     /// `NOT_FOUND`.
-    pub async fn named(&self, actor: &Actor, name: &str) -> Result<PluginId> {
+    pub async fn named(&self, actor: &Actor, name: &str) -> Result<Plugin> {
+        self.find_named(actor, name, false).await?.ok_or_else(|| Error::not_found("plugin"))
+    }
+
+    /// As [`named`](Self::named), when there is one; with `own` only of the caller's own.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for a channel client.
+    pub async fn find_named(&self, actor: &Actor, name: &str, own: bool) -> Result<Option<Plugin>> {
         let scope = actor.reviewing_scope()?;
         let mut read = self.ctx.store.read().await?;
         let id = match name.parse() {
             Ok(id) => id,
             Err(_) => match read.plugins().find_by_name(&submission::name_key(name)).await? {
                 Some((id, _)) => record::stored(&id)?,
-                None => return Err(Error::not_found("plugin")),
+                None => return Ok(None),
             },
         };
-        found(read.plugins().find(scope, id).await?).map(|_| id)
-    }
-
-    /// The source of a version that the caller may see.
-    ///
-    /// # Errors
-    /// `NOT_FOUND`.
-    pub async fn source(&self, actor: &Actor, id: PluginVersionId) -> Result<String> {
-        let scope = actor.reviewing_scope()?;
-        let row = self.ctx.store.read().await?.plugins().source(scope, id).await?;
-        row.map(|row| row.script).ok_or_else(|| Error::not_found("plugin version"))
+        if own && !read.plugins().is_owned(actor.scope()?, id).await? {
+            return Ok(None);
+        }
+        read.plugins().find(scope, id).await?.map(Plugin::try_from).transpose()
     }
 
     /// Checks that a plugin is the caller's to change: its author's, or an administrator's.

@@ -108,7 +108,7 @@ pub struct Plugin {
 pub struct PluginDetail {
     /// The plugin.
     pub plugin: Plugin,
-    /// Source of its newest version that the caller may see.
+    /// Source of its newest version that the caller may see, or of the version that was asked for.
     pub script: String,
     /// What that version may do, in words.
     pub permissions: Permissions,

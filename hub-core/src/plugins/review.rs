@@ -38,6 +38,12 @@ pub enum PluginRef {
     Version(PluginVersionId),
 }
 
+impl From<PluginId> for PluginRef {
+    fn from(id: PluginId) -> Self {
+        Self::Plugin(id)
+    }
+}
+
 impl FromStr for PluginRef {
     type Err = Error;
 

@@ -1,14 +1,11 @@
-//! `debug …`: a plugin in the sandbox of the server, with its limits, and without a network.
+//! `debug …`: a plugin in the sandbox of the server, with its limits, and without a network unless it is asked for.
 
 use std::collections::BTreeMap;
 
 use hub_core::{
-    access::Actor,
-    bots::{Bots, MessageFilter},
-    page::{MAX_LIMIT, PageRequest},
     plugins::{
         Manifest,
-        debug::{DebugResponse, DebugRun, Debugged, debug, sample_message},
+        debug::{DebugResponse, DebugRun, Debugged, debug},
     },
     sandbox::{Body, PluginRequest, Reply, Sandbox, SandboxConfig, WorkerProgram},
     time::Clock,
@@ -16,19 +13,25 @@ use hub_core::{
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{read_file, text_or_stdin};
+use super::read_file;
 use crate::{
-    args::{DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs},
+    args::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs},
     exit::{Exit, Failure},
-    local::{self, Open},
     printer::Printer,
+    reach::permissions_document,
 };
 
+mod expect;
+mod message;
+mod remote;
 mod repl;
+mod send;
 mod view;
 mod watch;
 
-pub const FIELDS: [&str; 15] = [
+pub use message::payload;
+
+pub const FIELDS: [&str; 18] = [
     "hook",
     "matched",
     "present",
@@ -44,10 +47,10 @@ pub const FIELDS: [&str; 15] = [
     "memory_bytes",
     "permissions",
     "warnings",
+    "sent",
+    "remote",
+    "differences",
 ];
-
-/// Messages that are looked through for the one of a trace.
-const MAX_MESSAGES: usize = 2_000;
 
 /// An answer of a webhook, as a file holds it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -66,19 +69,47 @@ impl From<Mock> for DebugResponse {
     }
 }
 
-pub async fn run(command: DebugCommand, printer: &Printer) -> Result<Exit, Failure> {
+/// A hook to be tried.
+struct Trial {
+    message: Value,
+    /// With an answer it is the response hook.
+    response: Option<DebugResponse>,
+    state: Option<Box<RawValue>>,
+    /// Whether the request is really sent.
+    send: bool,
+}
+
+/// A hook that was tried.
+struct Tried {
+    document: Value,
+    text: String,
+    exit: Exit,
+}
+
+impl Tried {
+    /// Adds a line, or several.
+    fn say(&mut self, text: &str) {
+        self.text.push('\n');
+        self.text.push_str(text);
+    }
+}
+
+/// Runs a command; `local` is whether a server that is named is to be left alone.
+pub async fn run(command: DebugCommand, local: bool, printer: &Printer) -> Result<Exit, Failure> {
     match command {
-        DebugCommand::Request(DebugRequestArgs { input }) => {
-            let message = message(&input).await?;
-            try_hook(&input, message, None, None, printer).await
+        DebugCommand::Request(DebugRequestArgs { input, checks, send }) => {
+            let message = message::of(&input).await?;
+            let trial = Trial { message, response: None, state: None, send };
+            try_hook(&input, &checks, trial, local, printer).await
         }
         DebugCommand::Response(args) => {
-            let message = message(&args.input).await?;
-            let (response, state) = (answer(&args)?, state(args.state.as_deref())?);
-            try_hook(&args.input, message, Some(response), state, printer).await
+            let message = message::of(&args.input).await?;
+            let (response, state) = (Some(answer(&args)?), state(args.state.as_deref())?);
+            let trial = Trial { message, response, state, send: false };
+            try_hook(&args.input, &args.checks, trial, local, printer).await
         }
         DebugCommand::Repl(DebugReplArgs { input }) => {
-            let message = message(&input).await?;
+            let message = message::of(&input).await?;
             repl::run(&input, message, printer).await.map(|()| Exit::Done)
         }
     }
@@ -87,35 +118,66 @@ pub async fn run(command: DebugCommand, printer: &Printer) -> Result<Exit, Failu
 /// Tries the hook once, or whenever the source is saved.
 async fn try_hook(
     input: &DebugInput,
-    message: Value,
-    response: Option<DebugResponse>,
-    state: Option<Box<RawValue>>,
+    checks: &DebugChecks,
+    trial: Trial,
+    local: bool,
     printer: &Printer,
 ) -> Result<Exit, Failure> {
     let sandbox = sandbox();
-    let once = async || {
-        let run = DebugRun {
-            script: read_file(&input.script)?,
-            message: message.clone(),
-            request: None,
-            url: input.url.clone(),
-            response: response.clone(),
-            state: state.clone(),
-        };
-        let manifest = Manifest::parse(&run.script)?;
-        let source = run.script.clone();
-        let debugged = debug(&sandbox, "cli", run, &manifest).await?;
-        let text = view::draw(&input.script, &source, &manifest, &debugged, printer);
-        Ok::<_, Failure>((debugged, text))
+    let server = match &checks.remote {
+        Some(channel) => Some(remote::Server::open(&input.hub, channel, local)?),
+        None => None,
     };
-    if input.watch {
+    let once = async || try_once(&sandbox, input, checks, &trial, server.as_ref(), printer).await;
+    if checks.watch {
         watch::run(&input.script, once, printer).await?;
         return Ok(Exit::Done);
     }
-    let (debugged, text) = once().await?;
+    let tried = once().await?;
     sandbox.close();
-    printer.one(document(&debugged), &text)?;
-    Ok(if debugged.error.is_some() { Exit::Failed } else { Exit::Done })
+    printer.one(tried.document, &tried.text)?;
+    Ok(tried.exit)
+}
+
+async fn try_once(
+    sandbox: &Sandbox,
+    input: &DebugInput,
+    checks: &DebugChecks,
+    trial: &Trial,
+    server: Option<&remote::Server>,
+    printer: &Printer,
+) -> Result<Tried, Failure> {
+    let mut run = DebugRun {
+        script: read_file(&input.script)?,
+        message: trial.message.clone(),
+        request: None,
+        url: input.url.clone(),
+        response: trial.response.clone(),
+        state: trial.state.clone(),
+    };
+    let manifest = Manifest::parse(&run.script)?;
+    let theirs = match server {
+        // What the server makes of the message is what is tried here.
+        Some(server) => Some(server.ask(&mut run).await?),
+        None => None,
+    };
+    let source = run.script.clone();
+    let debugged = debug(sandbox, "cli", run, &manifest).await?;
+    let draw = |debugged: &Debugged| view::draw(&input.script, &source, &manifest, debugged, printer);
+    let mut tried = Tried { document: document(&debugged), text: draw(&debugged), exit: Exit::Done };
+    if debugged.error.is_some() {
+        tried.exit = Exit::Failed;
+    }
+    if trial.send {
+        send::send(sandbox, &source, &manifest, &trial.message, debugged, &mut tried, draw).await?;
+    }
+    if let Some(theirs) = theirs {
+        remote::compare_runs(&theirs, &mut tried, printer);
+    }
+    if let Some(file) = &checks.expect {
+        expect::check(file, checks.update, &mut tried, printer)?;
+    }
+    Ok(tried)
 }
 
 /// A sandbox of this program's own processes.
@@ -127,67 +189,6 @@ pub fn sandbox() -> Sandbox {
 pub async fn make(sandbox: &Sandbox, run: DebugRun) -> Result<Debugged, Failure> {
     let manifest = Manifest::parse(&run.script)?;
     Ok(debug(sandbox, "cli", run, &manifest).await?)
-}
-
-/// The message of the arguments.
-async fn message(input: &DebugInput) -> Result<Value, Failure> {
-    if let Some(trace) = &input.trace {
-        return recorded(input, trace).await;
-    }
-    if let Some(file) = &input.message {
-        let message = serde_json::from_str(&read_file(file)?).map_err(|error| Failure::file(file, error))?;
-        return Ok(payload(message));
-    }
-    let text = text_or_stdin(input.text.clone().unwrap_or_else(|| "hello".to_owned()))?;
-    Ok(sample_message(&text, "user_1", &input.from, now()))
-}
-
-/// A payload with everything that a file may leave out.
-pub fn payload(given: Value) -> Value {
-    let mut payload = sample_message("", "user_1", "Ada", now());
-    if let (Value::Object(payload), Value::Object(given)) = (&mut payload, given) {
-        payload.extend(given);
-    }
-    payload
-}
-
-fn now() -> i64 {
-    Clock::system().now().as_seconds()
-}
-
-/// The message of a trace, as its channel got it.
-async fn recorded(input: &DebugInput, trace: &str) -> Result<Value, Failure> {
-    let missing = || {
-        Failure::not_found(format!("there is no trace {trace}")).with_hint("hub-cli traces list --bot BOT")
-    };
-    let id = trace.parse().map_err(|_| missing())?;
-    let hub = local::open(&input.local, Open::Existing).await?;
-    let found = hub.traces().find(&Actor::Operator, None, id).await?.ok_or_else(missing)?;
-    let filter = MessageFilter::default();
-    let list = Bots::message_list(found.bot_id, &filter);
-    let (mut cursor, mut seen) = (None, 0);
-    let message = loop {
-        let page = PageRequest::parse(&list, Some(MAX_LIMIT), cursor.as_deref())?;
-        let page = hub.bots().messages(&Actor::Operator, found.bot_id, &filter, &page).await?;
-        seen += page.items.len();
-        if let Some(message) = page.items.into_iter().find(|message| message.id == found.message_id) {
-            break message;
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() || seen >= MAX_MESSAGES {
-            return Err(missing());
-        }
-    };
-    hub.shutdown().await;
-    let sent = message.created_at.as_seconds();
-    let mut payload = sample_message(&message.content, &message.from_user_id, &message.user_name, sent);
-    payload["msg_type"] = json!(message.kind.msg_type());
-    payload["sessionID"] = json!(message.session_id);
-    payload["bot_id"] = json!(found.bot_id);
-    if let Some(channel) = found.channel_id {
-        payload["channel_id"] = json!(channel);
-    }
-    Ok(payload)
 }
 
 fn answer(args: &DebugResponseArgs) -> Result<DebugResponse, Failure> {
@@ -228,13 +229,7 @@ pub fn document(debugged: &Debugged) -> Value {
         })),
         "duration_ms": millis(debugged.duration_us),
         "memory_bytes": debugged.memory_bytes,
-        "permissions": {
-            "grants": debugged.permissions.grants,
-            "matches": debugged.permissions.matches,
-            "connects": debugged.permissions.connects,
-            "timeout_ms": debugged.permissions.timeout_ms,
-            "words": debugged.permissions.words,
-        },
+        "permissions": permissions_document(&debugged.permissions),
         "warnings": debugged.warnings.iter().map(|note| format!("line {}: {}", note.line, note.message)).collect::<Vec<_>>(),
     })
 }

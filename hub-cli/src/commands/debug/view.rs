@@ -64,7 +64,7 @@ pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, 
     }
     for host in &debugged.permissions.connects {
         lines.push(format!(
-            "  connect  {}  allowed by @connect (nothing is called here)",
+            "  connect  {}  allowed by @connect (fetch calls nothing here)",
             screen::clean(host)
         ));
     }

@@ -2,12 +2,13 @@
 
 use std::{path::Path, time::Duration};
 
-use hub_core::{plugins::debug::Debugged, time::Clock};
+use hub_core::time::Clock;
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
+use super::Tried;
 use crate::{
-    exit::Failure,
+    exit::{Exit, Failure},
     printer::{Printer, Tone},
 };
 
@@ -18,7 +19,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// before; while the source does not run, its last good output stays.
 pub async fn run(
     path: &str,
-    once: impl AsyncFn() -> Result<(Debugged, String), Failure>,
+    once: impl AsyncFn() -> Result<Tried, Failure>,
     printer: &Printer,
 ) -> Result<(), Failure> {
     let file = Path::new(path);
@@ -41,7 +42,7 @@ pub async fn run(
     let (clock, mut shown, mut good) = (Clock::system(), 0, None::<String>);
     loop {
         let (text, is_good) = match once().await {
-            Ok((debugged, text)) => (text, debugged.error.is_none()),
+            Ok(tried) => (tried.text, tried.exit == Exit::Done),
             Err(failure) => (failure.to_text(), false),
         };
         let text = match &good {

@@ -111,7 +111,7 @@ fn only_script(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Notes where what came differs from what is expected: objects by the fields that are named, everything else whole.
-fn compare(place: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
+pub fn compare(place: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
             for (name, value) in expected {

@@ -6,32 +6,63 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::super::{debug::sandbox, read_file};
+use super::{fix, read_file, sarif};
 use crate::{
-    args::PluginsLintArgs,
+    args::{LintFormat, PluginsLintArgs},
+    commands::debug::sandbox,
     exit::{Exit, Failure},
     printer::{List, Printer},
     screen,
 };
 
-pub const FIELDS: [&str; 5] = ["file", "line", "column", "severity", "message"];
+pub const FIELDS: [&str; 6] = ["file", "line", "column", "severity", "rule", "message"];
 
 /// Something about a line.
-struct Finding {
-    file: String,
-    line: u32,
-    column: Option<u32>,
-    severity: &'static str,
-    message: String,
+pub struct Finding {
+    pub file: String,
+    pub line: u32,
+    pub column: Option<u32>,
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// `metadata` or `syntax`.
+    pub rule: &'static str,
+    pub message: String,
 }
 
 pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Failure> {
     let sandbox = sandbox();
     let mut found = Vec::new();
     for file in &args.files {
-        found.extend(lint(&sandbox, file, &read_file(file)?).await?);
+        let mut source = read_file(file)?;
+        if args.fix {
+            source = mend(file, source, printer)?;
+        }
+        found.extend(lint(&sandbox, file, &source).await?);
     }
     sandbox.close();
+    if args.format == LintFormat::Sarif {
+        let document = sarif::document(&found);
+        let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+        printer.one(document, &text)?;
+    } else {
+        list(&found, args.format, printer)?;
+    }
+    let wrong = found.iter().any(|finding| finding.severity == "error");
+    Ok(if wrong { Exit::Conflict } else { Exit::Done })
+}
+
+/// Mends a file, if there is something to mend.
+fn mend(file: &str, source: String, printer: &Printer) -> Result<String, Failure> {
+    if file == "-" {
+        return Err(Failure::usage("--fix writes files, and stdin is none"));
+    }
+    let Some(mended) = fix::mended(file, &source) else { return Ok(source) };
+    std::fs::write(file, &mended).map_err(|error| Failure::file(file, error))?;
+    printer.note(&format!("{file}: the metadata block was completed"));
+    Ok(mended)
+}
+
+fn list(found: &[Finding], format: LintFormat, printer: &Printer) -> Result<(), Failure> {
     let row = |finding: &Finding| {
         let place = match finding.column {
             Some(column) => format!("{}:{}:{column}", finding.file, finding.line),
@@ -45,49 +76,56 @@ pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Fail
             "line": finding.line,
             "column": finding.column,
             "severity": finding.severity,
+            "rule": finding.rule,
             "message": finding.message,
         })
     };
-    printer.list(List {
+    let list = List {
         columns: &["PLACE", "SEVERITY", "MESSAGE"],
         rows: found.iter().map(row).collect(),
         items: found.iter().map(item).collect(),
         next_cursor: None,
         empty: "nothing to say",
-    })?;
-    let wrong = found.iter().any(|finding| finding.severity == "error");
-    Ok(if wrong { Exit::Conflict } else { Exit::Done })
+    };
+    if format == LintFormat::Json { printer.as_json().list(list) } else { printer.list(list) }
 }
 
 async fn lint(sandbox: &Sandbox, file: &str, source: &str) -> Result<Vec<Finding>, Failure> {
     let mut found = Vec::new();
-    let mut add = |line, column, severity, message: String| {
-        found.push(Finding { file: file.to_owned(), line, column, severity, message });
+    let mut add = |line, column, severity, rule, message: String| {
+        found.push(Finding { file: file.to_owned(), line, column, severity, rule, message });
     };
     if let Err(error) = manifest::check_size(source) {
-        add(1, None, "error", error.message().to_owned());
+        add(1, None, "error", "metadata", error.message().to_owned());
         return Ok(found);
     }
     match Manifest::inspect(source) {
         Err(flaws) => {
             for flaw in flaws {
-                add(flaw.line, None, "error", flaw.message);
+                add(flaw.line, None, "error", "metadata", flaw.message);
             }
         }
         Ok(manifest) => {
             if manifest.dialect.is_none() {
-                add(1, None, "error", "there is no metadata block: // ==UserScript==".to_owned());
+                let message = "there is no metadata block: // ==UserScript== (--fix adds one)";
+                add(1, None, "error", "metadata", message.to_owned());
             } else if manifest.name.is_none() {
-                add(1, None, "error", "the metadata block has no @name".to_owned());
+                add(
+                    1,
+                    None,
+                    "error",
+                    "metadata",
+                    "the metadata block has no @name (--fix adds one)".to_owned(),
+                );
             }
             for note in manifest.warnings {
-                add(note.line, None, "warning", note.message);
+                add(note.line, None, "warning", "metadata", note.message);
             }
         }
     }
     let checked = sandbox.check("cli", &Source::new(source)).await.map_err(hub_core::Error::from)?;
     if let Some(error) = checked {
-        add(error.line.unwrap_or(1), error.column, "error", error.message);
+        add(error.line.unwrap_or(1), error.column, "error", "syntax", error.message);
     }
     Ok(found)
 }

@@ -35,16 +35,23 @@ pub struct PluginsApi;
 impl PluginsApi {
     /// Lists the marketplace
     ///
-    /// Plugins with an approved version; with `mine=true` the caller's own plugins in whatever state.
+    /// Plugins with an approved version; with `mine=true` the caller's own plugins in whatever state. With `name` only
+    /// the plugin of that name, if the caller may see it; administrators see all.
     #[oai(path = "/api/plugins", method = "get", operation_id = "listPlugins")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         user: User,
         mine: Query<Option<bool>>,
+        name: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
     ) -> ApiResult<Page<PluginView>> {
+        if let Some(name) = name.0 {
+            let found = hub.plugins().find_named(&user.0, &name, mine.0 == Some(true)).await?;
+            let items = found.into_iter().collect();
+            return ok(hub_core::page::Page { items, next_cursor: None }.into());
+        }
         if mine.0 == Some(true) {
             let page = page_request(&Plugins::own_list(&user.0), limit.0, cursor.0.as_ref())?;
             return ok(hub.plugins().list_own(&user.0, &page).await?.into());
@@ -70,8 +77,10 @@ impl PluginsApi {
     }
 
     /// Shows a plugin
+    ///
+    /// With the id of a version, the source and the permissions are that version's.
     #[oai(path = "/api/plugins/:id", method = "get", operation_id = "getPlugin")]
-    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<PluginId>) -> ApiResult<PluginDetailView> {
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<Target>) -> ApiResult<PluginDetailView> {
         ok(hub.plugins().get(&user.0, id.0.0).await?.into())
     }
 

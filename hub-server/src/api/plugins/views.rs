@@ -78,9 +78,9 @@ pub struct PluginDetailView {
     /// The plugin.
     #[oai(flatten)]
     pub plugin: PluginView,
-    /// Source of the version.
+    /// Source of the version, or of the one that was asked for.
     pub script: String,
-    /// What the version may do.
+    /// What that source may do.
     pub permissions: PermissionsView,
     /// Versions that the caller may see, newest first.
     pub versions: Vec<VersionView>,

@@ -168,6 +168,24 @@ impl Owner {
         format!("/api/bots/{}/channels/{}", bot.id, made["id"].as_str().unwrap_or_default())
     }
 
+    /// Submits a plugin of one's own; answers its id.
+    pub async fn plugin(&self, script: &str) -> String {
+        let made = self.caller.post("/api/plugins", json!({ "script": script })).await;
+        made["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Puts a plugin into a channel.
+    pub async fn install(&self, channel: &str, plugin: &str) {
+        self.caller.post(&format!("{channel}/plugins/install"), json!({ "plugin_id": plugin })).await;
+    }
+
+    /// Takes a plugin out of a channel.
+    pub async fn uninstall(&self, channel: &str, plugin: &str) -> Result<()> {
+        let path = format!("{channel}/plugins/{plugin}");
+        let (status, answer, _) = self.caller.call(reqwest::Method::DELETE, &path, None).await;
+        if status.is_success() { Ok(()) } else { Err(format!("{path}: {answer}").into()) }
+    }
+
     /// Points a channel somewhere else.
     pub async fn redirect(&self, channel: &str, receiver: &str) -> Result<()> {
         let path = format!("{channel}/webhook");

@@ -81,6 +81,9 @@ pub struct Options {
     /// Messages that wait on the network when saturation is measured; 0 leaves that part out.
     #[arg(long, default_value_t = 50_000)]
     pub backlog: u64,
+    /// Saturation once more, with a plugin in every channel.
+    #[arg(long)]
+    pub plugin: bool,
     /// Messages per second that the receiver answers with a reply; 0 leaves that part out.
     #[arg(long, default_value_t = 100)]
     pub reply_rate: u64,

@@ -39,6 +39,11 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
     } else {
         (None, None)
     };
+    let with_plugin = if options.plugin && options.backlog > 0 {
+        Some(stage.saturate_with_plugin(&hub).await?)
+    } else {
+        None
+    };
     let replies = match options.reply_rate {
         0 => None,
         rate => Some(stage.reply(&hub, rate).await?),
@@ -51,5 +56,17 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         None
     };
     let start = starts[STARTS / 2];
-    Ok(Table { database, rate, idle_rss, first_start, start, held, saturated, reference, replies, queue })
+    Ok(Table {
+        database,
+        rate,
+        idle_rss,
+        first_start,
+        start,
+        held,
+        saturated,
+        reference,
+        with_plugin,
+        replies,
+        queue,
+    })
 }

@@ -37,6 +37,7 @@ pub struct Table {
     pub held: Option<Flow>,
     pub saturated: Option<Flow>,
     pub reference: Option<Reference>,
+    pub with_plugin: Option<Flow>,
     pub replies: Option<Flow>,
     pub queue: Option<Queue>,
 }
@@ -100,6 +101,13 @@ fn rows(table: &Table) -> Vec<Row> {
                 "",
                 ">= 40 %",
             ));
+        }
+    }
+    if let Some(flow) = &table.with_plugin {
+        rows.extend(flow_rows("with a plugin", flow, "", "", ""));
+        if let Some(without) = &table.saturated {
+            let share = format!("{:.0} %", flow.rate / without.rate * 100.0);
+            rows.push(row("with a plugin: share of the rate without", share, "", ">= 60 %"));
         }
     }
     if let Some(flow) = &table.replies {

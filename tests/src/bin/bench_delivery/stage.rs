@@ -24,6 +24,8 @@ const CONCURRENCY: u64 = 8;
 const GIVE_UP: Duration = Duration::from_secs(30);
 /// Time between two looks.
 const BREATH: Duration = Duration::from_millis(50);
+/// What every message is changed by, where that is measured.
+const PLUGIN: &str = include_str!("plugin.js");
 /// Seconds that replies are measured: a person takes few of them per second.
 const REPLY_SECONDS: u64 = 20;
 
@@ -142,6 +144,19 @@ impl<'a> Stage<'a> {
         self.simulator.post("/_bench/gate", "open".to_owned()).await?;
         self.arrive(messages).await?;
         meter.read(self, hub, messages).await
+    }
+
+    /// As [`saturate`](Self::saturate), with a plugin in every channel.
+    pub async fn saturate_with_plugin(&self, hub: &Hub) -> Result<Flow> {
+        let plugin = self.owner.plugin(PLUGIN).await;
+        for channel in &self.channels {
+            self.owner.install(channel, &plugin).await;
+        }
+        let flow = self.saturate(hub).await?;
+        for channel in &self.channels {
+            self.owner.uninstall(channel, &plugin).await?;
+        }
+        Ok(flow)
     }
 
     /// The bare client against the same receiver.

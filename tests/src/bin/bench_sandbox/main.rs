@@ -98,7 +98,7 @@ async fn measure() -> Result<()> {
         ROUNDS * RUNS as usize,
         mebibytes(resident.unwrap_or(0))
     );
-    println!("| run after a kill, its worker's start included, median | {replaced:.1?} | | |");
+    println!("| run right after a kill, median | {replaced:.1?} | | |");
     Ok(())
 }
 

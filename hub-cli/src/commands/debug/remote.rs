@@ -1,0 +1,110 @@
+//! `--remote`: the same run on a server, beside the one here.
+
+use hub_core::plugins::debug::DebugRun;
+use serde_json::{Value, json};
+
+use super::Tried;
+use crate::{
+    args::HubArgs,
+    commands::plugins::cases::compare,
+    exit::{Exit, Failure},
+    printer::{Printer, Tone},
+    reach,
+    remote::Remote,
+    screen,
+};
+
+/// What has to be the same. Times are not, nor what only one of them says.
+const COMPARED: [&str; 7] = ["matched", "present", "request", "replies", "skipped", "state", "logs"];
+
+/// A channel of a server.
+pub struct Server {
+    remote: Remote,
+    channel: String,
+}
+
+impl Server {
+    /// The server of the arguments.
+    pub fn open(hub: &HubArgs, channel: &str, local: bool) -> Result<Self, Failure> {
+        let remote = reach::server(hub, local)?;
+        let remote = remote.ok_or_else(|| {
+            Failure::usage("--remote asks a server").with_hint("name it with --server, its key in HUB_TOKEN")
+        })?;
+        Ok(Self { remote, channel: channel.to_owned() })
+    }
+
+    /// Makes the run there, and makes `run` be the one that was made: the channel's webhook, the message as the
+    /// server completed it.
+    pub async fn ask(&self, run: &mut DebugRun) -> Result<Value, Failure> {
+        let said = &run.message;
+        let message = json!({
+            "content": said["content"],
+            "sender": { "user_id": said["sender"]["user_id"], "user_name": said["sender"]["user_name"] },
+            "msg_type": said["msg_type"],
+        });
+        let mut body = json!({ "script": run.script, "message": message });
+        let hook = match &run.response {
+            None => "request",
+            Some(response) => {
+                body["response"] =
+                    json!({ "status": response.status, "headers": response.headers, "body": response.body });
+                if let Some(state) = &run.state {
+                    body["state"] = json!(state);
+                }
+                "response"
+            }
+        };
+        let path = format!("/api/webhooks/{}/debug/{hook}", self.channel);
+        let theirs = self.remote.call("POST", &path, &[], &body).await?;
+        if let Some(url) = theirs["before"]["url"].as_str() {
+            url.clone_into(&mut run.url);
+        }
+        if theirs["before"]["body"].is_object() {
+            run.message = theirs["before"]["body"].clone();
+        }
+        Ok(theirs)
+    }
+}
+
+/// Says in what the two runs differ.
+pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
+    let mut differences = Vec::new();
+    for name in COMPARED {
+        compare(name, &untimed(&theirs[name]), &untimed(&tried.document[name]), &mut differences);
+    }
+    for name in ["kind", "message", "line", "column"] {
+        let (here, there) = (&tried.document["error"][name], &theirs["error"][name]);
+        compare(&format!("error.{name}"), there, here, &mut differences);
+    }
+    let took = format!("{} ms there", theirs["duration_ms"]);
+    if differences.is_empty() {
+        tried.say(&format!("  {} the same, {took}", printer.paint("remote", Tone::Good)));
+    } else {
+        tried.exit = Exit::CheckFailed;
+        let hint = "is the server of another version, or the webhook of the channel another one?";
+        tried.say(&format!("  {} differs, {took}: {hint}", printer.paint("remote", Tone::Bad)));
+    }
+    for difference in &differences {
+        tried.say(&format!("    {}", screen::clean(difference)));
+    }
+    tried.document["remote"] = json!({
+        "same": differences.is_empty(), "differences": differences, "duration_ms": theirs["duration_ms"],
+    });
+}
+
+/// A value without the moments of log lines.
+fn untimed(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items
+            .iter()
+            .cloned()
+            .map(|mut item| {
+                if let Some(line) = item.as_object_mut() {
+                    line.remove("at_ms");
+                }
+                item
+            })
+            .collect(),
+        other => other.clone(),
+    }
+}

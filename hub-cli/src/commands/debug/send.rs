@@ -1,0 +1,99 @@
+//! `--send`: the request really goes out, and the response hook sees what came back.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use hub_core::{
+    egress::{Call, CheckedHeaders, Egress, EgressConfig},
+    plugins::{
+        Manifest,
+        debug::{DebugResponse, DebugRun, Debugged, debug},
+    },
+    sandbox::{PluginRequest, Sandbox},
+    time::Stopwatch,
+};
+use serde_json::{Value, json};
+
+use super::{Tried, document, millis};
+use crate::{
+    exit::{Exit, Failure},
+    screen,
+};
+
+/// Longest wait for the answer: as long as a channel waits unless it says otherwise.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Most of the answer that is read, in bytes.
+const MAX_ANSWER: usize = 1 << 20;
+/// Longest part of the answer that is shown, in columns.
+const MAX_SHOWN: usize = 200;
+
+/// Sends what the request hook left of the request, without what a channel would authenticate it with, and runs the
+/// response hook on the answer. Nothing is sent when the hook failed or skipped.
+pub async fn send(
+    sandbox: &Sandbox,
+    source: &str,
+    manifest: &Manifest,
+    message: &Value,
+    debugged: Debugged,
+    tried: &mut Tried,
+    draw: impl Fn(&Debugged) -> String,
+) -> Result<(), Failure> {
+    let Some(request) = debugged.request else {
+        tried.say("  sent  nothing");
+        tried.document["sent"] = Value::Null;
+        return Ok(());
+    };
+    let watch = Stopwatch::start();
+    let response = post(&request).await?;
+    let took = millis(u64::try_from(watch.elapsed().as_micros()).unwrap_or(u64::MAX));
+    let body = screen::fit(&screen::clean(&response.body.replace('\n', " ")), MAX_SHOWN);
+    tried.say(&format!("  sent  answered {} in {took} ms  {body}", response.status));
+    let run = DebugRun {
+        script: source.to_owned(),
+        message: message.clone(),
+        url: request.url.clone(),
+        request: Some(request),
+        response: Some(response.clone()),
+        state: debugged.state,
+    };
+    let answered = debug(sandbox, "cli", run, manifest).await?;
+    tried.document["sent"] = json!({
+        "status": response.status,
+        "headers": response.headers,
+        "body": response.body,
+        "duration_ms": took,
+        "answered": answered.present.then(|| document(&answered)),
+    });
+    if answered.present || answered.error.is_some() {
+        tried.say(&draw(&answered));
+    }
+    if answered.error.is_some() {
+        tried.exit = Exit::Failed;
+    }
+    Ok(())
+}
+
+async fn post(request: &PluginRequest) -> Result<DebugResponse, Failure> {
+    // Whoever runs this named the address: the rule against private ones is not for it.
+    let egress = Egress::new(EgressConfig::default())?.trusted()?;
+    let pairs = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let call = Call {
+        method: request.method.parse().map_err(|_| Failure::usage("not a method"))?,
+        url: egress.check_url(&request.url)?,
+        headers: CheckedHeaders::parse(pairs)?.into_map(),
+        body: Bytes::from(request.body.text().to_owned()),
+        deadline: DEADLINE,
+        max_answer: MAX_ANSWER,
+    };
+    let answer = egress.send(call).await.map_err(|error| {
+        let mut failure = Failure::unreachable(format!("no answer from {}", request.url));
+        failure.causes.push(error.to_string());
+        failure
+    })?;
+    let mut headers = BTreeMap::new();
+    for (name, value) in &answer.headers {
+        headers.insert(name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned());
+    }
+    let body = String::from_utf8_lossy(&answer.body).into_owned();
+    Ok(DebugResponse { status: answer.status.as_u16(), headers, body })
+}

@@ -1,0 +1,54 @@
+//! `plugins lint --fix`: what can be mended without asking its author.
+
+use std::path::Path;
+
+use hub_core::plugins::Manifest;
+
+/// What a plugin without a name is called.
+const NAMELESS: &str = "plugin";
+
+/// A source with what it lacks: a metadata block, or a name in its block. `None` when it lacks neither, or when its
+/// block is wrong in a way that only its author can mend.
+pub fn mended(file: &str, source: &str) -> Option<String> {
+    let manifest = Manifest::inspect(source).ok()?;
+    let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = stem.filter(|stem| (1..=64).contains(&stem.chars().count())).unwrap_or(NAMELESS.to_owned());
+    match manifest.dialect {
+        None => {
+            let block = format!(
+                "// ==UserScript==\n// @name         {name}\n// @version      0.1.0\n// @match        *\n\
+                 // @grant        none\n// ==/UserScript==\n\n"
+            );
+            Some(block + source.trim_start_matches('\u{feff}'))
+        }
+        Some(dialect) if manifest.name.is_none() => {
+            let edge = format!("=={}==", dialect.as_str());
+            let begun = source.find(&edge)? + edge.len();
+            let end = begun + source[begun..].find('\n')? + 1;
+            Some(format!("{}// @name         {name}\n{}", &source[..end], &source[end..]))
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_and_a_name_are_added_and_nothing_else_is_touched() {
+        let code = "function onRequest(ctx) { ctx.skip(); }\n";
+        let mended_once = mended("a/tagger.js", code).unwrap();
+        assert!(mended_once.ends_with(code));
+        let manifest = Manifest::parse(&mended_once).unwrap();
+        assert_eq!((manifest.name.as_deref(), manifest.version.as_deref()), (Some("tagger"), Some("0.1.0")));
+        assert_eq!(mended("a/tagger.js", &mended_once), None);
+        let nameless =
+            format!("// mine\n// ==WebhookPlugin==\r\n// @timeout 2\n// ==/WebhookPlugin==\n{code}");
+        let named = mended("bridge.js", &nameless).unwrap();
+        let manifest = Manifest::parse(&named).unwrap();
+        assert_eq!((manifest.name.as_deref(), manifest.timeout.as_millis()), (Some("bridge"), 2000));
+        assert_eq!(named.len(), nameless.len() + "// @name         bridge\n".len());
+        assert_eq!(mended("x.js", "// ==UserScript==\n// @timeout soon\n// ==/UserScript==\n"), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! `plugins show`, `plugins versions`.
+
+use hub_core::plugins::diff;
+use serde_json::{Value, json};
+
+use super::{painted, texts, unreordered};
+use crate::{
+    args::{PluginsShowArgs, PluginsVersionsArgs},
+    commands::users::cell,
+    exit::Failure,
+    printer::{List, Printer, Tone},
+    reach::Reach,
+    screen::clean,
+};
+
+pub const VERSION_FIELDS: [&str; 8] =
+    ["id", "version", "description", "content_hash", "status", "reason", "reviewed_at", "created_at"];
+
+pub async fn run(args: PluginsShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let mut document = reach.plugin(&args.plugin).await?;
+    let (old, new) = ends(&document, args.diff.as_deref())?;
+    let changes = match old {
+        Some(old) => diff::unified(&source(&reach, &old).await?, &source(&reach, &new).await?),
+        None => String::new(),
+    };
+    reach.close().await;
+    document["diff"] = json!(changes);
+    let text = described(&document, args.source, printer);
+    printer.one(document, &text)
+}
+
+pub async fn versions(args: PluginsVersionsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let mut document = reach.plugin(&args.plugin).await?;
+    reach.close().await;
+    let items = document["versions"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let row = |version: &Value| {
+        ["id", "version", "status", "created_at", "reason"].map(|field| cell(version, field)).to_vec()
+    };
+    printer.list(List {
+        columns: &["VERSION ID", "VERSION", "STATUS", "SUBMITTED", "REASON"],
+        rows: items.iter().map(row).collect(),
+        items,
+        next_cursor: None,
+        empty: "no versions",
+    })
+}
+
+/// The id of a version by its name or id; of several with one name the one that runs, else the newest.
+pub fn version(plugin: &Value, wanted: &str) -> Result<String, Failure> {
+    let versions = plugin["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut named: Vec<&Value> =
+        versions.iter().filter(|version| version["version"] == wanted || version["id"] == wanted).collect();
+    named.sort_by_key(|version| !matches!(version["status"].as_str(), Some("approved" | "pending")));
+    let found = named.first().and_then(|version| version["id"].as_str());
+    found.map(str::to_owned).ok_or_else(|| {
+        let known: Vec<&str> =
+            versions.iter().filter_map(|version| version["version"].as_str()).take(5).collect();
+        Failure::not_found(format!("there is no version {wanted}"))
+            .with_hint(format!("newest versions: {}", known.join(", ")))
+    })
+}
+
+/// Which two versions are compared: those that are named, else what a reviewer wants, the newest against what
+/// everybody runs now.
+fn ends(plugin: &Value, range: Option<&str>) -> Result<(Option<String>, String), Failure> {
+    if let Some(range) = range {
+        let (old, new) = range.split_once("..").ok_or_else(|| Failure::usage("--diff: must be OLD..NEW"))?;
+        return Ok((Some(version(plugin, old)?), version(plugin, new)?));
+    }
+    let latest = cell(plugin, "version_id");
+    let approved = plugin["approved_version_id"].as_str().filter(|approved| *approved != latest);
+    Ok((approved.map(str::to_owned), latest))
+}
+
+async fn source(reach: &Reach, version: &str) -> Result<String, Failure> {
+    Ok(cell(&reach.plugin(version).await?, "script"))
+}
+
+/// A plugin as lines.
+fn described(plugin: &Value, with_source: bool, printer: &Printer) -> String {
+    let text = |field: &str| clean(&cell(plugin, field));
+    let mut lines = vec![format!(
+        "{} {}  {}  by {}",
+        printer.paint(&text("name"), Tone::Strong),
+        text("version"),
+        text("status"),
+        text("author"),
+    )];
+    if !text("description").is_empty() {
+        lines.push(text("description"));
+    }
+    lines.push(format!("  id      {}", text("id")));
+    lines.push(format!("  sha256  {}", text("content_hash")));
+    lines.push(format!("  in      {} channels", text("installs")));
+    lines.push(String::new());
+    lines.extend(texts(&plugin["permissions"], "words").map(|word| format!("  · {}", clean(word))));
+    lines.push(String::new());
+    for version in plugin["versions"].as_array().into_iter().flatten() {
+        let [id, name, state, created, reason] =
+            ["id", "version", "status", "created_at", "reason"].map(|field| clean(&cell(version, field)));
+        lines.push(format!("  {id}  {name:<10} {state:<10} {created}  {reason}").trim_end().to_owned());
+    }
+    let changes = cell(plugin, "diff");
+    if !changes.is_empty() {
+        lines.push(String::new());
+        lines.extend(changes.lines().map(|line| painted(line, printer)));
+    }
+    if with_source {
+        lines.push(String::new());
+        lines.extend(cell(plugin, "script").lines().map(|line| format!("  {}", unreordered(line))));
+    }
+    lines.join("\n")
+}
