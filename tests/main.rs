@@ -13,6 +13,7 @@ mod fuzzing;
 mod identity;
 mod ilink;
 mod pipeline;
+mod s3;
 mod sandbox;
 mod sockets;
 mod store_contract;
