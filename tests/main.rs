@@ -14,6 +14,7 @@ mod identity;
 mod ilink;
 mod pipeline;
 mod plugins;
+mod s3;
 mod sandbox;
 mod sockets;
 mod store_contract;

@@ -9,3 +9,4 @@ mod crash;
 mod doors;
 mod foreign;
 mod stage;
+mod two_nodes;

@@ -402,6 +402,102 @@ fn the_ai_endpoint_is_set_shown_without_its_key_and_tested() {
 }
 
 #[test]
+fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
+    let folder = hub_with_demo();
+    let set = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["channels"], arguments, &["--bot", "demo", "--json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        serde_json::from_str::<Value>(&stdout(&output)).unwrap()
+    };
+    set(&["create", "orders"]);
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "a secret of the webhook\n").unwrap();
+    let channel = set(&[
+        "set-webhook",
+        "orders",
+        "--url",
+        "https://example.com/hook",
+        "--method",
+        "hmac",
+        "--secret-file",
+        secret.to_str().unwrap(),
+    ]);
+    assert_eq!(
+        (&channel["webhook"]["enabled"], &channel["webhook"]["auth"]["method"]),
+        (&true.into(), &"hmac".into())
+    );
+    let channel = set(&["set-webhook", "orders", "--timeout-ms", "5000", "--off"]);
+    let webhook = &channel["webhook"];
+    assert_eq!((&webhook["url"], &webhook["timeout_ms"]), (&"https://example.com/hook".into(), &5000.into()));
+    assert_eq!(webhook["enabled"], false, "what is not named stays");
+    assert!(!channel.to_string().contains("a secret of the webhook"));
+    let file = folder.path().join("webhook.json");
+    std::fs::write(
+        &file,
+        r#"{"enabled":true,"url":"https://example.com/other","auth":{"method":"none","secret":null}}"#,
+    )
+    .unwrap();
+    let channel = set(&["set-webhook", "orders", "-f", file.to_str().unwrap()]);
+    let webhook = &channel["webhook"];
+    assert_eq!(
+        (&webhook["url"], &webhook["timeout_ms"]),
+        (&"https://example.com/other".into(), &10_000.into())
+    );
+    let channel = set(&[
+        "set-websocket",
+        "orders",
+        "--include-outbound",
+        "true",
+        "--allow-origin",
+        "https://a.example",
+    ]);
+    assert_eq!(channel["websocket"]["allowed_origins"][0], "https://a.example");
+    let channel = set(&["set-ai", "orders", "--system-prompt", "Be brief."]);
+    assert_eq!(
+        (&channel["ai"]["enabled"], &channel["ai"]["system_prompt"]),
+        (&true.into(), &"Be brief.".into())
+    );
+    set(&["set-filter", "orders", "--keywords", "order,invoice"]);
+    let channel = set(&["set-filter", "orders", "--message-types", "text", "--match", "any"]);
+    let filter = &channel["filter"];
+    assert_eq!((filter["keywords"].as_array().unwrap().len(), &filter["match"]), (2, &"any".into()));
+    assert!(set(&["set-filter", "orders", "--clear"])["filter"]["keywords"].as_array().unwrap().is_empty());
+    let refused = |arguments: &[&str]| {
+        let arguments = [&["channels"], arguments, &["--bot", "demo"]].concat();
+        assert_fails(folder.path(), &arguments, 2, "INVALID_PARAMS");
+    };
+    refused(&["set-webhook", "orders", "--url", "http://127.0.0.1:1/hook"]);
+    refused(&["set-webhook", "orders", "--method", "rot13"]);
+    refused(&["set-filter", "orders", "--expression", "content ==="]);
+    refused(&["set-ai", "orders", "--source", "custom", "--base-url", "", "--model", ""]);
+}
+
+#[test]
+fn tail_shows_messages_and_traces_and_goes_on_behind_one() {
+    let folder = hub_with_demo();
+    let tail = |more: &[&str]| {
+        let arguments = [&["tail", "--bot", "demo", "--follow=false", "--json"], more].concat();
+        let output = run(folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let lines: Vec<Value> =
+            stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        lines
+    };
+    assert!(tail(&[]).is_empty(), "from now on");
+    let start = "tr_00000000000000000000000000";
+    let all = tail(&["--since", start]);
+    let said = all.iter().find(|line| line["direction"] == "inbound").expect("the message");
+    assert_eq!((&said["content"], &said["from_user_id"]), (&"order 42".into(), &ADA.into()));
+    let trace = all.iter().rfind(|line| line["summary"].is_string()).expect("the trace");
+    assert_eq!(tail(&["--since", start, "--status", "ok"]).len(), 1, "one trace, and no message");
+    let last = trace["trace_id"].as_str().unwrap();
+    run(folder.path(), &["send", "demo", ADA, "and one more"]);
+    let rest = tail(&["--since", last]);
+    assert!(rest.iter().any(|line| line["content"] == "and one more"), "{rest:?}");
+    assert!(rest.iter().all(|line| line["content"] != "order 42"), "{rest:?}");
+}
+
+#[test]
 fn help_tells_what_scripts_need() {
     let folder = temp();
     let codes = run(folder.path(), &["help", "exit-codes"]);

@@ -145,6 +145,7 @@
 //! | deliveries in memory per kind of sink, in all and per channel | [`max_jobs`](config::HubConfig::max_jobs), 2,000 | the rest stays in the store |
 //! | webhook requests in flight | [`max_in_flight`](config::HubConfig::max_in_flight), per channel its `max_concurrency` | the rest waits in its lane |
 //! | messages being answered by models | [`max_ai_in_flight`](config::HubConfig::max_ai_in_flight), 4 per channel | the rest waits in its lane |
+//! | images that a model is shown with a message | 4, 5 MiB together | further ones are named in words |
 //! | an answer's body | 1 MiB, of a model [256 KiB](ai::MAX_ANSWER) | the attempt fails as `too_large` |
 //! | bytes of files in memory while they are fetched, encrypted or uploaded | [`max_in_memory`](media::MediaLimits::max_in_memory), 256 MiB | the next file waits |
 //! | one file, in and out | [`max_inbound`](media::MediaLimits::max_inbound), [`max_outbound`](media::MediaLimits::max_outbound) | it fails alone; `PAYLOAD_TOO_LARGE` |

@@ -61,6 +61,7 @@ fn only_what_brings_a_file_may_be_long() {
     assert!(brings_file(&Method::POST, "/api/v1/channels/send", form));
     assert!(!brings_file(&Method::POST, "/api/v1/channels/send", Some("application/json")));
     assert!(!brings_file(&Method::POST, "/api/auth/login", form));
+    assert!(!brings_file(&Method::POST, "/api/bots/bot_1/send", form));
     assert!(!brings_file(&Method::POST, "/api/uploads/med_1", None));
 }
 

@@ -77,6 +77,14 @@ pub fn websockets() -> Option<Command> {
     Some(command)
 }
 
+/// moto 5.2.5: an S3 service with one bucket.
+pub fn moto(bucket: &str) -> Option<Command> {
+    find("moto", "python/moto-5.2.5")?;
+    let mut command = Command::new(find("moto", "python/bin/python")?);
+    command.arg(script("../s3/moto_server.py")).arg(bucket).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
+}
+
 /// ws 8.18.3, following a channel.
 pub fn ws() -> Option<Command> {
     let modules = find("ws", "npm-ws-8.18.3/node_modules/ws")?;

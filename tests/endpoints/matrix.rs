@@ -131,6 +131,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("debugResponseHook", User),
     ("connectChannel", Channel),
     ("pollChannelMessages", Channel),
+    ("getUploadUrl", Channel),
     ("sendChannelMessage", Channel),
     ("setChannelTyping", Channel),
     ("getChannelConfig", Channel),

@@ -53,6 +53,11 @@ impl Operation {
         self.described["requestBody"].is_object()
     }
 
+    /// Whether it takes a body of this type.
+    pub fn takes(&self, content_type: &str) -> bool {
+        self.described["requestBody"]["content"][content_type].is_object()
+    }
+
     pub fn body_is_required(&self) -> bool {
         self.described["requestBody"]["required"] == json!(true)
     }

@@ -91,6 +91,7 @@ pub const TABLE: &[Entry] = &[
     entry("connectChannel", none, 400),
     entry("pollChannelMessages", none, 200),
     entry("sendChannelMessage", |_| json!({ "recipient": "ann", "text": "hello" }), 409),
+    entry("getUploadUrl", none, 200),
     entry("setChannelTyping", |_| json!({ "to_user_id": "ann", "status": "typing" }), 200),
     entry("getChannelConfig", none, 200),
     entry("postChannelConfig", none, 200),

@@ -1,10 +1,14 @@
 //! What hub and client tell each other.
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use hub_core::{
     channels::{ChannelPatch, NewChannel, sinks::WebSocketSettings},
+    media::{NewUpload, UploadRequest},
     traces::StepName,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 
@@ -132,6 +136,73 @@ async fn outbound_messages_are_shown_where_wanted() {
     assert_eq!(
         (&frame["data"]["direction"], &frame["data"]["content"]),
         (&json!("outbound"), &json!("good day"))
+    );
+    stage.stop().await;
+}
+
+const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\nnot really a picture";
+
+#[tokio::test]
+async fn messages_say_where_their_files_are() {
+    let stage = Stage::new().await;
+    let wx_id = &stage.bot.account.wx_id;
+    let image = stage.world.sim.store_file(wx_id, IMAGE).unwrap().image();
+    stage.world.sim.inject(json!({ "wx_id": wx_id, "items": [image] })).unwrap();
+    let (mut socket, _) = stage.connect("since=0").await;
+    let file = socket.hear("message").await["data"]["media"][0].clone();
+    assert_eq!((&file["type"], &file["item"]), (&json!("image"), &json!(0)));
+    let url = file["url"].as_str().unwrap();
+    assert!(url.contains("/api/media/med_") && url.contains("sig="), "{url}");
+    // Whoever asks later is told what became of it, also where others asked before.
+    let client = stage.client().await;
+    let told = stage
+        .world
+        .until("the file is there", async || {
+            let channels = stage.world.hub.channels();
+            let page =
+                channels.poll(&client, None, None, Duration::ZERO, std::future::pending()).await.unwrap();
+            let message: Value = serde_json::from_slice(page.entries[0].data()).unwrap();
+            (message["media"][0]["status"] == "ready").then(|| message["media"][0].clone())
+        })
+        .await;
+    assert_eq!((&told["content_type"], &told["size"]), (&json!("image/png"), &json!(IMAGE.len())));
+    stage.say("and a text");
+    assert!(socket.hear("message").await["data"].get("media").is_none(), "a text has no files");
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_send_names_an_upload() {
+    let stage = Stage::new().await;
+    stage.say("hello");
+    let (mut socket, _) = stage.connect("since=0").await;
+    socket.message().await;
+    let (client, media) = (stage.client().await, stage.world.hub.media());
+    let (file_name, content_type) = ("a.png".to_owned(), "image/png".to_owned());
+    let new = NewUpload { file_name, content_type, size: IMAGE.len() as u64 };
+    let ticket = media.start_upload(&client, new).await.unwrap();
+    let link: url::Url = ticket.url.as_str().parse().unwrap();
+    let value = |name: &str| link.query_pairs().find(|(key, _)| key == name).unwrap().1.into_owned();
+    let request = UploadRequest {
+        id: &ticket.upload_id.to_string(),
+        expires: &value("expires"),
+        signature: &value("sig"),
+        content_type: Some("image/png"),
+        length: None,
+    };
+    let body = futures_util::stream::iter([Ok(Bytes::from_static(IMAGE))]);
+    media.receive_upload(request, body).await.unwrap();
+    let send =
+        json!({ "type": "send_text", "reqID": 1, "data": { "media": { "upload_id": ticket.upload_id } } });
+    socket.say(&send).await;
+    assert_eq!(socket.hear("send_ack").await["data"]["success"], true);
+    let sent = stage.world.wait_sent(&stage.bot, 1).await;
+    assert_eq!(stage.world.sim.opened(&sent[0]).unwrap(), IMAGE);
+    socket.say(&send).await;
+    let again = socket.hear("send_ack").await;
+    assert_eq!(
+        (&again["data"]["success"], &again["data"]["code"]),
+        (&json!(false), &json!("INVALID_PARAMS"))
     );
     stage.stop().await;
 }

@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand};
 
-use super::{ChannelPluginsCommand, LocalArgs};
+use super::{ChannelPluginsCommand, LocalArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs};
 
 /// Manage where the messages of a bot go
 #[derive(Debug, Subcommand)]
@@ -19,6 +19,14 @@ pub enum ChannelsCommand {
     Delete(ChannelsDeleteArgs),
     /// Give a channel a new key
     RotateKey(ChannelsRotateKeyArgs),
+    /// Set a channel's webhook
+    SetWebhook(Box<SetWebhookArgs>),
+    /// Set a channel's WebSocket sink
+    SetWebsocket(Box<SetWebSocketArgs>),
+    /// Let a model answer a channel's messages
+    SetAi(Box<SetAiArgs>),
+    /// Say which messages a channel gets
+    SetFilter(Box<SetFilterArgs>),
     /// The plugins of a channel
     #[command(subcommand)]
     Plugins(ChannelPluginsCommand),

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::Erro
 mod ai_config;
 mod audit;
 mod channel_plugins;
+mod channel_sinks;
 mod channels;
 mod db;
 mod debug;
@@ -25,9 +26,10 @@ mod users;
 pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
 pub use audit::{AuditCommand, AuditListArgs, StatsArgs};
 pub use channel_plugins::{ChannelPluginsCommand, ChannelTarget};
+pub use channel_sinks::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile};
 pub use channels::{
     ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
-    ChannelsRotateKeyArgs,
+    ChannelsRotateKeyArgs, Which,
 };
 pub use db::DbCommand;
 pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};

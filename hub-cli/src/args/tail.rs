@@ -4,8 +4,8 @@ use super::{LocalArgs, traces::TraceStatusArg};
 
 /// Follow what happens to the messages of a bot
 ///
-/// One line per trace that came to an end, oldest first. `--since` goes on behind a trace that an earlier run
-/// showed.
+/// One line per message, and one per trace that came to an end, oldest first. `--since` goes on behind a trace that
+/// an earlier run showed; `--status` leaves the messages out.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n

@@ -128,7 +128,7 @@ pub async fn rotate_key(args: ChannelsRotateKeyArgs, printer: &Printer) -> Resul
     printer.one(document, made.api_key.expose())
 }
 
-async fn find(args: &LocalArgs, bot: &str, channel: &str) -> Result<(Hub, Bot, Channel), Failure> {
+pub async fn find(args: &LocalArgs, bot: &str, channel: &str) -> Result<(Hub, Bot, Channel), Failure> {
     let hub = local::open(args, Open::Existing).await?;
     let bot = local::find_bot(&hub, bot).await?;
     let channel = find_channel(&hub, &bot, channel).await?;
@@ -165,7 +165,7 @@ async fn find_channel(hub: &Hub, bot: &Bot, id_or_name: &str) -> Result<Channel,
 }
 
 /// A channel without its secrets.
-fn document(channel: &Channel) -> Value {
+pub fn document(channel: &Channel) -> Value {
     json!({
         "id": channel.id,
         "bot_id": channel.bot_id,

@@ -3,6 +3,7 @@
 mod ai_config;
 mod audit;
 mod channel_plugins;
+mod channel_sinks;
 mod channels;
 mod create_admin;
 mod debug;
@@ -81,6 +82,16 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Traces(TracesCommand::List(args)) => traces::list(args, printer).await?,
         Command::Traces(TracesCommand::Show(args)) => traces::show(args, printer).await?,
         Command::Debug(command) => return debug::run(command, local, printer).await,
+        Command::Channels(ChannelsCommand::SetWebhook(args)) => {
+            channel_sinks::set_webhook(*args, printer).await?;
+        }
+        Command::Channels(ChannelsCommand::SetWebsocket(args)) => {
+            channel_sinks::set_websocket(*args, printer).await?;
+        }
+        Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, printer).await?,
+        Command::Channels(ChannelsCommand::SetFilter(args)) => {
+            channel_sinks::set_filter(*args, printer).await?
+        }
         Command::Channels(ChannelsCommand::Plugins(command)) => {
             channel_plugins::run(command, printer).await?;
         }

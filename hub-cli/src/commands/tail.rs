@@ -1,14 +1,17 @@
-//! `tail`: the traces of a bot as they come to an end.
+//! `tail`: the messages of a bot as they come and go, and their traces as they come to an end.
 
 use std::{collections::VecDeque, time::Duration};
 
 use hub_core::{
     Hub,
     access::Actor,
-    id::{BotId, TraceId},
+    bots::{Bots, Direction, Message, MessageFilter},
+    id::{BotId, MessageId, TraceId},
     page::{MAX_LIMIT, PageRequest},
     traces::{Trace, TraceQuery, TraceStatus},
 };
+
+use serde_json::json;
 
 use super::traces;
 use crate::{
@@ -31,12 +34,24 @@ pub async fn run(args: TailArgs, printer: &Printer) -> Result<(), Failure> {
         Some(trace) => Some(trace.parse::<TraceId>()?),
         None => newer(&hub, bot, None, 1).await?.last().map(|trace| trace.trace_id),
     };
+    let shows_messages = args.status.is_none();
+    let mut said = match (&args.since, after) {
+        // Ids of all kinds stand in the order of time, and a message is there before its trace.
+        (Some(_), Some(trace)) => Some(MessageId::from_u128(trace.as_u128())),
+        _ => messages(&hub, bot, None, 1).await?.last().map(|message| message.id),
+    };
     if args.follow {
         Printer::ready("ready");
     }
     let wanted: Option<TraceStatus> = args.status.map(Into::into);
     let mut open: VecDeque<TraceId> = VecDeque::new();
     loop {
+        if shows_messages {
+            for message in messages(&hub, bot, said, usize::MAX).await? {
+                said = Some(message.id);
+                show_message(&message, printer)?;
+            }
+        }
         for trace in newer(&hub, bot, after, usize::MAX).await? {
             after = Some(trace.trace_id);
             open.push_back(trace.trace_id);
@@ -79,6 +94,54 @@ async fn newer(hub: &Hub, bot: BotId, after: Option<TraceId>, most: usize) -> Re
     }
     found.reverse();
     Ok(found)
+}
+
+/// Messages behind a known one, oldest first, at most `most` of the newest.
+async fn messages(
+    hub: &Hub,
+    bot: BotId,
+    after: Option<MessageId>,
+    most: usize,
+) -> Result<Vec<Message>, Failure> {
+    let (filter, mut found, mut cursor) = (MessageFilter::default(), Vec::new(), None::<String>);
+    'pages: loop {
+        let page = PageRequest::parse(&Bots::message_list(bot, &filter), Some(MAX_LIMIT), cursor.as_deref())?;
+        let page = hub.bots().messages(&Actor::Operator, bot, &filter, &page).await?;
+        for message in page.items {
+            if after.is_some_and(|after| message.id <= after) || found.len() >= most {
+                break 'pages;
+            }
+            found.push(message);
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+fn show_message(message: &Message, printer: &Printer) -> Result<(), Failure> {
+    let (arrow, person) = match message.direction {
+        Direction::Inbound => ("<", &message.from_user_id),
+        Direction::Outbound => (">", &message.to_user_id),
+    };
+    let name = if message.user_name.is_empty() { person } else { &message.user_name };
+    let (name, text) = (screen::clean(name), screen::clean(&message.content));
+    let line = format!("{}  {arrow} {name}: {}", message.created_at, screen::fit(&text, 80));
+    let document = json!({
+        "message_id": message.id,
+        "bot_id": message.bot_id,
+        "direction": message.direction.as_str(),
+        "from_user_id": message.from_user_id,
+        "to_user_id": message.to_user_id,
+        "content": message.content,
+        "status": message.status,
+        "trace_id": message.trace_id,
+        "started_at": message.created_at,
+    });
+    printer.one(document, &line)
 }
 
 fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! One call over the guarded client.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{borrow::Cow, ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     AiFault, AiFaultClass, Completion, Endpoint, MAX_ANSWER, PATH, Prompt,
     stream::{Events, Growing},
-    wire::{Answer, Request, StreamOptions},
+    wire::{Answer, Message, Request, StreamOptions},
 };
 use crate::egress::{Call, Egress, EgressError, Reader};
 
@@ -18,7 +18,7 @@ const MAX_TOLD: usize = 2 * 1024;
 
 /// Asks a model, within `deadline` over everything. The answer is read as a stream; an endpoint that answers
 /// whole is understood too. Of what endpoints differ in, a refusal teaches: a field that it names is left out or
-/// renamed, and the call is made once more.
+/// renamed, the images of a model that sees nothing are left out, and the call is made once more.
 ///
 /// # Errors
 /// [`AiFault`].
@@ -44,24 +44,29 @@ pub async fn complete(
             max_answer: MAX_ANSWER,
         };
         match ask(egress, call).await {
-            Err(refused) if dialect.learn(&refused) => {}
+            Err(refused) if dialect.learn(&refused, prompt) => {}
             answered => return answered,
         }
     }
 }
 
-/// What an endpoint does not know of the newest form of requests.
+/// What an endpoint does not know of the newest form of requests, and what its model does not.
 #[derive(Debug, Default)]
 struct Dialect {
     no_stream_options: bool,
     max_completion_tokens: bool,
+    no_images: bool,
 }
 
 impl Dialect {
     fn request<'p>(&self, prompt: &'p Prompt) -> Request<'p> {
         Request {
             model: &prompt.model,
-            messages: &prompt.messages,
+            messages: if self.no_images {
+                prompt.messages.iter().map(Message::without_images).collect()
+            } else {
+                Cow::Borrowed(&prompt.messages)
+            },
             stream: true,
             stream_options: (!self.no_stream_options).then_some(StreamOptions { include_usage: true }),
             max_tokens: prompt.max_tokens.filter(|_| !self.max_completion_tokens),
@@ -72,10 +77,20 @@ impl Dialect {
     }
 
     /// Whether a refusal says something new.
-    fn learn(&mut self, refused: &AiFault) -> bool {
-        let (AiFaultClass::Status(400 | 422), Some(told)) = (refused.class, &refused.told) else {
+    fn learn(&mut self, refused: &AiFault, prompt: &Prompt) -> bool {
+        let (AiFaultClass::Status(status), Some(told)) = (refused.class, &refused.told) else {
             return false;
         };
+        // Some answer 415, 500 or 501 to an image, and all of them name what they do not take.
+        let is_about_images = matches!(status, 400 | 404 | 415 | 422 | 500 | 501)
+            && told.to_ascii_lowercase().contains("image")
+            && prompt.images() > 0;
+        if is_about_images {
+            return !std::mem::replace(&mut self.no_images, true);
+        }
+        if !matches!(status, 400 | 422) {
+            return false;
+        }
         let news = |known: &mut bool, word: &str| !std::mem::replace(known, told.contains(word)) && *known;
         news(&mut self.no_stream_options, "stream_options")
             || news(&mut self.max_completion_tokens, "max_completion_tokens")

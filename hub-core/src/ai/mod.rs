@@ -48,6 +48,13 @@ pub struct Prompt {
     pub tools: Vec<Tool>,
 }
 
+impl Prompt {
+    /// How many images it shows.
+    pub fn images(&self) -> usize {
+        self.messages.iter().map(Message::images).sum()
+    }
+}
+
 /// What a model answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {

@@ -1,5 +1,7 @@
 //! The bodies, as far as they are used. What an endpoint adds to them is ignored.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -127,6 +129,29 @@ impl Message {
         }
     }
 
+    /// How many images it shows.
+    pub fn images(&self) -> usize {
+        let Some(Content::Parts(parts)) = &self.content else { return 0 };
+        parts.iter().filter(|part| matches!(part, Part::ImageUrl { .. })).count()
+    }
+
+    /// As its texts alone, for a model that sees nothing.
+    #[must_use]
+    pub fn without_images(&self) -> Self {
+        let Some(Content::Parts(parts)) = &self.content else { return self.clone() };
+        let texts = parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            Part::ImageUrl { .. } => None,
+        });
+        let content = Some(Content::Text(texts.collect::<Vec<_>>().join("\n")));
+        Self {
+            role: self.role,
+            content,
+            tool_calls: self.tool_calls.clone(),
+            tool_call_id: self.tool_call_id.clone(),
+        }
+    }
+
     /// What the model said when it asked for tools.
     pub fn asking(text: String, tool_calls: Vec<ToolCall>) -> Self {
         let content = (!text.is_empty()).then_some(Content::Text(text));
@@ -143,7 +168,7 @@ impl Message {
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'p> {
     pub model: &'p str,
-    pub messages: &'p [Message],
+    pub messages: Cow<'p, [Message]>,
     pub stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_options: Option<StreamOptions>,

@@ -40,6 +40,18 @@ pub enum Attachment {
 }
 
 impl Attachment {
+    /// The one of the two that a program names.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` unless exactly one is set.
+    pub fn either(upload_id: Option<String>, url: Option<String>) -> Result<Self> {
+        match (upload_id, url) {
+            (Some(id), None) => Ok(Self::Upload(id)),
+            (None, Some(url)) => Ok(Self::Url(url)),
+            _ => Err(Error::invalid("media", "exactly one of upload_id and url must be set")),
+        }
+    }
+
     /// What tells two sends apart, for their idempotency key.
     pub(super) fn fingerprint(&self) -> impl Serialize + use<> {
         match self {

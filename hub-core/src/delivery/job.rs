@@ -8,8 +8,8 @@ use crate::{
     channels::sinks::{SinkId, SinkKey},
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
-    media::MediaView,
-    network::{MessageItem, MessageKind, Quote},
+    media::{MediaView, has_media},
+    network::{MessageKind, Quote},
     secret::{Sealer, Secret},
     store::deliveries::{JobMessage, JobRow},
     time::Timestamp,
@@ -116,12 +116,6 @@ impl Content {
             sent_at: Timestamp::from_millis(row.sent_at),
         })
     }
-}
-
-/// Whether there may be files among the parts of a message.
-pub(super) fn has_media(items: &str) -> bool {
-    let items: Vec<MessageItem> = serde_json::from_str(items).unwrap_or_default();
-    items.iter().any(|item| !matches!(item.kind, MessageKind::Text | MessageKind::Other))
 }
 
 /// Reads a stored delivery; the lane and the due time belong to the queue.

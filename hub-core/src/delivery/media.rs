@@ -4,11 +4,6 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use data_encoding::HEXLOWER;
-use futures_util::{FutureExt, StreamExt};
-use md5::{Digest, Md5};
-use tokio::sync::OwnedSemaphorePermit;
-
 use super::{
     job::Job,
     node::{BotWork, Engine},
@@ -19,12 +14,15 @@ use crate::{
     events::Event,
     file_type,
     id::{MediaId, MessageId},
-    media::{MediaState, MediaView},
+    media::{MediaRoom, MediaState, MediaView},
     network::{FetchedMedia, MediaError, MessageKind},
     secret::Secret,
     store::media::{MediaRow, SettledMedia, StoredBytes},
     time::Timestamp,
 };
+use data_encoding::HEXLOWER;
+use futures_util::{FutureExt, StreamExt};
+use md5::{Digest, Md5};
 
 /// Pauses after tries that may work later; then it has failed, until somebody asks for it again.
 const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
@@ -215,7 +213,7 @@ impl Engine {
         reference: &Secret,
         earlier: &[Secret],
         limit: usize,
-    ) -> Result<(FetchedMedia, OwnedSemaphorePermit), MediaError> {
+    ) -> Result<(FetchedMedia, MediaRoom), MediaError> {
         // Sealed and opened, it lies there twice for a moment.
         let room = self.ctx.media.room(limit * 2).await;
         Ok((bot.connection.fetch_media(reference, earlier, limit).await?, room))

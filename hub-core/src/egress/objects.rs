@@ -1,6 +1,8 @@
 //! The HTTP client of the store for files: `object_store` brings none of its own (its usual one is an older
 //! `reqwest` with another TLS provider).
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use http_body_util::BodyExt;
 use object_store::{
@@ -12,6 +14,10 @@ use object_store::{
 };
 
 use super::{Egress, client};
+
+/// How long the service may take to take a request and to begin its answer: a hanging one must not hold what waits
+/// for it. The largest request is a whole file.
+const ANSWER: Duration = Duration::from_secs(120);
 
 /// Lends a client to `object_store`.
 #[derive(Debug, Clone)]
@@ -39,10 +45,16 @@ impl HttpService for ObjectHttp {
         let port = url.port_or_known_default().unwrap_or(443);
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
-        if !body.is_empty() {
+        // Not `body.is_empty()`: object_store 0.14.2 says that of every payload that is not empty, and a request
+        // without the body that its `Content-Length` announces is waited for until the other side gives up.
+        if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let response = client::with_port(port, self.0.http.execute(request)).await.map_err(failed)?;
+        let asked = client::with_port(port, self.0.http.execute(request));
+        let response = tokio::time::timeout(ANSWER, asked)
+            .await
+            .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?
+            .map_err(failed)?;
         let (parts, body) = http::Response::<reqwest::Body>::from(response).into_parts();
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(failed))))
     }

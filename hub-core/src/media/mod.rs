@@ -19,7 +19,7 @@ use crate::{
     context::{Context, Hint},
     error::{Error, ErrorCode, Result},
     id::{BotId, MediaId, MessageId},
-    network::MessageKind,
+    network::{MessageItem, MessageKind},
     secret::Secret,
     store::media::MediaRow,
     time::Timestamp,
@@ -33,7 +33,7 @@ mod upload;
 
 pub use files::{Files, KeptFile, NewFile};
 pub(crate) use links::Links;
-pub use objects::{MediaConfig, MediaStore, MediaStream, S3Config};
+pub use objects::{MediaConfig, MediaRoom, MediaStore, MediaStream, S3Config};
 pub(crate) use sweep::sweep;
 pub use upload::{NewUpload, UploadRequest, UploadTicket};
 
@@ -236,6 +236,12 @@ impl<'h> Media<'h> {
         self.ctx.media.stream(id, range).await
     }
 
+    /// Waits for room in memory for so many bytes of files ([`MediaLimits::max_in_memory`]); the room is given
+    /// back when it is dropped.
+    pub async fn room(&self, bytes: usize) -> MediaRoom {
+        self.ctx.media.room(bytes).await
+    }
+
     /// Fetches the failed files of a message anew; says how many there are. Asking again does no harm.
     ///
     /// # Errors
@@ -261,6 +267,12 @@ impl<'h> Media<'h> {
         }
         Ok(retried)
     }
+}
+
+/// Whether there may be files among the parts of a message, which are JSON.
+pub(crate) fn has_media(items: &str) -> bool {
+    let items: Vec<MessageItem> = serde_json::from_str(items).unwrap_or_default();
+    items.iter().any(|item| !matches!(item.kind, MessageKind::Text | MessageKind::Other))
 }
 
 fn readable(row: MediaRow) -> ReadableFile {

@@ -67,6 +67,12 @@ pub struct S3Config {
     pub secret_access_key: Secret,
 }
 
+/// Room in memory for bytes of files, until it is dropped.
+#[derive(Debug)]
+pub struct MediaRoom {
+    _permit: OwnedSemaphorePermit,
+}
+
 /// The store of files. Cheap to clone.
 #[derive(Clone)]
 pub struct MediaStore {
@@ -121,10 +127,10 @@ impl MediaStore {
     }
 
     /// Waits for room in memory for so many bytes; the room is given back with the answer.
-    pub(crate) async fn room(&self, bytes: usize) -> OwnedSemaphorePermit {
+    pub(crate) async fn room(&self, bytes: usize) -> MediaRoom {
         let units = u32::try_from(bytes.div_ceil(MIB).clamp(1, self.budget)).unwrap_or(u32::MAX);
         let memory = Arc::clone(&self.memory);
-        memory.acquire_many_owned(units).await.expect("the semaphore is never closed")
+        MediaRoom { _permit: memory.acquire_many_owned(units).await.expect("the semaphore is never closed") }
     }
 
     /// Stores a file whole. A file that is there already is replaced.
@@ -220,7 +226,7 @@ impl MediaStore {
 /// A file that is being stored.
 pub(crate) struct Writing {
     parts: WriteMultipart,
-    _room: OwnedSemaphorePermit,
+    _room: MediaRoom,
 }
 
 impl Writing {

@@ -11,6 +11,7 @@ mod text;
 mod time;
 
 pub use body::Body;
+pub(crate) use body::read;
 pub(crate) use enumeration::enumeration;
 pub use id::{
     AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId, MediaId, MessageId,

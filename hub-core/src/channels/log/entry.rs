@@ -1,5 +1,7 @@
 //! A message of a channel's log in the form that clients get, rendered once for all of them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,14 +9,18 @@ use serde_json::value::RawValue;
 use crate::{
     bots::{Direction, private},
     error::{Error, Result},
-    id::{BotId, ChannelId},
+    id::{BotId, ChannelId, MessageId},
+    media::{MediaState, MediaView},
     network::{MessageKind, Quote},
     secret::Sealer,
     store::log::LogRow,
+    time::Timestamp,
 };
 
 /// What stands before the message in its frame.
 const HEAD: &str = r#"{"type":"message","data":"#;
+/// How long a file that is on its way is shown so.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A message under its number in the channel.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub struct LogEntry {
     /// The number.
     pub seq: i64,
     frame: Bytes,
+    /// When what it says of its files is to be looked up again.
+    stale_at: Option<Timestamp>,
 }
 
 /// The webhook's payload, the socket's own fields, and the spellings of published clients (`dialects.md` §1.6).
@@ -42,6 +50,8 @@ struct Message<'a> {
     seq: i64,
     direction: &'a str,
     items: Box<RawValue>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    media: &'a [MediaView],
     #[serde(skip_serializing_if = "Option::is_none")]
     quoted: Option<Quote>,
     context_token: &'a str,
@@ -66,13 +76,19 @@ struct Sender<'a> {
 }
 
 impl LogEntry {
-    /// Renders a row.
+    /// Renders a row with its files.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` for a damaged row, or one that was sealed under another key.
-    pub(super) fn open(row: LogRow, bot_id: BotId, channel_id: ChannelId, sealer: &Sealer) -> Result<Self> {
+    pub(super) fn open(
+        row: LogRow,
+        media: &[MediaView],
+        (bot_id, channel_id): (BotId, ChannelId),
+        sealer: &Sealer,
+        now: Timestamp,
+    ) -> Result<Self> {
         let LogRow { seq, channel_content, direction, to_user_id, network_id, message } = row;
-        let id = message.message_id.parse()?;
+        let id: MessageId = message.message_id.parse()?;
         let token = private::context_token(sealer, id, message.private)?;
         let token = token.as_ref().map_or("", |token| token.expose());
         let quoted =
@@ -95,6 +111,7 @@ impl LogEntry {
             seq,
             direction: &direction,
             items: RawValue::from_string(message.items).map_err(Error::internal)?,
+            media,
             quoted,
             context_token: token,
             session_id: &message.session_id,
@@ -110,7 +127,12 @@ impl LogEntry {
         let mut frame = HEAD.to_owned();
         frame.push_str(&crate::store::json(&message));
         frame.push('}');
-        Ok(Self { seq, frame: frame.into() })
+        Ok(Self { seq, frame: frame.into(), stale_at: stale_at(media, now) })
+    }
+
+    /// Whether it still says of its files what holds.
+    pub(super) fn is_fresh(&self, now: Timestamp) -> bool {
+        self.stale_at.is_none_or(|at| now < at)
     }
 
     /// The whole frame: a JSON object of the type `message`. Clones share the bytes, which are UTF-8.
@@ -122,4 +144,13 @@ impl LogEntry {
     pub fn data(&self) -> &[u8] {
         &self.frame[HEAD.len()..self.frame.len() - 1]
     }
+}
+
+/// A file that is on its way may be there in a moment; a link is to work for a good while after it was read.
+fn stale_at(media: &[MediaView], now: Timestamp) -> Option<Timestamp> {
+    if media.iter().any(|file| file.status == MediaState::Downloading) {
+        return Some(now + LOOK_AGAIN);
+    }
+    let first = media.iter().filter_map(|file| file.url_expires_at).min()?;
+    Some(now + first.since(now) / 2)
 }

@@ -170,12 +170,14 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// What follows a position, if all of it is here.
-    pub(super) fn after(&self, position: i64, limit: usize) -> Option<Vec<Arc<LogEntry>>> {
-        (self.from <= position && position < self.to).then(|| {
-            let start = self.entries.partition_point(|entry| entry.seq <= position);
-            self.entries.iter().skip(start).take(limit).cloned().collect()
-        })
+    /// What follows a position, if all of it is here and still right.
+    pub(super) fn after(&self, position: i64, limit: usize, now: Timestamp) -> Option<Vec<Arc<LogEntry>>> {
+        if position < self.from || self.to <= position {
+            return None;
+        }
+        let start = self.entries.partition_point(|entry| entry.seq <= position);
+        let following = self.entries.iter().skip(start).take(limit);
+        following.map(|entry| entry.is_fresh(now).then(|| Arc::clone(entry))).collect()
     }
 
     /// Where the entries end.

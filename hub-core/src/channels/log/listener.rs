@@ -88,7 +88,7 @@ impl Listener {
         }
         let acked = now.acked.max(ctx.live.unstored_ack(client.channel_id));
         Ok(Self {
-            reader: ctx.live.reader(&ctx.store, &ctx.sealer),
+            reader: ctx.live.reader(ctx),
             live: ctx.live.clone(),
             feed,
             head,

@@ -13,13 +13,10 @@ use super::{feed::Feed, reader::Reader};
 use crate::{
     access::ChannelActor,
     config::HubConfig,
+    context::Context,
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId, UserId},
-    secret::Sealer,
-    store::{
-        Store,
-        log::{Ack, Listening},
-    },
+    store::log::{Ack, Listening},
 };
 
 /// How a client listens.
@@ -197,8 +194,8 @@ impl Live {
         self.0.work.notified().await;
     }
 
-    pub(super) fn reader(&self, store: &Store, sealer: &Sealer) -> Arc<Reader> {
-        Arc::clone(self.0.reader.get_or_init(|| Arc::new(Reader::new(store.clone(), sealer.clone()))))
+    pub(super) fn reader(&self, ctx: &Context) -> Arc<Reader> {
+        Arc::clone(self.0.reader.get_or_init(|| Arc::new(Reader::new(ctx))))
     }
 
     fn channels(&self, wanted: impl Fn(&Feed) -> bool) -> Vec<ChannelId> {

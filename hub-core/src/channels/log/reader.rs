@@ -9,9 +9,11 @@ use super::{
     feed::{Feed, KEPT},
 };
 use crate::{
+    context::Context,
     error::{Error, Result},
+    media::{self, MediaLimits, MediaStore, Views, has_media},
     secret::Sealer,
-    store::Store,
+    store::{Read, Store, log::LogRow},
 };
 
 /// Most entries of a page.
@@ -26,6 +28,8 @@ const READS: usize = 3;
 pub(super) struct Reader {
     store: Store,
     sealer: Sealer,
+    media: MediaStore,
+    limits: MediaLimits,
     places: Semaphore,
 }
 
@@ -37,8 +41,14 @@ pub(super) struct Page {
 }
 
 impl Reader {
-    pub(super) fn new(store: Store, sealer: Sealer) -> Self {
-        Self { store, sealer, places: Semaphore::new(READS) }
+    pub(super) fn new(ctx: &Context) -> Self {
+        Self {
+            store: ctx.store.clone(),
+            sealer: ctx.sealer.clone(),
+            media: ctx.media.clone(),
+            limits: ctx.config.media.clone(),
+            places: Semaphore::new(READS),
+        }
     }
 
     /// What follows `position` in a log whose newest number is `newest`.
@@ -47,7 +57,7 @@ impl Reader {
     /// What the store says.
     pub(super) async fn page(&self, feed: &Feed, position: i64, newest: i64, limit: usize) -> Result<Page> {
         let mut recent = feed.recent.lock().await;
-        if let Some(entries) = recent.after(position, limit) {
+        if let Some(entries) = recent.after(position, limit, self.store.now()) {
             return Ok(Page { entries, at_the_end: true });
         }
         let kept = i64::try_from(KEPT).unwrap_or(i64::MAX);
@@ -65,9 +75,25 @@ impl Reader {
     async fn load(&self, feed: &Feed, position: i64, limit: usize) -> Result<Vec<Arc<LogEntry>>> {
         let _place = self.places.acquire().await.map_err(Error::internal)?;
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let rows = self.store.read().await?.log().after(feed.channel_id, position, limit, PAGE_CHARS).await?;
+        let mut read = self.store.read().await?;
+        let rows = read.log().after(feed.channel_id, position, limit, PAGE_CHARS).await?;
+        let (files, now) = (self.files(&mut read, &rows).await?, self.store.now());
+        drop(read);
+        let place = (feed.bot_id, feed.channel_id);
         rows.into_iter()
-            .map(|row| LogEntry::open(row, feed.bot_id, feed.channel_id, &self.sealer).map(Arc::new))
+            .map(|row| {
+                let id = row.message.message_id.parse()?;
+                let media = files.get(&id).map_or(&[][..], Vec::as_slice);
+                LogEntry::open(row, media, place, &self.sealer, now).map(Arc::new)
+            })
             .collect()
+    }
+
+    /// The files of a page; most pages have none and ask for none.
+    async fn files(&self, read: &mut Read, rows: &[LogRow]) -> Result<Views> {
+        let with_files = rows.iter().filter(|row| has_media(&row.message.items));
+        let ids = with_files.map(|row| row.message.message_id.parse()).collect::<Result<Vec<_>>>()?;
+        let rows = read.media().of_messages(&ids).await?;
+        Ok(media::views(rows, self.media.links(), &self.limits, self.store.now()))
     }
 }

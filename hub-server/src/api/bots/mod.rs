@@ -14,7 +14,7 @@ mod views;
 
 pub use requests::{ConfirmBind, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
 pub use views::{
-    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView,
+    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView, MediaView,
     MessageView, QuotedView, SentView, StartedBindView,
 };
 

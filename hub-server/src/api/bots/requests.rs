@@ -89,11 +89,7 @@ impl SendMedia {
     /// # Errors
     /// `INVALID_PARAMS` unless exactly one is set.
     pub fn attachment(self) -> Result<Attachment> {
-        match (self.upload_id, self.url) {
-            (Some(id), None) => Ok(Attachment::Upload(id.into())),
-            (None, Some(url)) => Ok(Attachment::Url(url.into())),
-            _ => Err(Error::invalid("media", "exactly one of upload_id and url must be set")),
-        }
+        Attachment::either(self.upload_id.map(Into::into), self.url.map(Into::into))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use hub_core::{
     Error,
-    bots::{BotStatus, NewSend, Sent},
+    bots::{Attachment, BotStatus, NewSend, Sent},
     channels::log::Listener,
     network::TextFormat,
     secret::Secret,
@@ -54,12 +54,23 @@ struct SendText {
     content: Option<String>,
     #[serde(default)]
     text: Option<String>,
+    /// A file; the text is its caption then.
+    #[serde(default)]
+    media: Option<SendMedia>,
     #[serde(default)]
     context_token: Option<Secret>,
     #[serde(default)]
     format: TextFormat,
     #[serde(default)]
     idempotency_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SendMedia {
+    #[serde(default)]
+    upload_id: Option<String>,
+    #[serde(default)]
+    url: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -119,7 +130,7 @@ impl Frame {
                 let message = NewSend {
                     to_user_id: to,
                     content: send.content.or(send.text).unwrap_or_default(),
-                    media: None,
+                    media: send.media.map(|file| Attachment::either(file.upload_id, file.url)).transpose()?,
                     context_token: send.context_token,
                     format: send.format,
                 };
@@ -246,6 +257,9 @@ mod tests {
             panic!("a send");
         };
         assert_eq!(message.to_user_id, None);
+        let file = r#"{"type":"send_text","data":{"text":"look","media":{"upload_id":"med_1","more":1}}}"#;
+        let Wish::Send { message, .. } = wish(file) else { panic!("a send") };
+        assert!(matches!(message.media, Some(Attachment::Upload(id)) if id == "med_1"));
         assert!(matches!(wish(r#"{"type":"send_typing"}"#), Wish::Typing { on: true, .. }));
         let cancel = wish(r#"{"type":"send_typing","data":{"ticket":"t","status":"cancel"}}"#);
         assert!(matches!(cancel, Wish::Typing { on: false, ticket: Some(_), .. }));
@@ -262,6 +276,9 @@ mod tests {
         for text in [
             r#"{"type":"send_text"}"#,
             r#"{"type":"send_text","data":{"content":7}}"#,
+            r#"{"type":"send_text","data":{"media":{}}}"#,
+            r#"{"type":"send_text","data":{"media":{"upload_id":"med_1","url":"http://x/"}}}"#,
+            r#"{"type":"send_text","data":{"media":"med_1"}}"#,
             r#"{"type":"ack","data":{}}"#,
             r#"{"type":"ack","data":{"seq":"1"}}"#,
             r#"{"type":"send_typing","data":{"status":"often"}}"#,

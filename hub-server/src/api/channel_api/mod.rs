@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, channels::log::Audience};
+use hub_core::{Hub, channels::log::Audience, media::NewUpload};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
     param::{Header, Query},
 };
 
+mod form;
 mod frames;
 mod origin;
 mod requests;
@@ -19,8 +20,9 @@ mod tests;
 mod ticket;
 mod views;
 
+pub use form::SendBody;
 pub use requests::{ChannelSend, ChannelTyping, TypingState};
-pub use views::{ChannelConfig, ChannelMessage, ChannelMessages, ChannelStatus, TypingView};
+pub use views::{ChannelConfig, ChannelMessage, ChannelMessages, ChannelStatus, TypingView, UploadView};
 
 use super::{
     Tag,
@@ -100,9 +102,9 @@ impl ChannelClientApi {
 
     /// Sends a message through the channel
     ///
-    /// As the send of a bot; `recipient` and `text` may stand for `to_user_id` and `content`. The answer comes
-    /// once the message is stored. With an `Idempotency-Key` the same request within 24 hours gives the first
-    /// answer.
+    /// As the send of a bot; `recipient` and `text` may stand for `to_user_id` and `content`. A form
+    /// (`multipart/form-data`) may bring the file itself, at most 50 MiB. The answer comes once the message is
+    /// stored. With an `Idempotency-Key` the same request within 24 hours gives the first answer.
     #[oai(path = "/api/v1/channels/send", method = "post", operation_id = "sendChannelMessage")]
     async fn send(
         &self,
@@ -110,11 +112,34 @@ impl ChannelClientApi {
         limits: Data<&Arc<RateLimits>>,
         client: ChannelClient,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<ChannelSend>,
+        body: SendBody,
     ) -> ApiResult<SentView> {
         limits.check_send(&client.0)?;
         let (bot_id, key) = (client.0.client()?.bot_id, idempotency_key.0.as_deref());
-        ok(hub.bots().send(&client.0, bot_id, body.0.try_into()?, key).await?.into())
+        ok(hub.bots().send(&client.0, bot_id, body.message, key).await?.into())
+    }
+
+    /// Gives out a URL to upload a file to
+    ///
+    /// One PUT with the named headers is taken within 15 minutes, of exactly this many bytes and of this type; no
+    /// other credential is needed. `upload_id` then stands in the `media` of a send, once, within 24 hours.
+    #[oai(path = "/api/v1/channels/upload-url", method = "get", operation_id = "getUploadUrl")]
+    async fn upload_url(
+        &self,
+        hub: Data<&Hub>,
+        limits: Data<&Arc<RateLimits>>,
+        client: ChannelClient,
+        /// Name of the file; folders in it are left out.
+        filename: Query<Text<1, 1024>>,
+        /// Media type of the file, for example `image/png`.
+        content_type: Query<Text<1, 256>>,
+        /// Its bytes; at most 50 MiB.
+        size: Query<u64>,
+    ) -> ApiResult<UploadView> {
+        limits.check_send(&client.0)?;
+        let new =
+            NewUpload { file_name: filename.0.into(), content_type: content_type.0.into(), size: size.0 };
+        ok(hub.media().start_upload(&client.0, new).await?.into())
     }
 
     /// Shows that the bot is typing

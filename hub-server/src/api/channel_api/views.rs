@@ -1,17 +1,19 @@
 //! What channel clients see.
 
-use hub_core::{Error, Hub, Result, access::Actor, channels::log::Polled};
+use std::collections::HashMap;
+
+use hub_core::{Error, Hub, Result, access::Actor, channels::log::Polled, media::UploadTicket};
 use poem_openapi::{Object, types::ParseFromJSON};
 
 use super::ticket;
 use crate::{
     AppSettings,
     api::{
-        bots::{BotStatus, Direction, ItemView, QuotedView},
+        bots::{BotStatus, Direction, ItemView, MediaView, QuotedView},
         channels::ChannelView,
     },
     serve::websocket,
-    wire::{BotId, ChannelId, MessageId},
+    wire::{BotId, ChannelId, MediaId, MessageId, Time},
 };
 
 /// A message, as a `message` frame's `data` has it too. Some fields stand there in two spellings, for the
@@ -48,6 +50,8 @@ pub struct ChannelMessage {
     pub direction: Direction,
     /// Its parts.
     pub items: Vec<ItemView>,
+    /// Its files, when there are any, with links to read them.
+    pub media: Option<Vec<MediaView>>,
     /// What it refers to.
     pub quoted: Option<QuotedView>,
     /// Permission to answer.
@@ -103,6 +107,33 @@ impl TryFrom<Polled> for ChannelMessages {
             items: polled.entries.iter().map(|entry| message(entry.data())).collect::<Result<_>>()?,
             next_cursor: polled.next_cursor,
         })
+    }
+}
+
+/// Where a file is uploaded to.
+#[derive(Debug, Object)]
+pub struct UploadView {
+    /// Names the file in the `media` of a send.
+    pub upload_id: MediaId,
+    /// Where its bytes go. Whoever has this URL may upload.
+    pub upload_url: String,
+    /// Always `PUT`.
+    pub method: String,
+    /// What the request has to carry.
+    pub headers: HashMap<String, String>,
+    /// Until when.
+    pub expires_at: Time,
+}
+
+impl From<UploadTicket> for UploadView {
+    fn from(ticket: UploadTicket) -> Self {
+        Self {
+            upload_id: ticket.upload_id.into(),
+            upload_url: ticket.url.as_str().to_owned(),
+            method: "PUT".to_owned(),
+            headers: HashMap::from([("Content-Type".to_owned(), ticket.content_type)]),
+            expires_at: Time(ticket.expires_at),
+        }
     }
 }
 

@@ -81,6 +81,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
             "attempt": self.attempt.job.attempts + 1,
             "round": round,
             "messages": self.prompt.messages.len(),
+            "images": self.prompt.images(),
             "tools": self.prompt.tools.len(),
         });
         let redactor = self.attempt.redactor();

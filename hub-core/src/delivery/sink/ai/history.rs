@@ -1,7 +1,7 @@
 //! What a model is shown: who runs the bot, what was said, and the message to answer.
 
 use crate::{
-    ai::{Message, Role},
+    ai::{Content, Message, Part, Role},
     delivery::job::Job,
     network::MessageKind,
     store::ai::SaidRow,
@@ -12,8 +12,8 @@ const MAX_TOKENS: usize = 8_000;
 /// Most of the message to answer that the model is shown, in bytes.
 const MAX_MESSAGE: usize = 64 * 1024;
 
-/// The messages of a prompt. `said` is newest first.
-pub(super) fn messages(system_prompt: &str, job: &Job, said: &[SaidRow]) -> Vec<Message> {
+/// The messages of a prompt. `said` is newest first; `images` belong to the message to answer.
+pub(super) fn messages(system_prompt: &str, job: &Job, said: &[SaidRow], images: Vec<Part>) -> Vec<Message> {
     let mut messages = Vec::new();
     let is_group = !job.content.group_id.is_empty();
     let mut left = MAX_TOKENS;
@@ -30,7 +30,16 @@ pub(super) fn messages(system_prompt: &str, job: &Job, said: &[SaidRow]) -> Vec<
         prompt.push(Message::text(Role::System, system_prompt));
     }
     prompt.extend(merged(messages).into_iter().map(|(role, text)| Message::text(role, text)));
+    if let Some(last) = prompt.last_mut().filter(|_| !images.is_empty()) {
+        illustrate(last, images);
+    }
     prompt
+}
+
+fn illustrate(message: &mut Message, images: Vec<Part>) {
+    if let Some(Content::Text(text)) = message.content.take() {
+        *message = Message::parts(std::iter::once(Part::Text { text }).chain(images).collect());
+    }
 }
 
 fn spoken(row: &SaidRow, is_group: bool) -> (Role, String) {
@@ -101,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ai::Content, channels::sinks::SinkId, delivery::job::Content as Said, id::Id, network::Quote,
+        ai::ImageUrl, channels::sinks::SinkId, delivery::job::Content as Said, id::Id, network::Quote,
         time::Timestamp,
     };
 
@@ -154,7 +163,7 @@ mod tests {
             Some(Content::Text(text)) => (message.role, text),
             other => panic!("{other:?}"),
         };
-        messages(system, job, said).into_iter().map(text).collect()
+        messages(system, job, said, Vec::new()).into_iter().map(text).collect()
     }
 
     fn pairs(expected: &[(Role, &str)]) -> Vec<(Role, String)> {
@@ -192,6 +201,16 @@ mod tests {
         // Characters of other scripts are tokens of their own.
         assert_eq!(tokens(&"好".repeat(10)), 14);
         assert_eq!(tokens("12345678"), 6);
+    }
+
+    #[test]
+    fn images_stand_beside_the_text_of_the_message_to_answer() {
+        let image = Part::ImageUrl { image_url: ImageUrl { url: "data:image/png;base64,AAAA".to_owned() } };
+        let said = [row("inbound", "look:")];
+        let mut seen = messages("", &job(" ", "", MessageKind::Image, None), &said, vec![image.clone()]);
+        let text = Part::Text { text: "look:\n[an image]".to_owned() };
+        assert_eq!(seen.pop().unwrap().content, Some(Content::Parts(vec![text, image])));
+        assert!(seen.is_empty());
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::{
 
 mod dialogue;
 mod history;
+mod images;
 mod setup;
 
 /// Waits between attempts, in seconds: whoever writes to a bot does not wait for days.
@@ -126,9 +127,10 @@ impl Attempt<'_> {
         let tools = if channel.ai.tools { ctx.tools.offered(&scope).await } else { Ok(Vec::new()) };
         let mut tools = tools.map_err(|error| self.fail(&error.to_string(), false))?;
         tools.truncate(dialogue::MAX_TOOLS);
+        let images = images::of(ctx, job).await.map_err(|error| self.fail(&error.to_string(), false))?;
         let prompt = Prompt {
             model: setup.model.clone(),
-            messages: history::messages(&setup.system_prompt, job, &conversation.messages),
+            messages: history::messages(&setup.system_prompt, job, &conversation.messages, images.parts),
             max_tokens: setup.max_tokens,
             temperature: channel.ai.temperature,
             tools,
