@@ -57,6 +57,16 @@ async fn the_command_line_administers_a_server() {
     assert_eq!((&shown["id"], &shown["api_keys"]), (&json!(bob_id), &json!(1)));
     assert_eq!(document(&["stats"]).await["users"]["total"], 2);
     assert!(document(&["users", "invite"]).await["invite"].as_str().unwrap().starts_with("hubi_"));
+    let sessions = document(&["users", "sessions", "list", "bob"]).await;
+    let session = sessions["items"][0]["id"].as_str().unwrap().to_owned();
+    bob.get("/api/auth/me").await;
+    let one = document(&["users", "sessions", "revoke", "bob", "--session", &session]).await;
+    assert_eq!(one, json!({ "user": "bob", "ended": 1 }));
+    let (status, ..) = bob.call(Method::GET, "/api/auth/me", None).await;
+    assert_eq!(status.as_u16(), 401);
+    bob.sign_in("/api/auth/login", json!({ "username": "bob", "password": PASSWORD })).await;
+    assert_eq!(document(&["users", "sessions", "revoke", &bob_id]).await["ended"], 1);
+    bob.sign_in("/api/auth/login", json!({ "username": "bob", "password": PASSWORD })).await;
     bob.get("/api/auth/me").await;
     assert_eq!(document(&["users", "disable", "bob"]).await["status"], "disabled");
     let (status, ..) = bob.call(Method::GET, "/api/auth/me", None).await;
@@ -76,6 +86,9 @@ async fn the_command_line_administers_a_server() {
         (&*member, &["users", "list"][..], 4),
         ("hubu_garbage", &["stats"], 4),
         (&admin, &["users", "show", "nobody"], 5),
+        (&admin, &["users", "sessions", "list", "nobody"], 5),
+        (&admin, &["users", "sessions", "revoke", "bob", "--session", &session], 5),
+        (&member, &["users", "sessions", "revoke", "ada"], 4),
         (&admin, &["users", "show", "usr_01BX5ZZKBKACTAV9WEVGEMMVRZ"], 5),
         (&admin, &["users", "update", "ada", "--role", "member"], 6),
         (&admin, &["users", "update", "bob", "--display-name", " "], 2),

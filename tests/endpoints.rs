@@ -7,7 +7,7 @@ use poem::http::Method;
 use serde_json::{Value, json};
 
 use operation::{Operation, operations};
-use stage::{Answer, Stage};
+use stage::{Answer, ORIGIN, Stage};
 use table::TABLE;
 
 mod matrix;
@@ -78,6 +78,19 @@ async fn nobody_without_a_right_credential_gets_in() {
     assert_eq!(stage.stored().await, before, "a refusal changed something");
 }
 
+/// What a browser says of a page that is not the hub's own (reliability B7); and of nothing, which is no browser.
+const FORGED: [&[(&str, &str)]; 9] = [
+    &[],
+    &[("Origin", "https://evil.example")],
+    &[("Origin", "null")],
+    &[("Origin", "http://localhost:9800.evil.example")],
+    &[("Origin", "http://localhost")],
+    &[("Sec-Fetch-Site", "cross-site")],
+    &[("Sec-Fetch-Site", "same-site"), ("Origin", ORIGIN)],
+    &[("Sec-Fetch-Site", "none"), ("Origin", "https://evil.example")],
+    &[("Sec-Fetch-Site", "same-origin"), ("Origin", "https://evil.example")],
+];
+
 #[tokio::test]
 async fn a_page_of_another_origin_changes_nothing() {
     let stage = Stage::new().await;
@@ -87,20 +100,20 @@ async fn a_page_of_another_origin_changes_nothing() {
         operation.method != Method::GET && !operation.is_open() && !operation.is_for_channels()
     };
     for operation in operations().into_iter().filter(changing) {
-        for origin in ["https://evil.example", "null", "http://localhost:9800.evil.example"] {
+        for headers in FORGED {
             let body = (operation.entry().body)(&stage);
-            let mut request = stage
-                .client
-                .request(operation.method.clone(), stage.path(&operation))
-                .header("Cookie", format!("session={}", stage.ada))
-                .header("Origin", origin);
+            let request = stage.client.request(operation.method.clone(), stage.path(&operation));
+            let mut request = request.header("Cookie", format!("session={}", stage.ada));
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
             if !body.is_null() {
                 request = request.body_json(&body);
             }
             let mut response = request.send().await.0;
             let status = response.status().as_u16();
             let json = response.take_body().into_json().await.unwrap();
-            refused(&operation, &Answer { status, json }, 403, "FORBIDDEN", origin);
+            refused(&operation, &Answer { status, json }, 403, "FORBIDDEN", &format!("{headers:?}"));
         }
     }
     assert_eq!(stage.stored().await, before, "a refusal changed something");

@@ -6,6 +6,7 @@ mod dns;
 mod models;
 mod names;
 mod namespace;
+mod providers;
 mod receivers;
 mod scene;
 mod secrets;

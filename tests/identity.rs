@@ -5,5 +5,6 @@
 
 mod browser;
 mod command_line;
+mod load;
 mod provider;
 mod stage;

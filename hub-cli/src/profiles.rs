@@ -22,6 +22,8 @@ pub struct Profile {
     pub server: Url,
     /// The API key.
     pub key: Secret,
+    /// Whether signing in made the key, so that signing out ends it.
+    pub own: bool,
     /// Whose key it is.
     pub username: String,
 }
@@ -65,7 +67,8 @@ impl Profiles {
             let text = |field: &str| profile[field].as_str().ok_or_else(broken);
             let server = text("server")?.parse().map_err(|_| broken())?;
             let (key, username) = (Secret::new(text("key")?), text("username")?.to_owned());
-            profiles.all.insert(name.clone(), Profile { server, key, username });
+            let own = profile["own_key"] == true;
+            profiles.all.insert(name.clone(), Profile { server, key, own, username });
         }
         if let Some(current) = document["current"].as_str() {
             current.clone_into(&mut profiles.current);
@@ -80,7 +83,10 @@ impl Profiles {
     pub fn save(&self) -> Result<(), Failure> {
         let profile = |profile: &Profile| {
             json!({
-                "server": profile.server, "key": profile.key.expose(), "username": profile.username,
+                "server": profile.server,
+                "key": profile.key.expose(),
+                "own_key": profile.own,
+                "username": profile.username,
             })
         };
         let all: BTreeMap<_, _> = self.all.iter().map(|(name, found)| (name, profile(found))).collect();
@@ -136,6 +142,7 @@ mod tests {
         let profile = Profile {
             server: "https://hub.example".parse().unwrap(),
             key: "hubu_secret".into(),
+            own: true,
             username: "ada".to_owned(),
         };
         profiles.all.insert("work".to_owned(), profile);
@@ -146,6 +153,7 @@ mod tests {
         let again = Profiles::read(&path).unwrap();
         let (name, found) = again.find(None).unwrap();
         assert_eq!((name, found.username.as_str(), found.key.expose()), ("work", "ada", "hubu_secret"));
+        assert!(found.own);
         assert!(!format!("{again:?}").contains("hubu_"));
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
         std::fs::write(&path, "{}").unwrap();

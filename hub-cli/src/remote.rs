@@ -116,7 +116,10 @@ impl Remote {
         let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
         let failure = Failure::new(exit, code.as_str(), message);
         Err(match exit {
-            Exit::Denied => failure.with_hint("HUB_TOKEN must hold the API key of an administrator"),
+            Exit::Denied if code == ErrorCode::Forbidden => {
+                failure.with_hint("this needs an administrator, or a person in a browser")
+            }
+            Exit::Denied => failure.with_hint("hub-cli login, or a living API key in HUB_TOKEN"),
             _ => failure,
         })
     }

@@ -79,6 +79,11 @@ fn users_are_listed_shown_changed_and_deleted() {
     );
     let id = bob["id"].as_str().unwrap();
     assert_eq!(document(path, &["users", "show", id]), bob);
+    let sessions = document(path, &["users", "sessions", "list", "bob"]);
+    let session = &sessions["items"][0];
+    assert_eq!((&session["current"], session["id"].is_string()), (&json!(false), true));
+    assert_eq!(document(path, &["users", "sessions", "revoke", "bob"])["ended"], 1);
+    assert!(document(path, &["users", "sessions", "list", id])["items"].as_array().unwrap().is_empty());
     let off = document(path, &["users", "disable", "bob"]);
     assert_eq!((&off["status"], &off["sessions"]), (&json!("disabled"), &json!(0)));
     assert_eq!(document(path, &["users", "enable", id])["status"], "active");
@@ -92,7 +97,17 @@ fn users_are_listed_shown_changed_and_deleted() {
     let log = document(path, &["audit", "list", "--actor", "operator"]);
     let done: Vec<_> =
         log["items"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
-    assert_eq!(done, ["user.deleted", "user.updated", "user.updated", "user.updated", "user.created"]);
+    assert_eq!(
+        done,
+        [
+            "user.deleted",
+            "user.updated",
+            "user.updated",
+            "user.updated",
+            "user.sessions_ended",
+            "user.created"
+        ]
+    );
     assert_eq!(log["items"][0]["target_name"], "bob");
 }
 

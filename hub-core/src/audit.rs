@@ -97,6 +97,10 @@ actions! {
     PluginWithdrawn = "plugin.withdrawn",
     /// An administrator or its author deleted a plugin.
     PluginDeleted = "plugin.deleted",
+    /// An administrator ended sessions of a user.
+    SessionsEnded = "user.sessions_ended",
+    /// An administrator changed the AI endpoint of the hub.
+    AiConfigChanged = "ai_config.changed",
 }
 
 impl fmt::Display for Action {

@@ -3,7 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use poem::{FromRequest, Request, RequestBody, http::header};
+use poem::{
+    FromRequest, Request, RequestBody,
+    http::{HeaderMap, header},
+};
 
 /// The caller's address and program; the edge puts it into every request, handlers take it as an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,18 +17,49 @@ pub struct Client {
     pub user_agent: Option<String>,
 }
 
+/// The header in which the trusted proxies say whom they saw. Only that one is read: the other may be the
+/// caller's own, which the proxies passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// `X-Forwarded-For`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
+impl ProxyHeader {
+    /// The hops, as the proxies appended them; `None` is one that nobody can read.
+    fn hops(self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+        let name = match self {
+            Self::XForwardedFor => "x-forwarded-for",
+            Self::Forwarded => "forwarded",
+        };
+        let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default());
+        let hops = values.flat_map(|value| -> Vec<Option<IpAddr>> {
+            match self {
+                Self::XForwardedFor => value.split(',').map(|hop| hop.trim().parse().ok()).collect(),
+                Self::Forwarded => rfc7239::parse(value).map(|hop| forwarded_for(hop.ok()?)).collect(),
+            }
+        });
+        hops.map(|hop| hop.map(|ip| ip.to_canonical())).collect()
+    }
+}
+
+fn forwarded_for(hop: rfc7239::Forwarded<'_>) -> Option<IpAddr> {
+    match hop.forwarded_for?.name {
+        rfc7239::NodeName::Ip(ip) => Some(ip),
+        rfc7239::NodeName::Unknown | rfc7239::NodeName::Obfuscated(_) => None,
+    }
+}
+
 impl Client {
-    /// Reads the caller from a request. `X-Forwarded-For` counts only when the peer is a trusted proxy, and
-    /// then the right-most hop that is not one (reliability N8).
-    pub(crate) fn of(request: &Request, trusted: &[IpNet]) -> Self {
+    /// Reads the caller from a request. What proxies say counts only when the peer is a trusted one, and then the
+    /// right-most hop that is not one (reliability N8).
+    pub(crate) fn of(request: &Request, trusted: &[IpNet], said_in: ProxyHeader) -> Self {
         let peer = request.remote_addr().as_socket_addr().map(std::net::SocketAddr::ip);
         let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical();
-        let forwarded = request.headers().get_all("x-forwarded-for").iter();
-        let hops: Vec<_> = forwarded
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .map(|hop| hop.trim().parse::<IpAddr>().map(|ip| ip.to_canonical()))
-            .collect();
+        let hops = said_in.hops(request.headers());
         let user_agent = request
             .header(header::USER_AGENT)
             .map(|text| text.chars().filter(|c| !c.is_control()).take(256).collect());
@@ -52,7 +86,7 @@ impl From<Client> for hub_core::accounts::ClientInfo {
     }
 }
 
-fn right_most_untrusted<E>(peer: IpAddr, hops: &[Result<IpAddr, E>], trusted: &[IpNet]) -> IpAddr {
+fn right_most_untrusted(peer: IpAddr, hops: &[Option<IpAddr>], trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |ip: &IpAddr| trusted.iter().any(|net| net.contains(ip));
     let mut nearest = peer;
     for hop in hops.iter().rev() {
@@ -60,9 +94,9 @@ fn right_most_untrusted<E>(peer: IpAddr, hops: &[Result<IpAddr, E>], trusted: &[
             break;
         }
         match hop {
-            Ok(ip) => nearest = *ip,
+            Some(ip) => nearest = *ip,
             // A hop nobody can read ends the chain of trust at the proxy that reported it.
-            Err(_) => break,
+            None => break,
         }
     }
     nearest
@@ -70,7 +104,7 @@ fn right_most_untrusted<E>(peer: IpAddr, hops: &[Result<IpAddr, E>], trusted: &[
 
 impl<'a> FromRequest<'a> for Client {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
-        Ok(request.data::<Self>().cloned().unwrap_or_else(|| Self::of(request, &[])))
+        Ok(request.data::<Self>().cloned().unwrap_or_else(|| Self::of(request, &[], ProxyHeader::default())))
     }
 }
 
@@ -78,13 +112,17 @@ impl<'a> FromRequest<'a> for Client {
 mod tests {
     use super::*;
 
-    fn seen(forwarded: &[&str], trusted: &[&str]) -> String {
+    fn seen_in(header: &str, said_in: ProxyHeader, forwarded: &[&str], trusted: &[&str]) -> String {
         let mut request = Request::builder();
         for value in forwarded {
-            request = request.header("x-forwarded-for", *value);
+            request = request.header(header, *value);
         }
         let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
-        Client::of(&request.finish(), &trusted).ip.to_string()
+        Client::of(&request.finish(), &trusted, said_in).ip.to_string()
+    }
+
+    fn seen(forwarded: &[&str], trusted: &[&str]) -> String {
+        seen_in("x-forwarded-for", ProxyHeader::XForwardedFor, forwarded, trusted)
     }
 
     #[test]
@@ -99,6 +137,25 @@ mod tests {
         assert_eq!(seen(&["1.1.1.1", "9.9.9.9, 10.0.0.7"], &proxies), "9.9.9.9");
         assert_eq!(seen(&["1.1.1.1, garbage, 10.0.0.7"], &proxies), "10.0.0.7");
         assert_eq!(seen(&["10.0.0.8, 10.0.0.7"], &proxies), "10.0.0.8");
+    }
+
+    #[test]
+    fn the_standard_header_counts_where_the_proxies_speak_it() {
+        let seen = |forwarded: &[&str], trusted: &[&str]| {
+            seen_in("forwarded", ProxyHeader::Forwarded, forwarded, trusted)
+        };
+        assert_eq!(seen(&["for=9.9.9.9"], &[]), "0.0.0.0");
+        let proxies = ["0.0.0.0/32", "10.0.0.0/8"];
+        assert_eq!(seen(&["for=9.9.9.9;proto=https;by=10.0.0.1"], &proxies), "9.9.9.9");
+        assert_eq!(seen(&["for=1.1.1.1", "For=\"9.9.9.9:4711\", for=10.0.0.7"], &proxies), "9.9.9.9");
+        assert_eq!(seen(&["for=\"[2001:db8::1]:443\""], &proxies), "2001:db8::1");
+        for unreadable in ["for=unknown", "for=_hidden", "garbage", "proto=http", "for="] {
+            assert_eq!(seen(&[&format!("for=1.1.1.1, {unreadable}, for=10.0.0.7")], &proxies), "10.0.0.7");
+        }
+        // What a caller writes into the header that the proxies do not use is nothing.
+        let other = |header, said_in| seen_in(header, said_in, &["for=1.1.1.1", "1.1.1.1"], &proxies);
+        assert_eq!(other("forwarded", ProxyHeader::XForwardedFor), "0.0.0.0");
+        assert_eq!(other("x-forwarded-for", ProxyHeader::Forwarded), "0.0.0.0");
     }
 
     #[test]

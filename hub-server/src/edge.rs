@@ -115,7 +115,7 @@ impl<E: Endpoint> Edge<E> {
         };
         let cap = self.routes.body_cap(request.method(), request.uri().path(), max);
         body_cap::limit(request, cap)?;
-        let client = Client::of(request, &self.settings.trusted_proxies);
+        let client = Client::of(request, &self.settings.trusted_proxies, self.settings.proxy_header);
         let path = request.uri().path();
         if path.starts_with("/api") || path.starts_with("/bot/v1") {
             let network = client.network();

@@ -34,5 +34,5 @@ mod webhook_payload;
 pub mod wire;
 
 pub use app::{app, metrics_app};
-pub use client::Client;
+pub use client::{Client, ProxyHeader};
 pub use settings::AppSettings;

@@ -271,6 +271,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     let settings = AppSettings::from(Values {
         other_origins,
         trusted_proxies: config.trusted_proxies.clone(),
+        proxy_header: config.proxy_header,
         max_body: config.max_body,
         rate_limits: config.rate_limits,
         development: config.development,

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::{metrics::Metrics, rate_limit::RateLimitSettings};
+use crate::{client::ProxyHeader, metrics::Metrics, rate_limit::RateLimitSettings};
 
 /// Settings of the HTTP layer. Cheap to clone; handlers take `Data<&AppSettings>`.
 #[derive(Debug, Clone)]
@@ -35,8 +35,10 @@ pub struct Values {
     /// Further origins from which a browser may change things: on loopback, the same port under its other
     /// names.
     pub other_origins: Vec<String>,
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies that are believed when they say whom they saw.
     pub trusted_proxies: Vec<IpNet>,
+    /// Where they say it.
+    pub proxy_header: ProxyHeader,
     /// Largest request body in bytes.
     pub max_body: usize,
     /// Rate limits.
@@ -62,6 +64,7 @@ impl Values {
             public_url,
             other_origins: Vec::new(),
             trusted_proxies: Vec::new(),
+            proxy_header: ProxyHeader::default(),
             max_body: 1024 * 1024,
             rate_limits: RateLimitSettings::default(),
             development: true,

@@ -73,6 +73,14 @@ impl App {
         Self::open(|_| {}, |builder, _| builder.config(config)).await
     }
 
+    /// Where people reach it, for the domain too.
+    pub(crate) async fn at(public_url: &str) -> Self {
+        let url: url::Url = public_url.parse().unwrap();
+        let mut config = HubConfig::default();
+        config.public_url = url.clone();
+        Self::open(|values| values.public_url = url, |builder, _| builder.config(config)).await
+    }
+
     /// With another hub, and no limits of rates: many people come from one address.
     pub(crate) async fn with_hub(extend: impl FnOnce(HubBuilder) -> HubBuilder) -> Self {
         let many = std::num::NonZeroU32::MAX;

@@ -167,6 +167,7 @@ impl Stage {
             email: None,
         };
         let dan = accounts.register(named("dan"), None, &client).await.unwrap();
+        let dans = accounts.authenticate_session(dan.token.expose()).await.unwrap();
         let rita = accounts.register(named("rita"), None, &client).await.unwrap();
         let admin = UserPatch { role: Some(Role::Admin), ..UserPatch::default() };
         hub.hub.admin().update_user(&Actor::Operator, rita.me.user.id, admin).await.unwrap();
@@ -225,6 +226,7 @@ impl Stage {
             ("appId", weather.to_string()),
             ("key", key.to_string()),
             ("user", dan.me.user.id.to_string()),
+            ("sessionId", dans.user().unwrap().session_id.unwrap().to_string()),
             ("passkey", passkey.to_string()),
             ("provider", "github".to_owned()),
         ];

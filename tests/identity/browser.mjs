@@ -156,8 +156,19 @@ try {
   await isInside(screen.page, 'bob');
   console.log('let in by another device');
 
+  // Bob is told of it when he comes back, and ends it.
+  await bob.page.goto(`${base}/login`);
+  await bob.page.locator('#let-in').waitFor({ state: 'visible' });
+  await picture(bob.page, 'let-in');
+  await bob.page.locator('#let-in-list button').click();
+  await says(bob.page, 'message', 'That device is signed out');
+  await bob.page.locator('#let-in').waitFor({ state: 'hidden' });
+  await screen.page.reload();
+  await screen.page.locator('#entrance').waitFor({ state: 'visible' });
+  await picture(screen.page, 'entrance-zh');
+  console.log('ended from afar');
+
   // A wrong code ends it.
-  await screen.page.locator('#sign-out').click();
   await screen.page.locator('#show-qr').click();
   await screen.page.locator('#qr').waitFor({ state: 'visible' });
   await bob.page.goto(await screen.page.locator('#qr-link').getAttribute('href'));

@@ -6,12 +6,13 @@ use std::{
 };
 
 use hub_core::{
-    accounts::{ClientInfo, NewUser},
+    ErrorCode,
+    accounts::{ClientInfo, NewApiKey, NewUser},
     egress::EgressConfig,
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::Command,
 };
 
@@ -101,10 +102,77 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     let file = home.join(".config/hub/credentials.json");
     assert!(!hub_core::private_files::is_exposed(&file).unwrap());
     assert!(std::fs::read_to_string(&file).unwrap().contains("hubu_"));
-    json_of(&run(home, &["logout", "--json"]).await);
+    // The profile is what other commands ask with, unless they are told otherwise.
+    let told = run(home, &["users", "list", "--json"]).await;
+    assert_eq!(json_of(&told)["items"][0]["username"], "ada");
+    assert!(String::from_utf8_lossy(&told.stderr).contains(&format!("→ default ({}/)", house.url)));
+    for arguments in [&["stats", "--server", &house.url][..], &["audit", "list", "--profile", "default"]] {
+        json_of(&run(home, &[arguments, &["--json"]].concat()).await);
+    }
+    let set = ["ai-config", "set", "--base-url", "https://ai.example/v1", "--model", "small", "--json"];
+    let set = json_of(&run(home, &set).await);
+    assert_eq!((&set["model"], &set["enabled"]), (&json!("small"), &json!(true)));
+    let shown = json_of(&run(home, &["ai-config", "show", "--json"]).await);
+    assert_eq!((&shown["base_url"], &shown["api_key"]), (&json!("https://ai.example/v1"), &Value::Null));
+    for (arguments, exit) in [
+        (&["stats", "--profile", "work"][..], 4),
+        (&["stats", "--profile", "default", "--server", "https://hub.example"], 2),
+        (&["stats", "--server", "https://hub.example"], 4),
+        (&["stats", "--local"], 5),
+        (&["stats", "--data-dir", "nowhere"], 5),
+    ] {
+        assert_eq!(run(home, arguments).await.status.code(), Some(exit), "{arguments:?}");
+    }
+
+    let key = stored_key(&file);
+    let out = json_of(&run(home, &["logout", "--json"]).await);
+    assert_eq!(out["key_ended"], true);
     assert_eq!(run(home, &["whoami"]).await.status.code(), Some(4));
     assert!(!std::fs::read_to_string(&file).unwrap().contains("hubu_"));
+    let ended = house.hub.accounts().authenticate_api_key(&key).await.unwrap_err();
+    assert_eq!(ended.code(), ErrorCode::InvalidToken, "nobody who has kept the key gets in");
     house.close().await;
+}
+
+fn stored_key(file: &Path) -> String {
+    let stored: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    stored["profiles"]["default"]["key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_key_that_somebody_brought_along_outlives_signing_out() {
+    let house = House::open(EgressConfig::default(), |_| {}).await;
+    let ada = NewUser {
+        username: "ada".to_owned(),
+        password: "correct horse battery".into(),
+        display_name: None,
+        email: None,
+    };
+    let accounts = house.hub.accounts();
+    let signed_in = accounts.register(ada, None, &ClientInfo::default()).await.unwrap();
+    let ada = accounts.authenticate_session(signed_in.token.expose()).await.unwrap();
+    let new = NewApiKey { name: "ci".to_owned(), expires_in_days: None };
+    let key = accounts.create_api_key(&ada, new, None).await.unwrap().secret;
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let log_in = async || {
+        let mut command = hub_cli(home, &["login", "--server", &house.url, "--with-token", "--json"]);
+        let mut login = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = login.stdin.take().unwrap();
+        stdin.write_all(format!("{}\n", key.expose()).as_bytes()).await.unwrap();
+        drop(stdin);
+        json_of(&login.wait_with_output().await.unwrap());
+    };
+    log_in().await;
+    let out = json_of(&run(home, &["logout", "--json"]).await);
+    assert_eq!(out["key_ended"], false);
+    accounts.authenticate_api_key(key.expose()).await.expect("it may be in use elsewhere");
+    // Where nobody answers, the profile is forgotten all the same.
+    log_in().await;
+    house.close().await;
+    assert_eq!(run(home, &["whoami"]).await.status.code(), Some(7));
+    json_of(&run(home, &["logout", "--json"]).await);
+    assert_eq!(run(home, &["whoami"]).await.status.code(), Some(4));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use std::time::Duration;
 use hub_core::{
     audit::{Action, NewEntry},
     id::AuditId,
-    page::PageRequest,
+    page::{self, PageRequest},
     store::audit::AuditFilter,
     time::Timestamp,
 };
@@ -14,6 +14,7 @@ use crate::support::database::{Db, START};
 contract!("audit": {
     an_entry_takes_the_names_of_the_moment => [add, page],
     entries_are_filtered_and_paged => [page],
+    a_user_sees_what_they_did_and_what_was_done_to_them => [page_of_user],
     old_entries_are_forgotten_in_pieces => [delete_before],
 });
 
@@ -51,6 +52,25 @@ async fn an_entry_takes_the_names_of_the_moment(db: &Db) {
     assert_eq!((&*first.action, &first.detail), ("user.updated", &json!({ "role": "admin" })));
     assert_eq!((first.at, &*first.ip, &*first.credential), (START, "10.0.0.1", ""));
     assert_eq!((&*second.actor, &*second.actor_name, &*second.target_name), ("operator", "", "ci"));
+}
+
+async fn a_user_sees_what_they_did_and_what_was_done_to_them(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let login = add(db, entry(db, &ada.to_string(), Action::Login, START).target("ses_1", "")).await;
+    let guess = add(db, entry(db, "", Action::LoginFailed, START).target(ada, "")).await;
+    let by_bob = add(db, entry(db, &bob.to_string(), Action::UserUpdated, START).target(ada, "")).await;
+    add(db, entry(db, &bob.to_string(), Action::Login, START)).await;
+    add(db, entry(db, "", Action::LoginFailed, START)).await;
+    let ids = async |limit, after: Option<AuditId>| {
+        let mut read = db.store.read().await.unwrap();
+        let cursor = after.map(|id| page::encode("audit", &id.to_string()));
+        let page = PageRequest::parse("audit", Some(limit), cursor.as_deref()).unwrap();
+        let entries = read.audit().page_of_user(ada, &page).await.unwrap();
+        entries.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(50, None).await, [by_bob, guess, login]);
+    assert_eq!(ids(1, None).await, [by_bob, guess], "one more than the page holds");
+    assert_eq!(ids(50, Some(by_bob)).await, [guess, login]);
 }
 
 async fn entries_are_filtered_and_paged(db: &Db) {

@@ -16,7 +16,6 @@ use crate::support::database::{Db, START};
 contract!("users": {
     users_are_listed_newest_first_and_filtered => [page, find],
     names_are_found_together => [names],
-    a_session_knows_when_it_was_opened => [signed_in_at],
     a_user_is_changed_by_field => [update, find],
     the_last_active_admin_stays => [update, begin_deletion],
     parallel_demotions_leave_an_admin => [update],
@@ -101,13 +100,6 @@ async fn session(db: &Db, user_id: UserId) -> SessionId {
     })
     .unwrap();
     id
-}
-
-async fn a_session_knows_when_it_was_opened(db: &Db) {
-    let id = session(db, db.user("ada").await).await;
-    let mut read = db.store.read().await.unwrap();
-    assert_eq!(read.users().signed_in_at(id).await.unwrap(), Some(START));
-    assert_eq!(read.users().signed_in_at(db.ids.next()).await.unwrap(), None);
 }
 
 async fn a_user_is_changed_by_field(db: &Db) {

@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand};
 
-use super::LocalArgs;
+use super::HubArgs;
 
 /// The AI endpoint of the hub
 #[derive(Debug, Subcommand)]
@@ -17,11 +17,11 @@ pub enum AiConfigCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n
-See also: hub-cli ai-config set, hub-cli ai-config test"
+Exit codes: 0 shown, 4 not signed in or no administrator, 5 no such hub, 7 nobody answers.\nSee also: hub-cli ai-config set, hub-cli ai-config test"
 )]
 pub struct AiConfigShowArgs {
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Change the endpoint
@@ -30,7 +30,7 @@ pub struct AiConfigShowArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli ai-config set --api-key-file ./openai.key --model gpt-4o-mini\n  hub-cli ai-config set --base-url http://127.0.0.1:11434/v1 --model llama3.2 --no-api-key\n  hub-cli ai-config set --off\n
-Exit codes: 0 changed, 2 a value is not acceptable, 6 the file is unreadable.\nSee also: hub-cli ai-config test, hub-cli help env"
+Exit codes: 0 changed, 2 a value is not acceptable, 4 not signed in or no administrator, 6 the file is unreadable, 7 nobody answers.\nSee also: hub-cli ai-config test, hub-cli help env"
 )]
 pub struct AiConfigSetArgs {
     /// Base URL of an OpenAI-compatible service, without /chat/completions; a private address has to stand in
@@ -65,14 +65,14 @@ pub struct AiConfigSetArgs {
     #[arg(long)]
     pub off: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Ask the endpoint's model a question
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n
-Exit codes: 0 it answered, 1 it did not, 6 no endpoint is set.\nSee also: hub-cli ai-config set")]
+Exit codes: 0 it answered, 1 it did not, 4 not signed in or no administrator, 6 no endpoint is set, 7 nobody answers.\nSee also: hub-cli ai-config set")]
 pub struct AiConfigTestArgs {
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }

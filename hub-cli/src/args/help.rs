@@ -19,8 +19,8 @@ HUB_DATABASE_URL      database in place of the folder's: sqlite://PATH or postgr
 HUB_SECRET_KEY        key that seals secrets, as 64 hex digits or base64
 HUB_SECRET_KEY_FILE   file with that key [default: secret.key in the folder]
 HUB_SERVER            address of a hub server to ask, in place of a data folder
-HUB_TOKEN             API key for that server
-HUB_PROFILE           profile to use, as `profiles list` shows them
+HUB_TOKEN             API key for that server [default: that of the profile that is signed in there]
+HUB_PROFILE           profile to use, as `profiles list` shows them [default: the one in use]
 HUB_EGRESS_ALLOW      private targets that the hub may call, as for the server
 HUB_SIM_URL           address of a running simulator [default: http://127.0.0.1:9801]
 HUB_SIM_LISTEN        address of `sim serve` [default: 127.0.0.1:9801]

@@ -23,10 +23,11 @@ pub struct LoginArgs {
 
 /// Forget how to sign in to a hub
 ///
-/// The key is deleted from this machine. To end it everywhere, end it on the hub.
+/// The API key that signing in made is ended on the hub, and deleted from this machine. A key that you brought along
+/// (`--with-token`) is only deleted here.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli logout\n  hub-cli logout --profile work\n
-Exit codes: 0 forgotten, 4 nobody was signed in.\nSee also: hub-cli login")]
+Exit codes: 0 forgotten, also where the hub does not answer, 4 nobody was signed in.\nSee also: hub-cli login")]
 pub struct LogoutArgs {
     #[command(flatten)]
     pub profile: ProfileArgs,

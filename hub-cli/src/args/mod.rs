@@ -21,6 +21,7 @@ mod send;
 mod sim;
 mod tail;
 mod traces;
+mod user_sessions;
 mod users;
 
 pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
@@ -36,7 +37,7 @@ pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugReque
 pub use demo::DemoArgs;
 pub use help::{HelpArgs, TOPICS};
 pub use listen::ListenArgs;
-pub use login::{LoginArgs, LogoutArgs, ProfilesCommand, WhoamiArgs};
+pub use login::{LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
 pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand};
 pub use plugins::{
     LintFormat, PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs,
@@ -47,6 +48,7 @@ pub use send::SendArgs;
 pub use sim::{SimCommand, SimSayArgs, SimTarget};
 pub use tail::TailArgs;
 pub use traces::{TracesCommand, TracesListArgs, TracesShowArgs};
+pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
 pub use users::{
     CreateAdminArgs, InviteArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs,
 };
@@ -104,9 +106,12 @@ pub struct LocalArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hub")]
 pub struct HubArgs {
-    /// Server to ask, with the API key of an administrator in HUB_TOKEN, in place of a data folder
+    /// Server to ask, with the key of a profile that is signed in there, or with the one in HUB_TOKEN
+    /// [default: that of the profile in use, unless a folder or a database is named]
     #[arg(long, env = "HUB_SERVER", value_name = "URL")]
     pub server: Option<url::Url>,
+    #[command(flatten)]
+    pub profile: ProfileArgs,
     #[command(flatten)]
     pub local: LocalArgs,
 }

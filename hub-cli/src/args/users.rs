@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use hub_core::{access::Role, accounts::UserStatus};
 
-use super::{HubArgs, LocalArgs};
+use super::{HubArgs, LocalArgs, UserSessionsCommand};
 
 /// Manage people
 #[derive(Debug, Subcommand)]
@@ -29,6 +29,9 @@ Exit codes: 0 done, 4 not signed in or no administrator, 5 no such user, 6 the l
     /// Delete a user with everything of theirs
     #[command(alias = "rm")]
     Delete(UsersDeleteArgs),
+    /// See and end a user's sessions
+    #[command(subcommand, alias = "session")]
+    Sessions(UserSessionsCommand),
     /// Make an invitation to register
     Invite(InviteArgs),
     /// Make an administrator

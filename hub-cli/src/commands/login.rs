@@ -16,6 +16,7 @@ use crate::{
 };
 
 pub const FIELDS: [&str; 3] = ["profile", "server", "username"];
+pub const LOGOUT_FIELDS: [&str; 4] = ["profile", "server", "username", "key_ended"];
 pub const WHOAMI_FIELDS: [&str; 6] = ["profile", "server", "id", "username", "display_name", "role"];
 
 /// How often the hub is asked whether somebody has confirmed.
@@ -23,17 +24,18 @@ const LOOK: Duration = Duration::from_secs(1);
 
 pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
-    let key = if args.with_token {
-        Secret::new(read_file("-")?.lines().next().unwrap_or_default().trim())
-    } else {
+    let own = !args.with_token;
+    let key = if own {
         ask_by_qr(&Remote::anonymous(&args.server)?, printer).await?
+    } else {
+        Secret::new(read_file("-")?.lines().next().unwrap_or_default().trim())
     };
     let me = Remote::new(&args.server, key.clone())?.call("GET", "/api/auth/me", &[], &Value::Null).await?;
     let username = screen::clean(me["username"].as_str().unwrap_or_default());
     let name = args.profile.profile.unwrap_or_else(|| DEFAULT.to_owned());
     let document = json!({ "profile": name, "server": args.server, "username": username });
     let told = format!("signed in to {} as {username}", args.server);
-    profiles.all.insert(name.clone(), Profile { server: args.server, key, username });
+    profiles.all.insert(name.clone(), Profile { server: args.server, key, own, username });
     profiles.current = name;
     profiles.save()?;
     printer.one(document, &told)
@@ -83,15 +85,45 @@ async fn ask_by_qr(hub: &Remote, printer: &Printer) -> Result<Secret, Failure> {
     }
 }
 
-pub fn logout(args: &LogoutArgs, printer: &Printer) -> Result<(), Failure> {
+pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let (name, profile) = profiles.find(args.profile.profile.as_deref())?;
-    let document = json!({ "profile": name, "server": profile.server, "username": profile.username });
-    let told = format!("{} is forgotten; its key still works until it is ended on {}", name, profile.server);
+    // A key that somebody brought along may be in use elsewhere.
+    let ended = if profile.own { end_key(profile).await.map(|()| true) } else { Ok(false) };
+    let told = match &ended {
+        Ok(true) => format!("signed out of {}", profile.server),
+        Ok(false) => {
+            format!("{name} is forgotten; its key still works until it is ended on {}", profile.server)
+        }
+        Err(failure) => format!(
+            "{name} is forgotten; its key still works until it is ended on {}, which said: {}",
+            profile.server, failure.message
+        ),
+    };
+    let document = json!({
+        "profile": name,
+        "server": profile.server,
+        "username": profile.username,
+        "key_ended": matches!(ended, Ok(true)),
+    });
     let name = name.to_owned();
     profiles.all.remove(&name);
     profiles.save()?;
     printer.one(document, &told)
+}
+
+/// Ends a profile's key on its hub; one that has ended already is as good.
+async fn end_key(profile: &Profile) -> Result<(), Failure> {
+    let hub = Remote::new(&profile.server, profile.key.clone())?;
+    let all = [("limit", Some("200".to_owned()))];
+    let listed = match hub.call("GET", "/api/user/api-keys", &all, &Value::Null).await {
+        Err(failure) if failure.code == "INVALID_TOKEN" => return Ok(()),
+        listed => listed?,
+    };
+    let own = listed["items"].as_array().into_iter().flatten().find(|key| key["current"] == true);
+    let id = own.and_then(|key| key["id"].as_str());
+    let id = id.ok_or_else(|| Failure::not_found("it does not list the key"))?;
+    hub.call("DELETE", &format!("/api/user/api-keys/{id}"), &[], &Value::Null).await.map(|_| ())
 }
 
 pub async fn whoami(args: WhoamiArgs, printer: &Printer) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ mod send;
 mod serve;
 mod tail;
 mod traces;
+mod user_sessions;
 mod users;
 mod waterfall;
 
@@ -31,7 +32,7 @@ use hub_core::accounts::UserStatus;
 use crate::{
     args::{
         AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, DbCommand, OpenapiCommand,
-        ProfilesCommand, SimCommand, TracesCommand, UsersCommand,
+        ProfilesCommand, SimCommand, TracesCommand, UserSessionsCommand, UsersCommand,
     },
     exit::{Exit, Failure},
     printer::{Format, Printer},
@@ -67,7 +68,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     match cli.command {
         Command::Demo(_) => demo::run(printer).await?,
         Command::Login(args) => login::run(args, printer).await?,
-        Command::Logout(args) => login::logout(&args, printer)?,
+        Command::Logout(args) => login::logout(args, printer).await?,
         Command::Whoami(args) => login::whoami(args, printer).await?,
         Command::Profiles(command) => profiles::run(command, printer)?,
         Command::Send(args) => send::run(args, printer).await?,
@@ -110,12 +111,15 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
             users::switch(args, UserStatus::Active, local, printer).await?;
         }
         Command::Users(UsersCommand::Delete(args)) => users::delete(args, local, printer).await?,
+        Command::Users(UsersCommand::Sessions(command)) => {
+            user_sessions::run(command, local, printer).await?;
+        }
         Command::Users(UsersCommand::Invite(args)) => users::invite(args, local, printer).await?,
         Command::Stats(args) => audit::stats(args, local, printer).await?,
         Command::Audit(AuditCommand::List(args)) => audit::list(args, local, printer).await?,
-        Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, printer).await?,
-        Command::AiConfig(AiConfigCommand::Set(args)) => ai_config::set(args, printer).await?,
-        Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, printer).await?,
+        Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, local, printer).await?,
+        Command::AiConfig(AiConfigCommand::Set(args)) => ai_config::set(args, local, printer).await?,
+        Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, local, printer).await?,
         Command::Db(DbCommand::Migrate { local }) => migrate::run(&local, printer).await?,
         Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, printer)?,
         Command::Help(args) => help::run(&args, printer)?,
@@ -127,7 +131,8 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
 fn fields(command: &Command) -> &'static [&'static str] {
     match command {
         Command::Demo(_) => &demo::FIELDS,
-        Command::Login(_) | Command::Logout(_) => &login::FIELDS,
+        Command::Login(_) => &login::FIELDS,
+        Command::Logout(_) => &login::LOGOUT_FIELDS,
         Command::Whoami(_) => &login::WHOAMI_FIELDS,
         Command::Profiles(ProfilesCommand::List) => &profiles::FIELDS,
         Command::Profiles(_) => &profiles::FIELDS[..1],
@@ -147,6 +152,10 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Users(UsersCommand::CreateAdmin(_)) => &create_admin::FIELDS,
         Command::Users(UsersCommand::Delete(_)) => &users::DELETE_FIELDS,
         Command::Users(UsersCommand::Invite(_)) => &users::INVITE_FIELDS,
+        Command::Users(UsersCommand::Sessions(UserSessionsCommand::List(_))) => &user_sessions::FIELDS,
+        Command::Users(UsersCommand::Sessions(UserSessionsCommand::Revoke(_))) => {
+            &user_sessions::REVOKE_FIELDS
+        }
         Command::Users(_) => &users::FIELDS,
         Command::Stats(_) => &audit::STATS_FIELDS,
         Command::Audit(_) => &audit::LIST_FIELDS,

@@ -4,6 +4,7 @@
 //! this once and stored as a hash. [`Accounts::authenticate_session`] turns it back into an
 //! [`Actor`](crate::access::Actor) for every later request.
 
+mod activity;
 mod admission;
 mod api_key;
 mod external;
@@ -20,6 +21,7 @@ mod user;
 
 use std::net::IpAddr;
 
+pub use activity::{Activity, ActivityBy};
 pub use api_key::{ApiKey, CreatedApiKey, MAX_KEY_DAYS, MAX_KEYS, NewApiKey};
 pub use external::{
     ExternalAccount, ExternalReturn, ExternalStart, OAuthEndpoints, Provider, ProviderKind, ReturnError,
@@ -102,7 +104,7 @@ impl<'h> Accounts<'h> {
     }
 
     /// What "a living session" means now.
-    fn alive(self) -> Alive {
+    pub(crate) fn alive(self) -> Alive {
         let now = self.ctx.store.now();
         Alive { now, idle_since: now - self.ctx.config.session_idle }
     }

@@ -306,6 +306,7 @@ impl Accounts<'_> {
                 if matches!(error, WebauthnError::CredentialPossibleCompromise) {
                     tracing::warn!(passkey = %id, user = %user_id, "the counter of a passkey went back");
                 }
+                self.note_failed_login(user_id, "passkey", client);
                 refused(&error)
             })?;
         credential.update_credential(&result);

@@ -290,6 +290,12 @@ async fn a_counter_that_goes_back_or_stands_is_refused() {
     assert_eq!(code(thief.login(&house, None).await), ErrorCode::InvalidToken, "the same count again");
     thief.key.counter = 3;
     assert_eq!(code(thief.login(&house, None).await), ErrorCode::InvalidToken, "a lower count");
+    // What is noted behind the answers is there when an empty write is.
+    house.hub.context().store.write(|_| Box::pin(async { Ok(()) })).await.unwrap();
+    let actor = house.actor(&ada.login(&house, None).await.unwrap()).await.unwrap();
+    let seen = house.accounts().activity(&actor, &PageRequest::default()).await.unwrap().items;
+    let failed = seen.iter().filter(|one| one.entry.action == "user.login_failed").count();
+    assert_eq!((failed, seen[1].method()), (2, Some("passkey")), "ada is told of both");
     // Two uses with one count at the same time: one counts.
     let (one, two) = (ada.begin(&house, None).await, ada.begin(&house, None).await);
     let mut twin = ada.key.clone();

@@ -295,7 +295,7 @@ impl Accounts<'_> {
         let created = self.fresh_api_key(NewApiKey { name, expires_in_days: None })?;
         let user_id = self.take_qr_login(qr_id, poll_secret, exchange).await?;
         let noted = self.ctx.audit_sign_in(Some(user_id), Action::KeyCreated, client);
-        let noted = noted.target(created.key.id, &*created.key.name);
+        let noted = noted.target(created.key.id, &*created.key.name).detail(json!({ "method": "qr" }));
         let create = self.ctx.store.write(move |tx| {
             Box::pin(async move {
                 created.open(tx, user_id, &noted).await?;

@@ -130,3 +130,60 @@ async fn secrets_are_not_in_the_store() {
     }
     assert!(house.holds(&login.qr_id).await, "what is looked for is found");
 }
+
+#[tokio::test]
+async fn ten_thousand_screens_may_wait_at_a_time() {
+    let (house, _, login) = scene().await;
+    house
+        .sql(
+            "INSERT INTO qr_logins (id, poll_hash, user_code, status, ip, user_agent, created_at, expires_at)
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+             SELECT 'hubq_' || i, '', '', 'waiting', '', '', created_at, expires_at FROM n, qr_logins",
+        )
+        .await;
+    assert_eq!(house.count("qr_logins").await, i64::from(MOST));
+    let full = house.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap_err();
+    assert_eq!(full.code(), ErrorCode::RateLimited);
+    assert!(full.retry_after().is_some());
+    assert_eq!(poll(&house, &login).await.status, QrStatus::Waiting, "who waits goes on waiting");
+    house.clock.advance(LIFETIME * 2);
+    while house.accounts().delete_expired(5_000).await.unwrap() > 0 {}
+    assert!(house.accounts().begin_qr_login(&ClientInfo::default()).await.is_ok(), "and then there is room");
+}
+
+#[tokio::test]
+async fn other_sessions_of_the_user_are_told() {
+    use crate::{accounts::ActivityBy, page::PageRequest};
+    let (house, ada, login) = scene().await;
+    confirm(&house, &ada, &login, &login.user_code).await.unwrap();
+    let ticket = poll(&house, &login).await.exchange.unwrap();
+    let entered = exchange(&house, &login, &ticket).await.unwrap();
+    let screen = house.actor(&entered).await.unwrap();
+    let seen =
+        async |actor: &Actor| house.accounts().activity(actor, &PageRequest::default()).await.unwrap().items;
+    let told = seen(&ada).await;
+    let actions: Vec<_> = told.iter().map(|one| (&*one.entry.action, one.method(), one.current)).collect();
+    assert_eq!(
+        actions,
+        [
+            ("user.login", Some("qr"), false),
+            ("qr_login.decided", None, true),
+            ("user.login", Some("password"), true),
+            ("user.registered", None, false),
+        ]
+    );
+    assert!(told.iter().all(|one| one.by == ActivityBy::User));
+    assert!(seen(&screen).await[0].current, "it is how that session began");
+    // The entry names what ends it.
+    house.accounts().delete_session(&ada, told[0].entry.target.parse().unwrap()).await.unwrap();
+    assert_eq!(code(house.actor(&entered).await), ErrorCode::Unauthorized);
+    // Nobody else is told, and who administers is not named.
+    let bob = house.register("bob").await.unwrap();
+    let bob = house.actor(&bob).await.unwrap();
+    assert!(seen(&bob).await.iter().all(|one| one.entry.actor_name == "bob"));
+    let id = bob.user().unwrap().user_id;
+    house.hub.admin().end_sessions(&ada, id, None).await.unwrap();
+    let newest = seen(&bob).await.remove(0);
+    assert_eq!((&*newest.entry.action, newest.by), ("user.sessions_ended", ActivityBy::Administrator));
+    assert_eq!((&*newest.entry.actor, &*newest.entry.credential, &*newest.entry.ip), ("", "", ""));
+}

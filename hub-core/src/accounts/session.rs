@@ -114,7 +114,7 @@ impl Accounts<'_> {
             Verdict::Right if user.status == UserStatus::Active => None,
             Verdict::Outdated(hash) if user.status == UserStatus::Active => Some(hash),
             Verdict::Wrong | Verdict::Right | Verdict::Outdated(_) => {
-                self.note_failed_login(user.id, client);
+                self.note_failed_login(user.id, "password", client);
                 return Err(wrong_credentials());
             }
         };
@@ -155,8 +155,9 @@ impl Accounts<'_> {
     }
 
     /// Notes a failed sign-in behind the answer. A name that nobody has is not kept: people type passwords there.
-    fn note_failed_login(self, user_id: UserId, client: &ClientInfo) {
+    pub(super) fn note_failed_login(self, user_id: UserId, method: &str, client: &ClientInfo) {
         let entry = self.ctx.audit_sign_in(None, Action::LoginFailed, client).target(user_id, "");
+        let entry = entry.detail(json!({ "method": method }));
         self.ctx.store.write_later(move |tx| Box::pin(async move { tx.audit().add(&entry).await }));
     }
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     access::Actor,
     ai::{self, AiFault, Endpoint, Message, Prompt, Role, Usage},
+    audit::Action,
     channels::sinks::Change,
     context::Context,
     egress::Egress,
@@ -174,6 +176,18 @@ impl AiConfigSettings {
     }
 }
 
+impl AiConfigSettings {
+    /// What stands in the audit log about a change to these settings.
+    fn summary(&self, api_key: &Change<Secret>) -> Value {
+        let key = match api_key {
+            Change::Set(_) => "replaced",
+            Change::Keep => "kept",
+            Change::Clear => "cleared",
+        };
+        json!({ "enabled": self.enabled, "base_url": self.base_url, "model": self.model, "api_key": key })
+    }
+}
+
 impl AiConfigUpdate {
     fn validate(self, egress: &Egress) -> Result<(AiConfigSettings, Change<Secret>)> {
         let mut problems = Problems::default();
@@ -259,12 +273,14 @@ impl<'h> AiConfigs<'h> {
     pub async fn set(&self, actor: &Actor, update: AiConfigUpdate) -> Result<AiConfig> {
         actor.admin()?;
         let (settings, api_key) = update.validate(&self.ctx.egress)?;
+        let noted = settings.summary(&api_key);
         let settings = serde_json::to_string(&settings).map_err(Error::internal)?;
         let new_key = match &api_key {
             Change::Set(key) => Some(self.ctx.sealer.seal(KEY_PLACE, key).as_str().to_owned()),
             Change::Keep | Change::Clear => None,
         };
         let keeps = api_key == Change::Keep;
+        let entry = self.ctx.audit(actor, Action::AiConfigChanged).detail(noted);
         let updated_at = self.ctx.store.now().as_millis();
         let row = self
             .ctx
@@ -275,6 +291,7 @@ impl<'h> AiConfigs<'h> {
                         if keeps { tx.ai().config().await?.and_then(|row| row.api_key) } else { None };
                     let row = AiConfigRow { settings, api_key: new_key.or(stored), updated_at };
                     tx.ai().set_config(&row).await?;
+                    tx.audit().add(&entry).await?;
                     Ok(row)
                 }
                 .boxed()
@@ -344,7 +361,8 @@ mod tests {
         access::{Role as UserRole, UserActor},
         error::ErrorCode,
         id::UserId,
-        store::StoreConfig,
+        page::PageRequest,
+        store::{StoreConfig, audit::AuditFilter},
     };
 
     const KEY: &str = "sk-a-key-of-the-administrator";
@@ -391,6 +409,12 @@ mod tests {
         assert_eq!(configs.set(&admin, with_key("short")).await.unwrap().api_key.as_deref(), Some("***"));
         let cleared = AiConfigUpdate { api_key: Change::Clear, ..AiConfigUpdate::default() };
         assert_eq!(configs.set(&admin, cleared).await.unwrap().api_key, None);
+        let filter = AuditFilter { action: Some("ai_config.changed".to_owned()), ..AuditFilter::default() };
+        let log = hub.admin().audit(&admin, &filter, &PageRequest::default()).await.unwrap().items;
+        let keys: Vec<_> = log.iter().map(|entry| entry.detail["api_key"].as_str().unwrap()).collect();
+        assert_eq!(keys, ["cleared", "replaced", "kept", "kept", "kept", "kept", "replaced"]);
+        assert_eq!((&log[2].detail["model"], log[2].actor.as_str()), (&json!("other"), &*admin.principal()));
+        assert!(!format!("{log:?}").contains(KEY));
         hub.shutdown().await;
     }
 

@@ -7,6 +7,7 @@ pub mod ai_config;
 mod audit;
 mod bots;
 mod invite;
+mod sessions;
 mod stats;
 pub(crate) mod tally;
 #[cfg(test)]

@@ -187,3 +187,42 @@ async fn counts_outlive_the_process_that_counted() {
     assert_eq!(later.totals, stored.totals);
     assert!(later.series.iter().all(|minute| minute.counts == crate::counters::Tallied::default()));
 }
+
+#[tokio::test]
+async fn sessions_of_a_user_are_seen_and_ended() {
+    let house = House::new().await;
+    let (admin, admin_id) = house.user("admin-1").await;
+    let (bob, bob_id) = house.user("bob").await;
+    let page = PageRequest::default();
+    let house_admin = house.hub.admin();
+    let sessions = async |id| house_admin.sessions(&admin, id, &page).await.unwrap().items;
+    let own = sessions(admin_id).await;
+    assert!(own[0].current && !sessions(bob_id).await[0].current);
+    let mut told = house.hub.revocations();
+    let one = bob.user().unwrap().session_id.unwrap();
+    for (id, session) in [(admin_id, one), (bob_id, own[0].id), (UserId::from_u128(1), one)] {
+        let error = house_admin.end_sessions(&admin, id, Some(session)).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::NotFound);
+    }
+    let nobody = house_admin.end_sessions(&admin, UserId::from_u128(1), None).await.unwrap_err();
+    assert_eq!(nobody.code(), ErrorCode::NotFound);
+    for refused in [
+        house_admin.sessions(&bob, bob_id, &page).await.map(|_| ()),
+        house_admin.end_sessions(&bob, admin_id, None).await.map(|_| ()),
+    ] {
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::Forbidden);
+    }
+    assert_eq!(house_admin.end_sessions(&admin, bob_id, Some(one)).await.unwrap(), 1);
+    assert_eq!(told.recv().await.unwrap(), Revoked::Session(one));
+    assert!(sessions(bob_id).await.is_empty());
+    for _ in 0..3 {
+        house.hub.accounts().login("bob", PASSWORD.into(), &ClientInfo::default()).await.unwrap();
+    }
+    assert_eq!(house_admin.end_sessions(&Actor::Operator, bob_id, None).await.unwrap(), 3);
+    assert_eq!(told.recv().await.unwrap(), Revoked::User(bob_id));
+    let filter = AuditFilter { action: Some("user.sessions_ended".into()), ..AuditFilter::default() };
+    let log = house_admin.audit(&admin, &filter, &page).await.unwrap();
+    let ended: Vec<_> = log.items.iter().map(|entry| entry.detail["sessions"].as_u64()).collect();
+    assert_eq!(ended, [Some(3), Some(1)], "what was refused stands nowhere");
+    assert_eq!(log.items[1].detail["session"], one.to_string());
+}

@@ -202,7 +202,7 @@ impl Admin<'_> {
             return Ok(());
         }
         let Some(session_id) = actor.in_person()?.session_id else { return Ok(()) };
-        let signed_in = self.ctx.store.read().await?.users().signed_in_at(session_id).await?;
+        let signed_in = self.ctx.store.read().await?.accounts().session_opened_at(session_id).await?;
         if signed_in.is_some_and(|at| at + FRESH > self.ctx.store.now()) {
             return Ok(());
         }

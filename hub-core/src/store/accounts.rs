@@ -1,10 +1,13 @@
 //! Statements about users, their sessions, and one-time things.
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    stored_id,
+};
 use crate::{
     access::Role,
     accounts::{ClientInfo, ProfilePatch, Session, User, UserStatus},
-    error::{Error, Result},
+    error::Result,
     id::{SessionId, UserId},
     page::PageRequest,
     secret::{Secret, TokenHash},
@@ -475,8 +478,4 @@ impl Accounts<'_> {
 /// The role behind a column; what is not admin may do no more than a member.
 pub(super) fn role(text: &str) -> Role {
     if text == Role::Admin.as_str() { Role::Admin } else { Role::Member }
-}
-
-fn stored_id<K: crate::id::Kind>(text: &str) -> Result<crate::id::Id<K>> {
-    text.parse().map_err(|_| Error::internal(format!("the store holds a broken id: {text}")))
 }

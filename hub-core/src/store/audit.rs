@@ -1,9 +1,13 @@
 //! Statements about the audit log. There is none that changes an entry.
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    stored_id,
+};
 use crate::{
     audit::{AuditEntry, NewEntry},
     error::{Error, Result},
+    id::UserId,
     page::PageRequest,
     time::Timestamp,
 };
@@ -35,6 +39,23 @@ struct Row {
     target_name: String,
     detail: String,
     ip: String,
+}
+
+impl Row {
+    fn into_entry(self) -> Result<AuditEntry> {
+        Ok(AuditEntry {
+            id: stored_id(&self.id)?,
+            at: Timestamp::from_millis(self.at),
+            actor: self.actor,
+            actor_name: self.actor_name,
+            credential: self.credential,
+            action: self.action,
+            target: self.target,
+            target_name: self.target_name,
+            detail: serde_json::from_str(&self.detail).map_err(Error::internal)?,
+            ip: self.ip,
+        })
+    }
 }
 
 impl Audit<'_> {
@@ -79,22 +100,25 @@ impl Audit<'_> {
         .fetch_all(conn)
         .await
         })?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(AuditEntry {
-                    id: row.id.parse().map_err(Error::internal)?,
-                    at: Timestamp::from_millis(row.at),
-                    actor: row.actor,
-                    actor_name: row.actor_name,
-                    credential: row.credential,
-                    action: row.action,
-                    target: row.target,
-                    target_name: row.target_name,
-                    detail: serde_json::from_str(&row.detail).map_err(Error::internal)?,
-                    ip: row.ip,
-                })
-            })
-            .collect()
+        rows.into_iter().map(Row::into_entry).collect()
+    }
+
+    /// A page of what a user did and of what was done to them, newest first; one more than the page holds when
+    /// there are more.
+    pub async fn page_of_user(&mut self, id: UserId, page: &PageRequest) -> Result<Vec<AuditEntry>> {
+        let rows: Vec<Row> = on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT id, at, actor, actor_name, credential, action, target, target_name, detail, ip FROM audit
+             WHERE (CAST($1 AS TEXT) IS NULL OR id < $1) AND (actor = $2 OR target = $2)
+             ORDER BY id DESC LIMIT $3"
+        )
+        .bind(page.after())
+        .bind(id.to_string())
+        .bind(i64::from(page.limit()) + 1)
+        .fetch_all(conn)
+        .await
+        })?;
+        rows.into_iter().map(Row::into_entry).collect()
     }
 
     /// Forgets at most `limit` entries from before an instant and says how many.

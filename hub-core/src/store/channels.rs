@@ -4,12 +4,15 @@
 //! [`Channels::begin_change`]: it checks whose bot it is, raises the revision of the bot's rules and holds
 //! the bot's row, so that changes to one bot's channels run one after the other on every node.
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    stored_id,
+};
 use crate::{
     access::{ChannelActor, Scope},
     channels::{Aftermath, ChannelRecord, NewKey},
     error::{Error, Result},
-    id::{BotId, ChannelId, Id, Kind},
+    id::{BotId, ChannelId},
     page::PageRequest,
     secret::{KeyMark, Sealed, TokenHash},
     time::Timestamp,
@@ -83,11 +86,6 @@ impl TryFrom<Row> for ChannelRecord {
             updated_at: Timestamp::from_millis(row.updated_at),
         })
     }
-}
-
-/// An id that the hub wrote itself: one that does not parse is a damaged row, not a missing thing.
-fn stored_id<K: Kind>(text: &str) -> Result<Id<K>> {
-    text.parse().map_err(Error::internal)
 }
 
 fn records(rows: Vec<Row>) -> Result<Vec<ChannelRecord>> {

@@ -1,12 +1,10 @@
 //! Statements about accounts at external providers.
 
-use super::conn::{Conn, on};
-use crate::{
-    accounts::ExternalAccount,
-    error::{Error, Result},
-    id::UserId,
-    time::Timestamp,
+use super::{
+    conn::{Conn, on},
+    stored_id,
 };
+use crate::{accounts::ExternalAccount, error::Result, id::UserId, time::Timestamp};
 
 /// Statements about accounts at external providers, on a lent connection.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ impl ExternalAccounts<'_> {
         .bind(subject)
         .fetch_optional(conn)
         .await)?;
-        id.map(|id| id.parse().map_err(Error::internal)).transpose()
+        id.map(|id| stored_id(&id)).transpose()
     }
 
     /// Links an account and says whether it did: not when the account is somebody's, and not when the user

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Error, ErrorCode, Result},
+    id::{Id, Kind},
     tasks::Tasks,
     time::{Clock, Timestamp},
 };
@@ -75,6 +76,11 @@ pub use notices::Notices;
 /// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
     serde_json::to_string(rows).expect("rows have string keys and no failing parts")
+}
+
+/// An id that the hub wrote itself: one that does not parse is a damaged row, not a missing thing.
+fn stored_id<K: Kind>(text: &str) -> Result<Id<K>> {
+    text.parse().map_err(|_| Error::internal(format!("the store holds a broken id: {text}")))
 }
 
 /// The database of a hub. Cheap to clone.

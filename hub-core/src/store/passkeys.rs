@@ -1,9 +1,12 @@
 //! Statements about passkeys.
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    stored_id,
+};
 use crate::{
     accounts::Passkey,
-    error::{Error, Result},
+    error::Result,
     id::{PasskeyId, UserId},
     page::PageRequest,
     time::Timestamp,
@@ -65,10 +68,8 @@ impl Passkeys<'_> {
         .bind(credential_id)
         .fetch_optional(conn)
         .await)?;
-        row.map(|(id, user_id, credential)| {
-            Ok((id.parse().map_err(Error::internal)?, user_id.parse().map_err(Error::internal)?, credential))
-        })
-        .transpose()
+        row.map(|(id, user_id, credential)| Ok((stored_id(&id)?, stored_id(&user_id)?, credential)))
+            .transpose()
     }
 
     /// The ids of a user's credentials, oldest first.
@@ -121,7 +122,7 @@ impl Passkeys<'_> {
         rows.into_iter()
             .map(|row| {
                 Ok(Passkey {
-                    id: row.id.parse().map_err(Error::internal)?,
+                    id: stored_id(&row.id)?,
                     name: row.name,
                     created_at: Timestamp::from_millis(row.created_at),
                     last_used_at: row.last_used_at.map(Timestamp::from_millis),

@@ -1,10 +1,13 @@
 //! Statements about API keys of users.
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    stored_id,
+};
 use crate::{
     access::Role,
     accounts::ApiKey,
-    error::{Error, Result},
+    error::Result,
     id::{KeyId, UserId},
     page::PageRequest,
     secret::TokenHash,
@@ -80,8 +83,8 @@ impl UserKeys<'_> {
         })?;
         row.map(|(key_id, user_id, role, last_used_at)| {
             Ok(KeyHolder {
-                key_id: key_id.parse().map_err(Error::internal)?,
-                user_id: user_id.parse().map_err(Error::internal)?,
+                key_id: stored_id(&key_id)?,
+                user_id: stored_id(&user_id)?,
                 role: super::accounts::role(&role),
                 last_used_at: last_used_at.map(Timestamp::from_millis),
             })
@@ -117,7 +120,7 @@ impl UserKeys<'_> {
         rows.into_iter()
             .map(|row| {
                 Ok(ApiKey {
-                    id: row.id.parse().map_err(Error::internal)?,
+                    id: stored_id(&row.id)?,
                     name: row.name,
                     last4: row.last4,
                     created_at: Timestamp::from_millis(row.created_at),

@@ -8,7 +8,7 @@ use crate::{
     accounts::{User, UserStatus},
     admin::{AdminUser, UserPatch, UserQuery},
     error::{Error, Result},
-    id::{BotId, SessionId, UserId},
+    id::{BotId, UserId},
     page::PageRequest,
     store::{demo::DEMO_USER, json},
     time::Timestamp,
@@ -143,16 +143,6 @@ impl Users<'_> {
             |conn, sql| sqlx::query_as(sql).bind(json(&ids)).fetch_all(conn).await
         )?;
         rows.into_iter().map(|(id, name)| Ok((id.parse().map_err(Error::internal)?, name))).collect()
-    }
-
-    /// When a session was opened.
-    pub async fn signed_in_at(&mut self, id: SessionId) -> Result<Option<Timestamp>> {
-        let at: Option<i64> =
-            on!(self.0, |conn| sqlx::query_scalar("SELECT created_at FROM sessions WHERE id = $1")
-                .bind(id.to_string())
-                .fetch_optional(conn)
-                .await)?;
-        Ok(at.map(Timestamp::from_millis))
     }
 }
 

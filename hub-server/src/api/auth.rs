@@ -2,12 +2,11 @@
 
 use hub_core::{
     Hub,
-    access::Role,
-    accounts::{self, Accounts, NewUser, UserStatus},
+    accounts::{self, Accounts, NewUser},
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
-    Enum, Object, OpenApi,
+    Object, OpenApi,
     param::{Path, Query},
     payload::Response,
     types::Example,
@@ -21,7 +20,7 @@ use crate::{
     AppSettings,
     credentials::{User, cleared_cookie},
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, page_request},
+    wire::{Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, enumeration, page_request},
 };
 
 /// Registering, signing in with a password, and sessions.
@@ -84,24 +83,24 @@ pub struct Me {
     pub created_at: Time,
 }
 
-/// What a user may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-#[oai(rename_all = "snake_case")]
-pub enum UserRole {
-    /// Administer the hub.
-    Admin,
-    /// Use it.
-    Member,
+enumeration! {
+    /// What a user may do.
+    UserRole = hub_core::access::Role {
+        /// Administer the hub.
+        Admin,
+        /// Use it.
+        Member,
+    }
 }
 
-/// Whether a user may sign in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-#[oai(rename_all = "snake_case")]
-pub enum AccountStatus {
-    /// Yes.
-    Active,
-    /// No.
-    Disabled,
+enumeration! {
+    /// Whether a user may sign in.
+    AccountStatus = hub_core::accounts::UserStatus {
+        /// Yes.
+        Active,
+        /// No.
+        Disabled,
+    }
 }
 
 /// A session of the signed-in user.
@@ -225,42 +224,6 @@ impl From<accounts::Me> for Me {
             passkeys: me.passkeys,
             oauth_accounts: me.oauth_accounts,
             created_at: user.created_at.into(),
-        }
-    }
-}
-
-impl From<Role> for UserRole {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Admin => Self::Admin,
-            Role::Member => Self::Member,
-        }
-    }
-}
-
-impl From<UserRole> for Role {
-    fn from(role: UserRole) -> Self {
-        match role {
-            UserRole::Admin => Self::Admin,
-            UserRole::Member => Self::Member,
-        }
-    }
-}
-
-impl From<AccountStatus> for UserStatus {
-    fn from(status: AccountStatus) -> Self {
-        match status {
-            AccountStatus::Active => Self::Active,
-            AccountStatus::Disabled => Self::Disabled,
-        }
-    }
-}
-
-impl From<UserStatus> for AccountStatus {
-    fn from(status: UserStatus) -> Self {
-        match status {
-            UserStatus::Active => Self::Active,
-            UserStatus::Disabled => Self::Disabled,
         }
     }
 }

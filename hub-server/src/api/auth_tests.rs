@@ -3,6 +3,8 @@
 use poem::http::Method;
 use serde_json::{Value, json};
 
+use hub_core::testing::Authenticator;
+
 use crate::testing::{App, Caller, PASSWORD, Reply};
 
 fn body(username: &str) -> Value {
@@ -210,4 +212,124 @@ async fn on_https_the_cookie_is_bound_to_the_host() {
     app.stranger().with("Cookie", value).get("/api/auth/me").await.data();
     let plain = value.trim_start_matches("__Host-");
     app.stranger().with("Cookie", plain).get("/api/auth/me").await.error(401, "UNAUTHORIZED");
+}
+
+/// Reliability A6: whoever guesses is slowed down wherever they come from, and who is signed in notices nothing.
+#[tokio::test]
+async fn guessing_from_one_address_or_from_many_does_not_shut_out_who_is_in() {
+    let app = App::with(|values| values.trusted_proxies = vec!["0.0.0.0/32".parse().unwrap()]).await;
+    let alice = app.user("alice").await;
+    let guess = json!({"username": "alice", "password": "wrong password"});
+    let from =
+        async |ip: &str| app.stranger().with("X-Forwarded-For", ip).post("/api/auth/login", &guess).await;
+    let mut told = std::collections::BTreeMap::new();
+    for _ in 0..1_000 {
+        *told.entry(from("192.0.2.1").await.response.status().as_u16()).or_insert(0) += 1;
+    }
+    // Five tries on the name; a token may have come back meanwhile.
+    let tried = told.get(&401).copied().unwrap_or_default();
+    assert!((5..50).contains(&tried) && told.keys().all(|status| [401, 429].contains(status)), "{told:?}");
+    let mut passed = 0;
+    for n in 0..200 {
+        let reply = from(&format!("198.51.100.{n}")).await;
+        if reply.response.status() == 401 {
+            passed += 1;
+            continue;
+        }
+        reply.error(429, "RATE_LIMITED");
+        let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=60).contains(&wait), "{wait}");
+    }
+    assert!(passed < 50, "{passed}");
+    alice.get("/api/auth/me").await.data();
+    // Somebody else's name, from another address, is not counted with hers.
+    let other = json!({"username": "bob", "password": "wrong password"});
+    let elsewhere = app.stranger().with("X-Forwarded-For", "203.0.113.9");
+    elsewhere.post("/api/auth/login", &other).await.error(401, "UNAUTHORIZED");
+}
+
+/// Reliability N8, A6: without trusted proxies, or in the header that they do not speak, nobody gets a fresh bucket.
+#[tokio::test]
+async fn a_made_up_address_is_not_counted_as_one() {
+    let app = App::new().await;
+    let forged = async |header: &str, n: u8| {
+        let value =
+            if header == "Forwarded" { format!("for=198.51.100.{n}") } else { format!("198.51.100.{n}") };
+        let body = json!({"username": format!("nobody-{n}"), "password": "wrong password"});
+        app.stranger().with(header, &value).post("/api/auth/login", &body).await.response.status().as_u16()
+    };
+    let mut told = Vec::new();
+    for n in 0..30 {
+        told.push(forged(["X-Forwarded-For", "Forwarded", "X-Real-IP"][usize::from(n % 3)], n).await);
+    }
+    assert!(told[..10].iter().all(|status| *status == 401), "{told:?}");
+    assert!(told[10..].iter().filter(|status| **status == 429).count() >= 15, "{told:?}");
+}
+
+/// Reliability A8: what is not offered is refused, and nothing of it is applied.
+#[tokio::test]
+async fn nobody_gives_themselves_more_than_a_body_offers() {
+    let app = App::new().await;
+    app.user("admin-1").await;
+    let bob = app.user("bob").await;
+    let before = bob.get("/api/auth/me").await.data().clone();
+    for (field, value) in [
+        ("role", json!("admin")),
+        ("status", json!("active")),
+        ("id", json!("usr_01BX5ZZKBKACTAV9WEVGEMMVRZ")),
+        ("username", json!("root")),
+        ("created_at", json!("2020-01-01T00:00:00.000Z")),
+        ("has_password", json!(false)),
+    ] {
+        let mut body = json!({ "display_name": "Bobby" });
+        body[field] = value;
+        let reply = bob.send(Method::PUT, "/api/user/profile", |request| request.body_json(&body)).await;
+        let error = reply.error(400, "INVALID_PARAMS");
+        assert!(error["message"].as_str().unwrap().contains(field), "{error}");
+    }
+    assert_eq!(*bob.get("/api/auth/me").await.data(), before);
+}
+
+/// Reliability B1: whatever way somebody comes in, the cookie is guarded, and its value is a new one.
+#[tokio::test]
+async fn every_way_in_sets_the_same_guarded_cookie() {
+    const ORIGIN: &str = "https://hub.example";
+    let app = App::at(ORIGIN).await;
+    let page = app.stranger().with("Origin", ORIGIN);
+    let with = |cookies: &str| page.clone().with("Cookie", cookies);
+    let pair = |reply: &Reply| reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let mut ways = vec![("register", page.post("/api/auth/register", &body("ada")).await)];
+    ways.push(("login", page.post("/api/auth/login", &body("ada")).await));
+    let ada = with(&pair(&ways[1].1));
+    let mut key = Authenticator::new(ORIGIN, 1);
+    for (way, ask) in [("register", json!({ "username": "bob" })), ("login", json!({}))] {
+        let begun = page.post(&format!("/api/auth/passkey/{way}/begin"), &ask).await;
+        let flow = begun.header("set-cookie").unwrap();
+        assert!(flow.starts_with("__Host-flow=") && flow.contains("; Secure;"), "{flow}");
+        let options = &begun.data()["publicKey"];
+        let mut answer = if way == "register" { key.create(options) } else { key.get(options) };
+        answer["flow_id"] = begun.data()["flow_id"].clone();
+        let finish = format!("/api/auth/passkey/{way}/finish");
+        ways.push((way, with(&pair(&begun)).post(&finish, &answer).await));
+    }
+    let login = page.post("/api/auth/qr/generate", &json!({})).await.data().clone();
+    let confirm = json!({ "qr_id": login["qr_id"], "user_code": login["user_code"], "approve": true });
+    ada.post("/api/auth/qr/confirm", &confirm).await.data();
+    let (id, secret) = (login["qr_id"].as_str().unwrap(), login["poll_secret"].as_str().unwrap());
+    let seen = page.get(&format!("/api/auth/qr/status?qr_id={id}&poll_secret={secret}")).await;
+    let ticket = json!({ "qr_id": id, "poll_secret": secret, "exchange": seen.data()["exchange"] });
+    ways.push(("qr", page.post("/api/auth/qr/exchange", &ticket).await));
+    let change = json!({ "old_password": PASSWORD, "new_password": "another passphrase" });
+    let changed = ada.send(Method::PUT, "/api/user/password", |request| request.body_json(&change)).await;
+    ways.push(("password", changed));
+    let mut values = std::collections::BTreeSet::new();
+    for (way, reply) in &ways {
+        reply.data();
+        let set = reply.header("set-cookie").unwrap_or_else(|| panic!("{way} sets no cookie"));
+        let (value, rest) = set.split_once(';').unwrap();
+        assert!(value.starts_with("__Host-session=hubs_"), "{way}: {set}");
+        assert_eq!(rest, " Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax", "{way}");
+        values.insert(value.to_owned());
+    }
+    assert_eq!(values.len(), ways.len(), "a value came twice");
 }

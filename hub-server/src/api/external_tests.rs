@@ -287,18 +287,36 @@ async fn a_failing_provider_signs_nobody_in() {
     assert!(!app.hub.context().store.read().await.unwrap().accounts().has_admin().await.unwrap());
 }
 
+/// What an issuer says about itself.
+fn discovery(issuer: &str) -> String {
+    json!({
+        "issuer": issuer, "authorization_endpoint": "http://open.test/authorize",
+        "token_endpoint": "http://open.test/token", "jwks_uri": "http://open.test/jwks",
+        "response_types_supported": ["code"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+    })
+    .to_string()
+}
+
+/// Reliability L3: the code of one issuer is not taken to another.
+#[tokio::test]
+async fn an_answer_of_another_issuer_is_not_used() {
+    let (app, fake) = app().await;
+    fake.tell(|script| script.discovery = Some(discovery("http://open.test")));
+    for (iss, asked) in
+        [("http%3A%2F%2Fevil.test", 0), ("http%3A%2F%2Fopen.test%2F", 0), ("http%3A%2F%2Fopen.test", 1)]
+    {
+        let away = start(&app.stranger(), "/api/auth/oauth/open").await;
+        let reply = back(&app, &away, &format!("{}&iss={iss}", away.back("open"))).await;
+        // Rightly named it is asked, and has no ID token to show here.
+        assert_eq!(reply.header("location"), Some("/login?error=provider_failed"), "{iss}");
+        assert_eq!(fake.0.lock().unwrap().asked.len(), asked, "{iss}");
+    }
+}
+
 #[tokio::test]
 async fn an_issuer_has_to_be_who_it_says() {
     let (app, fake) = app().await;
-    let discovery = |issuer: &str| {
-        json!({
-            "issuer": issuer, "authorization_endpoint": "http://open.test/authorize",
-            "token_endpoint": "http://open.test/token", "jwks_uri": "http://open.test/jwks",
-            "response_types_supported": ["code"], "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["RS256"],
-        })
-        .to_string()
-    };
     for found in
         [String::new(), "{}".to_owned(), discovery("http://evil.test"), discovery("http://open.test/")]
     {
@@ -383,4 +401,66 @@ async fn of_fifty_who_come_with_one_new_account_all_are_the_same_user() {
     }
     ids.dedup();
     assert_eq!(ids.len(), 1);
+}
+
+/// Reliability L5, with every spelling of "elsewhere" that browsers know.
+#[tokio::test]
+async fn no_spelling_leads_to_another_host() {
+    let (app, _) = app().await;
+    let starts =
+        ["", "/", "//", "///", "/\\", "\\", "\\/", "/\t/", "/\r\n/", " //", "/ /", "/%09/", "/.//", "/..//"];
+    let hosts = [
+        "evil.example",
+        "evil.example/path",
+        "localhost:9800@evil.example",
+        "evil.example%2f..",
+        "ｅｖｉｌ.example",
+        "[::1]",
+        "127.1",
+        "evil.example:80",
+        "@evil.example",
+        ".evil.example",
+        "evil.example#/",
+        "evil.example?/",
+    ];
+    let schemes = ["http:", "https://", "HTTPS:", "javascript:", "data:text/html,", "//user:pass@", "blob:"];
+    let spelled = starts.iter().flat_map(|start| hosts.iter().map(move |host| format!("{start}{host}")));
+    let schemed = schemes.iter().flat_map(|scheme| hosts.iter().map(move |host| format!("{scheme}{host}")));
+    let all: Vec<String> = spelled.chain(schemed).collect();
+    assert!(all.len() >= 200, "{}", all.len());
+    let ours: url::Url = "http://localhost:9800/login".parse().unwrap();
+    for redirect in &all {
+        let query: String = url::form_urlencoded::byte_serialize(redirect.as_bytes()).collect();
+        let away = start(&app.stranger(), &format!("/api/auth/oauth/one?redirect={query}")).await;
+        let reply = back(&app, &away, &away.back("one")).await;
+        let to = ours.join(reply.header("location").unwrap()).unwrap();
+        assert_eq!(to.origin(), ours.origin(), "{redirect:?} leads to {to}");
+    }
+}
+
+/// Reliability L7: an account that two users link at the same time is one's, and stays so.
+#[tokio::test]
+async fn of_fifty_who_link_one_account_one_has_it() {
+    let (app, fake) = app().await;
+    let mut people = Vec::new();
+    for n in 0..50 {
+        people.push(app.user(&format!("user-{n}")).await);
+    }
+    fake.person(&json!(7), "sought");
+    let tries = people.iter().map(|person| async {
+        let away = start(person, "/api/auth/oauth/one?link=true").await;
+        let mut back = person.clone();
+        let cookies = back.headers.iter_mut().find(|(name, _)| name == "Cookie").unwrap();
+        cookies.1 = format!("{}; {}", cookies.1, away.cookie);
+        back.get(&away.back("one")).await.response.status().as_u16()
+    });
+    let told = futures_util::future::join_all(tries).await;
+    let count = |wanted: u16| told.iter().filter(|status| **status == wanted).count();
+    assert_eq!((count(303), count(409)), (1, 49), "{told:?}");
+    let mut holders = 0;
+    for person in &people {
+        let listed = person.get("/api/user/oauth-accounts").await;
+        holders += listed.data()["items"].as_array().unwrap().len();
+    }
+    assert_eq!(holders, 1);
 }

@@ -25,6 +25,7 @@
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`,
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
+pub mod activity;
 pub mod admin;
 pub mod apps;
 pub mod auth;
@@ -87,6 +88,7 @@ pub type Api = (
     AppApi,
     admin::plugins::AdminPluginsApi,
     user::UserApi,
+    activity::ActivityApi,
     admin::AdminApi,
     admin::ai_config::AiConfigApi,
     meta::MetaApi,
@@ -113,6 +115,7 @@ pub fn all() -> Api {
         (apps::AppsApi, apps::InstallationsApi, admin::apps::AdminAppsApi),
         admin::plugins::AdminPluginsApi,
         user::UserApi,
+        activity::ActivityApi,
         admin::all(),
         admin::ai_config::AiConfigApi,
         meta::MetaApi,

@@ -75,6 +75,8 @@ pub struct ApiKeyView {
     pub expires_at: Option<Time>,
     /// When it was last used, to the minute; absent when it never was.
     pub last_used_at: Option<Time>,
+    /// Whether it is the one that asks.
+    pub current: bool,
 }
 
 /// A new API key: the only sight of its secret.
@@ -145,7 +147,8 @@ impl UserApi {
         cursor: Query<Option<Cursor>>,
     ) -> ApiResult<Page<ApiKeyView>> {
         let page = page_request(&Accounts::api_key_list(&user.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.accounts().api_keys(&user.0, &page).await?.into())
+        let own = user.0.user()?.key_id;
+        ok(hub.accounts().api_keys(&user.0, &page).await?.map(|key| ApiKeyView::of(key, own)).into())
     }
 
     /// Makes an API key
@@ -194,10 +197,11 @@ impl From<CreateApiKey> for NewApiKey {
     }
 }
 
-impl From<ApiKey> for ApiKeyView {
-    fn from(key: ApiKey) -> Self {
+impl ApiKeyView {
+    fn of(key: ApiKey, own: Option<hub_core::id::KeyId>) -> Self {
         Self {
             id: key.id.into(),
+            current: own == Some(key.id),
             prefix: key.prefix(),
             name: key.name,
             created_at: key.created_at.into(),
@@ -258,6 +262,7 @@ impl Example for ApiKeyView {
             created_at: EXAMPLE_TIME,
             expires_at: None,
             last_used_at: Some(EXAMPLE_TIME),
+            current: false,
         }
     }
 }

@@ -46,6 +46,12 @@ async fn a_key_is_shown_once_and_opens_what_its_user_may() {
     let channel = app.stranger().with("X-API-Key", &secret);
     let own = channel.get("/api/auth/sessions").await;
     assert!(own.data()["items"].as_array().unwrap().iter().all(|session| session["current"] == false));
+    key(&alice, &json!({ "name": "another" })).await;
+    let current = async |caller: &Caller<'_>| -> Vec<bool> {
+        let listed = caller.get("/api/user/api-keys").await;
+        listed.data()["items"].as_array().unwrap().iter().map(|key| key["current"] == true).collect()
+    };
+    assert_eq!((current(&alice).await, current(&channel).await), (vec![false, false], vec![false, true]));
 }
 
 #[tokio::test]

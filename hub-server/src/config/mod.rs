@@ -16,12 +16,12 @@ mod setting;
 mod sources;
 mod values;
 
-use crate::rate_limit::RateLimitSettings;
+use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 use providers::read_providers;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
-use values::{read_connections, read_key, read_listen, read_networks, read_registration};
+use values::{read_connections, read_key, read_listen, read_networks, read_proxy_header, read_registration};
 
 /// The file that `config init` writes: every setting with its default, commented out. It is the manual.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
@@ -64,6 +64,8 @@ pub struct Config {
     pub egress_allow: Vec<AllowRule>,
     /// Believed proxies.
     pub trusted_proxies: Vec<IpNet>,
+    /// Where they say whom they saw.
+    pub proxy_header: ProxyHeader,
     /// Settings of the domain.
     pub hub: HubConfig,
     /// The first admin.
@@ -285,6 +287,7 @@ impl Config {
             net.map(|net| vec![net])
                 .map_err(|_| "is neither an address nor a range like 10.0.0.0/8".to_owned())
         });
+        let proxy_header = reader.value("proxy_header", "x-forwarded-for", read_proxy_header);
         let registration = reader.value("registration", "open", read_registration);
         let (username, name_origin) = reader.text("admin_username", "");
         let (password, password_origin) = reader.text("admin_password", "");
@@ -379,6 +382,7 @@ impl Config {
             sim_url,
             egress_allow,
             trusted_proxies,
+            proxy_header: proxy_header?,
             hub,
             admin,
             secret_key,

@@ -112,3 +112,110 @@ fn read_openid(reader: &mut Reader) -> Option<Provider> {
     provider.scopes = scopes.split_ascii_whitespace().map(str::to_owned).collect();
     Some(provider)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config::{Config, Problems, Sources};
+
+    fn load(settings: &[(&str, &str)]) -> Result<Config, Problems> {
+        let own = |(name, value): &(&str, &str)| (format!("HUB_{name}"), (*value).to_owned());
+        let env: BTreeMap<String, String> = settings.iter().map(own).collect();
+        Config::load(&Sources { env, ..Sources::default() })
+    }
+
+    fn problems(settings: &[(&str, &str)]) -> Vec<String> {
+        load(settings).unwrap_err().problems
+    }
+
+    #[test]
+    fn a_provider_is_there_when_it_has_an_id() {
+        assert!(load(&[]).unwrap().hub.providers.is_empty());
+        let config = load(&[
+            ("GITHUB_CLIENT_ID", "id"),
+            ("GITHUB_CLIENT_SECRET", "a secret of GitHub's"),
+            ("LINUXDO_CLIENT_ID", "other"),
+            ("LINUXDO_CLIENT_SECRET", "a secret of theirs"),
+            ("OIDC_ISSUER", "https://id.example"),
+            ("OIDC_CLIENT_ID", "third"),
+        ]);
+        let config = config.unwrap();
+        let names: Vec<_> = config.hub.providers.iter().map(|provider| &*provider.name).collect();
+        assert_eq!(names, ["github", "linuxdo", "oidc"]);
+        let [github, _, open] = &config.hub.providers[..] else { panic!("three") };
+        assert_eq!(github.client_secret.as_ref().unwrap().expose(), "a secret of GitHub's");
+        assert!(open.client_secret.is_none(), "a public client");
+        assert!(matches!(&open.kind, ProviderKind::OpenId { issuer } if issuer == "https://id.example"));
+        assert_eq!(open.scopes, ["openid", "profile"]);
+        assert!(
+            !format!("{:?}{:?}", config.effective, config.hub).contains("a secret of"),
+            "no secret is shown"
+        );
+    }
+
+    #[test]
+    fn addresses_and_names_can_be_others() {
+        let config = load(&[
+            ("GITHUB_CLIENT_ID", "id"),
+            ("GITHUB_CLIENT_SECRET", "shh"),
+            ("GITHUB_TOKEN_URL", "https://git.example/token"),
+            ("OIDC_ISSUER", "https://id.example/realm/"),
+            ("OIDC_CLIENT_ID", "hub"),
+            ("OIDC_NAME", "company"),
+            ("OIDC_DISPLAY_NAME", "The Company"),
+            ("OIDC_SCOPES", " openid  email "),
+        ]);
+        let providers = config.unwrap().hub.providers;
+        let ProviderKind::OAuth(endpoints) = &providers[0].kind else { panic!("a preset") };
+        assert_eq!(endpoints.token_url.as_str(), "https://git.example/token");
+        assert_eq!(endpoints.authorize_url.host_str(), Some("github.com"));
+        let company = &providers[1];
+        assert_eq!((&*company.name, &*company.display_name), ("company", "The Company"));
+        assert_eq!(company.scopes, ["openid", "email"]);
+        assert!(
+            matches!(&company.kind, ProviderKind::OpenId { issuer } if issuer == "https://id.example/realm/"),
+            "exactly as it writes itself"
+        );
+    }
+
+    #[test]
+    fn what_is_half_there_is_a_problem() {
+        for (settings, told) in [
+            (&[("GITHUB_CLIENT_ID", "id")][..], "HUB_GITHUB_CLIENT_ID: needs github_client_secret beside it"),
+            (
+                &[("LINUXDO_CLIENT_SECRET", "shh")],
+                "HUB_LINUXDO_CLIENT_SECRET: needs linuxdo_client_id beside it",
+            ),
+            (&[("OIDC_ISSUER", "https://id.example")], "HUB_OIDC_ISSUER: needs oidc_client_id beside it"),
+            (&[("OIDC_CLIENT_ID", "hub")], "HUB_OIDC_CLIENT_ID: needs oidc_issuer beside it"),
+        ] {
+            assert_eq!(problems(settings), [told]);
+        }
+        let open = [("OIDC_CLIENT_ID", "hub"), ("OIDC_ISSUER", "id.example"), ("OIDC_NAME", "The Company")];
+        let told = problems(&open);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told.iter().any(|one| one.contains("HUB_OIDC_ISSUER") && one.contains("http://")),
+            "{told:?}"
+        );
+        assert!(told.iter().any(|one| one.contains("HUB_OIDC_NAME") && one.contains("a-z, 0-9")), "{told:?}");
+        for name in ["github", "providers", "authorize"] {
+            let told = problems(&[
+                ("GITHUB_CLIENT_ID", "id"),
+                ("GITHUB_CLIENT_SECRET", "shh"),
+                ("OIDC_CLIENT_ID", "hub"),
+                ("OIDC_ISSUER", "https://id.example"),
+                ("OIDC_NAME", name),
+            ]);
+            assert!(told.len() == 1 && told[0].contains("HUB_OIDC_NAME"), "{name}: {told:?}");
+        }
+        let told = problems(&[
+            ("LINUXDO_CLIENT_ID", "id"),
+            ("LINUXDO_CLIENT_SECRET", "shh"),
+            ("LINUXDO_PROFILE_URL", "ftp://x"),
+        ]);
+        assert!(told.len() == 1 && told[0].contains("HUB_LINUXDO_PROFILE_URL"), "{told:?}");
+    }
+}

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use hub_core::{config::Registration, data_dir, secret::Secret};
 
 use super::Networks;
+use crate::client::ProxyHeader;
 
 pub(super) fn read_key(key: &Secret) -> Result<[u8; 32], String> {
     data_dir::parse_key(key).map_err(|error| {
@@ -35,6 +36,14 @@ pub(super) fn read_networks(text: &str) -> Result<Networks, String> {
         "ilink" => Ok(Networks { sim: false, ilink: true }),
         "both" => Ok(Networks { sim: true, ilink: true }),
         _ => Err("must be sim, ilink or both".to_owned()),
+    }
+}
+
+pub(super) fn read_proxy_header(text: &str) -> Result<ProxyHeader, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "x-forwarded-for" => Ok(ProxyHeader::XForwardedFor),
+        "forwarded" => Ok(ProxyHeader::Forwarded),
+        _ => Err("must be x-forwarded-for or forwarded".to_owned()),
     }
 }
 

@@ -139,6 +139,7 @@ async function entered(me) {
   show('inside');
   say('signedIn');
   at('inside-title').focus();
+  await showLetIn().catch((error) => complain(explain(error)));
 }
 
 function leave() {
@@ -222,6 +223,45 @@ async function decide(approve) {
     show('inside');
   }
   say(approve ? 'confirmed' : 'cancelledLogin');
+}
+
+// --- Who was let in by QR code lately: a person who was talked into it shall see it ----------------------
+
+const LATELY = 7 * 24 * 60 * 60 * 1000;
+
+async function showLetIn() {
+  const all = (path) => ask('GET', `${path}?limit=200`).then((page) => page.items);
+  const [happened, sessions, keys] = await Promise.all(
+    ['/api/user/activity', '/api/auth/sessions', '/api/user/api-keys'].map(all),
+  );
+  const living = new Map([
+    ...sessions.map(({ id }) => [id, `/api/auth/sessions/${id}`]),
+    ...keys.map(({ id }) => [id, `/api/user/api-keys/${id}`]),
+  ]);
+  const letIn = happened.filter(
+    ({ at: when, current, detail, target }) =>
+      detail.method === 'qr' && !current && living.has(target) && Date.now() - Date.parse(when) < LATELY,
+  );
+  at('let-in-list').replaceChildren(...letIn.map((one) => letInEntry(one, living.get(one.target))));
+  at('let-in').hidden = letIn.length === 0;
+}
+
+function letInEntry({ at: when, ip, target_name: name }, path) {
+  const entry = document.createElement('li');
+  const time = new Date(when).toLocaleString(document.documentElement.lang);
+  entry.append([time, ip, name].filter(Boolean).join(' · '));
+  const end = document.createElement('button');
+  end.type = 'button';
+  end.textContent = spoken.end;
+  end.addEventListener('click', () => {
+    void act(end, async () => {
+      await ask('DELETE', path);
+      say('ended');
+      await showLetIn();
+    });
+  });
+  entry.append(end);
+  return entry;
 }
 
 // --- What people do -------------------------------------------------------------------------------------

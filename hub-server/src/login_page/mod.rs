@@ -152,6 +152,10 @@ fn inside(texts: &Texts, passkeys: bool) -> Markup {
     html! {
         section #inside hidden aria-labelledby="inside-title" {
             h2 #inside-title tabindex="-1" { (texts.signed_in_as) " " span #who {} }
+            div #let-in hidden role="status" {
+                h3 { (texts.let_in) }
+                ul #let-in-list {}
+            }
             p { a.button #go-on href="/" { (texts.go_on) } }
             @if passkeys {
                 form #add-passkey {

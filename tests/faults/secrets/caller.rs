@@ -11,13 +11,16 @@ pub(super) struct Caller {
     base: String,
     pub(super) cookie: Option<String>,
     pub(super) heard: String,
+    /// Where the last answer sent the caller.
+    pub(super) location: Option<String>,
 }
 
 impl Caller {
     #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
     pub(super) fn new(base: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy().build().unwrap();
-        Self { client, base: base.to_owned(), cookie: None, heard: String::new() }
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
+        let client = client.redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { client, base: base.to_owned(), cookie: None, heard: String::new(), location: None }
     }
 
     /// Any request. `shown` says that the answer shows a secret this once, and is not kept.
@@ -43,6 +46,8 @@ impl Caller {
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
         let set = answer.headers().get(header::SET_COOKIE).map(|value| value.to_str().unwrap().to_owned());
+        let location = answer.headers().get(header::LOCATION).map(|value| value.to_str().unwrap().to_owned());
+        self.location = location;
         let mut told = String::new();
         for (name, value) in answer.headers() {
             if name != header::SET_COOKIE {

@@ -10,13 +10,14 @@ pub mod hooks;
 pub mod manifests;
 pub mod names;
 pub mod network;
+pub mod passkeys;
 pub mod texts;
 
 /// A function that takes any bytes and panics only when a promise is broken.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus folder.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("address", addresses::address),
     ("answer", answers::answer),
     ("batch", network::batch),
@@ -28,6 +29,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("key", names::key),
     ("login", network::login),
     ("manifest", manifests::manifest),
+    ("passkey", passkeys::passkey),
     ("send", network::send),
     ("text", texts::text),
     ("trace", headers::trace),

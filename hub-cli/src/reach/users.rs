@@ -1,56 +1,18 @@
-//! A hub to administer: the one in a data folder, or a server. Both answer in the documents of the API.
+//! People: their accounts and sessions.
 
 use hub_core::{
-    Hub,
     access::Actor,
-    admin::{AdminUser, Invite, Stats, UserPatch, UserQuery},
-    audit::AuditEntry,
-    id::UserId,
-    page::{Page, PageRequest},
-    secret::Secret,
-    store::audit::AuditFilter,
+    accounts::Session,
+    admin::{Admin, AdminUser, Invite, UserPatch, UserQuery},
+    id::{SessionId, UserId},
+    page::PageRequest,
 };
 use serde_json::{Map, Value, json};
 
-mod plugins;
-
-pub use plugins::{Verdict, Whose, permissions_document};
-
-use crate::{
-    args::{HubArgs, PageArgs},
-    exit::{Exit, Failure},
-    local::{self, Open},
-    remote::Remote,
-};
-
-/// A hub to administer.
-#[derive(Debug)]
-pub enum Reach {
-    /// The files of one on this machine; a server that works on them hears of changes within a second.
-    Local(Box<Hub>),
-    /// A server.
-    Remote(Remote),
-}
+use super::{Reach, page_document};
+use crate::{args::PageArgs, exit::Failure};
 
 impl Reach {
-    /// The hub of these arguments: a server when one is named and `--local` is not, else the data folder.
-    ///
-    /// # Errors
-    /// A usage failure when a server is named and no key; what opening the folder says.
-    pub async fn open(args: &HubArgs, local: bool) -> Result<Self, Failure> {
-        match server(args, local)? {
-            Some(remote) => Ok(Self::Remote(remote)),
-            None => Ok(Self::Local(Box::new(local::open(&args.local, Open::Existing).await?))),
-        }
-    }
-
-    /// Closes the files.
-    pub async fn close(self) {
-        if let Self::Local(hub) = self {
-            hub.shutdown().await;
-        }
-    }
-
     /// A page of everybody.
     pub async fn users(&self, query: &UserQuery, page: &PageArgs) -> Result<Value, Failure> {
         match self {
@@ -147,50 +109,37 @@ impl Reach {
         }
     }
 
-    /// The statistics.
-    pub async fn stats(&self) -> Result<Value, Failure> {
-        match self {
-            Self::Local(hub) => Ok(stats_document(&hub.admin().stats(&Actor::Operator).await?)),
-            Self::Remote(remote) => remote.call("GET", "/api/admin/stats", &[], &Value::Null).await,
-        }
-    }
-
-    /// A page of the audit log.
-    pub async fn audit(&self, filter: &AuditFilter, page: &PageArgs) -> Result<Value, Failure> {
+    /// A page of the sessions of a user.
+    pub async fn sessions(&self, id_or_name: &str, page: &PageArgs) -> Result<Value, Failure> {
+        let id = id_of(&self.user(id_or_name).await?)?;
         match self {
             Self::Local(hub) => {
-                let request =
-                    PageRequest::parse(&filter.list_name(), Some(page.limit), page.cursor.as_deref())?;
-                let log = hub.admin().audit(&Actor::Operator, filter, &request).await?;
-                Ok(page_document(&log, audit_document))
+                let list = Admin::session_list(id);
+                let request = PageRequest::parse(&list, Some(page.limit), page.cursor.as_deref())?;
+                let sessions = hub.admin().sessions(&Actor::Operator, id, &request).await?;
+                Ok(page_document(&sessions, session_document))
             }
             Self::Remote(remote) => {
-                let query = [
-                    ("actor", filter.actor.clone()),
-                    ("action", filter.action.clone()),
-                    ("target", filter.target.clone()),
-                    ("limit", Some(page.limit.to_string())),
-                    ("cursor", page.cursor.clone()),
-                ];
-                remote.call("GET", "/api/admin/audit", &query, &Value::Null).await
+                let query = [("limit", Some(page.limit.to_string())), ("cursor", page.cursor.clone())];
+                remote.call("GET", &format!("/api/admin/users/{id}/sessions"), &query, &Value::Null).await
             }
         }
     }
-}
 
-/// The server of these arguments; `None` when none is named, or `local` is asked for.
-///
-/// # Errors
-/// When there is no key for it.
-pub fn server(args: &HubArgs, local: bool) -> Result<Option<Remote>, Failure> {
-    let Some(server) = args.server.as_ref().filter(|_| !local) else { return Ok(None) };
-    // From the environment alone: arguments can be read by everybody on the machine.
-    let token = std::env::var("HUB_TOKEN").ok().filter(|token| !token.is_empty());
-    let token = token.ok_or_else(|| {
-        Failure::new(Exit::Denied, "UNAUTHORIZED", "no API key for the server")
-            .with_hint("put the key of an administrator into HUB_TOKEN")
-    })?;
-    Remote::new(server, Secret::new(token)).map(Some)
+    /// Ends a session of a user, or all of them: `{"ended": …}`.
+    pub async fn end_sessions(&self, id_or_name: &str, session: Option<SessionId>) -> Result<Value, Failure> {
+        let id = id_of(&self.user(id_or_name).await?)?;
+        match self {
+            Self::Local(hub) => {
+                Ok(json!({ "ended": hub.admin().end_sessions(&Actor::Operator, id, session).await? }))
+            }
+            Self::Remote(remote) => {
+                let one = session.map(|session| format!("/{session}")).unwrap_or_default();
+                let path = format!("/api/admin/users/{id}/sessions{one}");
+                remote.call("DELETE", &path, &[], &Value::Null).await
+            }
+        }
+    }
 }
 
 fn named(failure: Failure, name: &str) -> Failure {
@@ -203,11 +152,6 @@ fn named(failure: Failure, name: &str) -> Failure {
 fn id_of(user: &Value) -> Result<UserId, Failure> {
     let id = user["id"].as_str().and_then(|id| id.parse().ok());
     id.ok_or_else(|| Failure::unreachable("the server's answer names no user"))
-}
-
-fn page_document<T>(page: &Page<T>, document: impl Fn(&T) -> Value) -> Value {
-    let items: Vec<Value> = page.items.iter().map(document).collect();
-    json!({ "items": items, "next_cursor": page.next_cursor })
 }
 
 fn user_document(found: &AdminUser) -> Value {
@@ -228,52 +172,13 @@ fn user_document(found: &AdminUser) -> Value {
     })
 }
 
-fn audit_document(entry: &AuditEntry) -> Value {
+fn session_document(session: &Session) -> Value {
     json!({
-        "id": entry.id,
-        "at": entry.at,
-        "actor": entry.actor,
-        "actor_name": entry.actor_name,
-        "credential": entry.credential,
-        "action": entry.action,
-        "target": entry.target,
-        "target_name": entry.target_name,
-        "detail": entry.detail,
-        "ip": entry.ip,
-    })
-}
-
-fn stats_document(stats: &Stats) -> Value {
-    let by_status =
-        stats.bots.by_status.iter().map(|(status, count)| (status.as_str().to_owned(), json!(count)));
-    let series = stats.series.iter().map(|minute| {
-        json!({
-            "at": minute.at,
-            "messages_in": minute.counts.messages_in,
-            "messages_out": minute.counts.messages_out,
-            "delivered": minute.counts.delivered,
-            "failed": minute.counts.failed,
-            "plugin_runs": minute.counts.plugin_runs,
-        })
-    });
-    json!({
-        "users": {
-            "total": stats.users.total,
-            "active": stats.users.active,
-            "disabled": stats.users.disabled,
-            "admins": stats.users.admins,
-        },
-        "bots": { "total": stats.bots.total, "by_status": by_status.collect::<Map<_, _>>() },
-        "channels": stats.channels,
-        "messages": { "in": stats.totals.messages_in, "out": stats.totals.messages_out },
-        "deliveries": {
-            "pending": stats.deliveries.pending,
-            "parked": stats.deliveries.parked,
-            "done": stats.totals.delivered,
-            "dead": stats.totals.failed,
-        },
-        "oldest_pending_at": stats.oldest_pending_at,
-        "plugin_runs": stats.totals.plugin_runs,
-        "series": series.collect::<Vec<_>>(),
+        "id": session.id,
+        "created_at": session.created_at,
+        "last_seen_at": session.last_seen_at,
+        "ip": session.ip,
+        "user_agent": session.user_agent,
+        "current": session.current,
     })
 }

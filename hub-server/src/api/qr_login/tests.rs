@@ -1,6 +1,5 @@
 use serde_json::{Value, json};
 
-use super::*;
 use crate::testing::App;
 
 async fn status(app: &App, login: &Value) -> Value {
@@ -77,29 +76,4 @@ async fn who_has_only_the_code_learns_nothing() {
     assert_eq!(guessed.error(401, "INVALID_TOKEN")["message"], unknown);
     let missing = app.stranger().get(&format!("/api/auth/qr/status?qr_id={id}")).await;
     assert_eq!(missing.error(400, "INVALID_PARAMS")["details"][0]["field"], "poll_secret");
-}
-
-#[test]
-fn three_sockets_watch_one_login_and_a_thousand_in_all() {
-    let sockets = QrSockets::default();
-    let mut seats: Vec<Seat> = (0..3).map(|_| sockets.take("one").ok().unwrap()).collect();
-    assert!(sockets.take("one").is_err());
-    seats.pop();
-    seats.push(sockets.take("one").ok().unwrap());
-    seats.extend((3..1_000).map(|n| sockets.take(&n.to_string()).ok().unwrap()));
-    assert!(sockets.take("another").is_err());
-    drop(seats);
-    assert!(sockets.0.lock().unwrap().is_empty());
-}
-
-#[test]
-fn the_status_carries_no_secret() {
-    let exchange = Some("hubx_secret".into());
-    let poll = QrPoll { status: QrStatus::Confirmed, user_name: Some("Ada".into()), exchange };
-    let frames = frames(&poll);
-    assert_eq!(
-        frames[0],
-        json!({ "type": "qr_status", "data": { "status": "confirmed", "user_name": "Ada" } })
-    );
-    assert_eq!(frames[1], json!({ "type": "qr_session", "data": { "exchange": "hubx_secret" } }));
 }

@@ -1,0 +1,73 @@
+//! Which hub is meant: the flags, the variables and the profiles decide.
+
+use hub_core::secret::Secret;
+use url::Url;
+
+use crate::{
+    args::HubArgs,
+    exit::{Exit, Failure},
+    printer::Printer,
+    profiles::Profiles,
+};
+
+/// A server, and the key to ask it with.
+#[derive(Debug)]
+pub struct Target {
+    pub server: Url,
+    pub key: Secret,
+}
+
+/// The server that is meant; `None` for the files of this machine.
+///
+/// # Errors
+/// When a server is named and nobody is signed in there, a profile is unknown, or the profiles cannot be read.
+pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
+    if local {
+        return Ok(None);
+    }
+    // From the environment alone: arguments can be read by everybody on the machine.
+    let token = std::env::var("HUB_TOKEN").ok().filter(|token| !token.is_empty()).map(Secret::new);
+    let files_are_named = args.local.data_dir.is_some() || args.local.database_url.is_some();
+    match (&args.server, &args.profile.profile) {
+        (Some(server), None) if token.is_some() => {
+            Ok(token.map(|key| Target { server: server.clone(), key }))
+        }
+        (Some(server), None) => {
+            let profiles = Profiles::load()?;
+            of_server(&profiles, server).map(Some)
+        }
+        (server, Some(name)) => of_profile(&Profiles::load()?, name, server.as_ref()).map(Some),
+        (None, None) if files_are_named => Ok(None),
+        (None, None) => Ok(in_use(&Profiles::load()?)),
+    }
+}
+
+/// The profile in use when it is of this server, else the first that is.
+fn of_server(profiles: &Profiles, server: &Url) -> Result<Target, Failure> {
+    let in_use = profiles.all.get(&profiles.current);
+    let found = in_use.into_iter().chain(profiles.all.values()).find(|profile| profile.server == *server);
+    let found = found.ok_or_else(|| {
+        Failure::new(Exit::Denied, "UNAUTHORIZED", format!("nobody is signed in to {server}"))
+            .with_hint(format!("hub-cli login --server {server}, or an administrator's API key in HUB_TOKEN"))
+    })?;
+    Ok(Target { server: server.clone(), key: found.key.clone() })
+}
+
+fn of_profile(profiles: &Profiles, name: &str, server: Option<&Url>) -> Result<Target, Failure> {
+    let (_, profile) = profiles.find(Some(name))?;
+    if server.is_some_and(|server| *server != profile.server) {
+        return Err(Failure::usage(format!(
+            "profile {name} is of {}, and another --server is named",
+            profile.server
+        ))
+        .with_hint("name one of the two"));
+    }
+    Ok(Target { server: profile.server.clone(), key: profile.key.clone() })
+}
+
+/// Nobody named this hub, so it is said which one it is.
+fn in_use(profiles: &Profiles) -> Option<Target> {
+    let (name, profile) = profiles.find(None).ok()?;
+    Printer::ready(&format!("→ {name} ({})", profile.server));
+    Some(Target { server: profile.server.clone(), key: profile.key.clone() })
+}

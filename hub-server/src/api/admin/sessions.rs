@@ -1,0 +1,83 @@
+//! Sessions of other people (added: `hub-cli users sessions`).
+
+use hub_core::{Hub, admin::Admin};
+use poem::web::Data;
+use poem_openapi::{
+    Object, OpenApi,
+    param::{Path, Query},
+    types::Example,
+};
+
+use crate::{
+    api::{Tag, auth::SessionView},
+    credentials::Administrator,
+    envelope::{ApiResult, ok},
+    wire::{Cursor, Limit, Page, SessionId, UserId, page_request},
+};
+
+/// Sessions of other people.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionsApi;
+
+/// How many sessions have ended.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct EndedSessions {
+    /// The number.
+    pub ended: u64,
+}
+
+#[OpenApi(tag = "Tag::Admin")]
+impl SessionsApi {
+    /// Lists a user's sessions
+    ///
+    /// The living ones, newest first.
+    #[oai(path = "/api/admin/users/:id/sessions", method = "get", operation_id = "listUserSessions")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        id: Path<UserId>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<SessionView>> {
+        let page = page_request(&Admin::session_list(id.0.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.admin().sessions(&admin.0, id.0.0, &page).await?.into())
+    }
+
+    /// Ends all sessions of a user
+    ///
+    /// Within a second on every node. API keys live on.
+    #[oai(path = "/api/admin/users/:id/sessions", method = "delete", operation_id = "endUserSessions")]
+    async fn end_all(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        id: Path<UserId>,
+    ) -> ApiResult<EndedSessions> {
+        ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0.0, None).await? })
+    }
+
+    /// Ends one session of a user
+    #[oai(
+        path = "/api/admin/users/:id/sessions/:sessionId",
+        method = "delete",
+        operation_id = "endUserSession"
+    )]
+    async fn end_one(
+        &self,
+        hub: Data<&Hub>,
+        admin: Administrator,
+        id: Path<UserId>,
+        #[oai(name = "sessionId")] session_id: Path<SessionId>,
+    ) -> ApiResult<EndedSessions> {
+        let session = Some(session_id.0.0);
+        ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0.0, session).await? })
+    }
+}
+
+impl Example for EndedSessions {
+    fn example() -> Self {
+        Self { ended: 2 }
+    }
+}

@@ -1,0 +1,120 @@
+//! Signing in by QR code (spec §4; `contract.md` §3): the operations. Their shapes are in `views`, and how the status
+//! is told on a socket in `status`.
+
+use hub_core::{Error, Hub, secret};
+use poem::{http::header, web::Data};
+use poem_openapi::{OpenApi, param::Query, payload::Response};
+
+mod status;
+mod views;
+
+pub use status::QrSockets;
+pub use views::{
+    ConfirmQrLogin, ExchangeQrLogin, OpenQrLogin, QrAskerView, QrDecision, QrExchangeKind, QrKey,
+    QrLoginStatus, QrLoginView, QrOutcome, QrStatusView,
+};
+
+use status::{QrStatusAnswer, Watcher};
+
+use super::{
+    Tag,
+    door::{Door, WithCookie},
+};
+use crate::{
+    credentials::User,
+    envelope::{ApiError, ApiResult, ok},
+    wire::{Body, ShownOnce, Text},
+};
+
+/// Signing in by QR code.
+#[derive(Debug, Clone, Copy)]
+pub struct QrLoginApi;
+
+#[OpenApi(tag = "Tag::Auth")]
+impl QrLoginApi {
+    /// Makes a QR code to sign in with
+    ///
+    /// The code is opened and confirmed by somebody who is signed in elsewhere; the poll secret then collects
+    /// a session of theirs.
+    #[oai(path = "/api/auth/qr/generate", method = "post", operation_id = "generateQrLogin")]
+    async fn generate(&self, door: Door<'_>) -> ApiResult<QrLoginView> {
+        ok(door.hub.accounts().begin_qr_login(&door.client).await?.into())
+    }
+
+    /// Shows where a QR login stands
+    ///
+    /// As a WebSocket it sends `{"type":"qr_status","data":{"status":…,"user_name":…}}` at once and at every
+    /// change, at the end `{"type":"qr_session","data":{"exchange":…}}`, and closes. Asked plainly it answers
+    /// once. Three sockets per login.
+    #[oai(path = "/api/auth/qr/status", method = "get", operation_id = "getQrLoginStatus")]
+    async fn status(
+        &self,
+        watcher: Watcher<'_>,
+        /// The public id.
+        qr_id: Query<Text<0, 128>>,
+        /// The poll secret.
+        poll_secret: Query<Text<0, 128>>,
+    ) -> Result<QrStatusAnswer, ApiError> {
+        let (qr_id, poll_secret) = (qr_id.0.0, secret::Secret::new(poll_secret.0.0));
+        let first = watcher.hub.accounts().poll_qr_login(&qr_id, &poll_secret).await?;
+        watcher.answer(qr_id, poll_secret, first)
+    }
+
+    /// Opens a QR login to decide about it
+    ///
+    /// Says who asks, and tells their screen that somebody looks.
+    #[oai(path = "/api/auth/qr/open", method = "post", operation_id = "openQrLogin")]
+    async fn open(&self, hub: Data<&Hub>, user: User, body: Body<OpenQrLogin>) -> ApiResult<QrAskerView> {
+        ok(hub.accounts().open_qr_login(&user.0, &body.0.qr_id).await?.into())
+    }
+
+    /// Confirms or refuses a QR login
+    ///
+    /// Confirming signs the asking screen in as the user of the request, so it needs the code that is shown
+    /// there; a wrong one ends the login.
+    #[oai(path = "/api/auth/qr/confirm", method = "post", operation_id = "confirmQrLogin")]
+    async fn confirm(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        body: Body<ConfirmQrLogin>,
+    ) -> ApiResult<QrDecision> {
+        let ConfirmQrLogin { qr_id, user_code, approve } = body.0;
+        let code = match &user_code {
+            Some(code) => code,
+            None if approve => return Err(Error::invalid("user_code", "must be given to approve").into()),
+            None => "",
+        };
+        let status = hub.accounts().confirm_qr_login(&user.0, &qr_id, code, approve).await?;
+        ok(QrDecision { status: status.into() })
+    }
+
+    /// Collects the session of a confirmed QR login
+    ///
+    /// Once. Answers with the user and sets the session cookie, or with `kind=api_key` with an API key of the
+    /// user, for programs.
+    #[oai(path = "/api/auth/qr/exchange", method = "post", operation_id = "exchangeQrLogin")]
+    async fn exchange(
+        &self,
+        door: Door<'_>,
+        /// What to give: `session` or `api_key`.
+        kind: Query<Option<QrExchangeKind>>,
+        body: Body<ExchangeQrLogin>,
+    ) -> WithCookie<QrOutcome> {
+        let ExchangeQrLogin { qr_id, poll_secret, exchange } = body.0;
+        let accounts = door.hub.accounts();
+        let (poll_secret, exchange, client) = (&poll_secret.0, &exchange.0, &door.client);
+        if kind.0 == Some(QrExchangeKind::ApiKey) {
+            let created = accounts.exchange_qr_login_for_key(&qr_id, poll_secret, exchange, client).await?;
+            let key = QrKey { api_key: ShownOnce(created.secret) };
+            return Ok(Response::new(ok(QrOutcome::Key(key))?));
+        }
+        let signed_in = accounts.exchange_qr_login(&qr_id, poll_secret, exchange, client).await?;
+        let cookie = door.session_cookie(&signed_in).await?;
+        let me = QrOutcome::User(signed_in.me.into());
+        Ok(Response::new(ok(me)?).header(header::SET_COOKIE, cookie))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! The shapes of signing in by QR code.
+
+use hub_core::{
+    accounts::{QrAsker, QrLogin, QrPoll},
+    time::Timestamp,
+};
+use poem_openapi::{Enum, Object, Union, types::Example};
+
+use crate::{
+    api::auth::Me,
+    wire::{Secret, ShownOnce, Text, Time, enumeration},
+};
+
+/// A fresh QR login.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct QrLoginView {
+    /// The public id; it stands in the code.
+    pub qr_id: String,
+    /// What the code says: a link to the hub's page for confirming.
+    pub qr_text: String,
+    /// The code as an SVG document.
+    pub qr_svg: String,
+    /// To be shown beside the code; whoever confirms has to type it.
+    pub user_code: String,
+    /// What sees and collects the outcome; nobody else may know it.
+    pub poll_secret: ShownOnce,
+    /// Until when the code can be used: two minutes.
+    pub expires_at: Time,
+}
+
+enumeration! {
+    /// Where a QR login stands.
+    QrLoginStatus = hub_core::accounts::QrStatus {
+        /// Nobody has opened the code.
+        Waiting,
+        /// Somebody has.
+        Scanned,
+        /// They have confirmed it: the session can be collected.
+        Confirmed,
+        /// Too late.
+        Expired,
+        /// They refused it, or the code was wrong.
+        Cancelled,
+    }
+}
+
+/// Where a QR login stands, for the screen that asked for it.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct QrStatusView {
+    /// Where it stands.
+    pub status: QrLoginStatus,
+    /// Who confirmed it.
+    pub user_name: Option<String>,
+    /// The ticket for the session, once it is confirmed.
+    pub exchange: Option<ShownOnce>,
+}
+
+/// A QR login to be looked at.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct OpenQrLogin {
+    /// The id in the code.
+    pub qr_id: Text<0, 128>,
+}
+
+/// Who asks for a session.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct QrAskerView {
+    /// Their address; empty when unknown.
+    pub ip: String,
+    /// Their program; empty when unknown.
+    pub user_agent: String,
+    /// When they asked.
+    pub requested_at: Time,
+    /// Until when it can be confirmed.
+    pub expires_at: Time,
+}
+
+/// A decision about a QR login.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct ConfirmQrLogin {
+    /// The id in the code.
+    pub qr_id: Text<0, 128>,
+    /// The code that the asking screen shows; needed to approve. A wrong one ends the login.
+    pub user_code: Option<Text<0, 32>>,
+    /// Whether to sign that screen in as oneself.
+    pub approve: bool,
+}
+
+/// Where a QR login stands after a decision.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct QrDecision {
+    /// `confirmed` or `cancelled`.
+    pub status: QrLoginStatus,
+}
+
+/// The ticket for a session.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct ExchangeQrLogin {
+    /// The id of the login.
+    pub qr_id: Text<0, 128>,
+    /// Its poll secret.
+    pub poll_secret: Secret<128>,
+    /// The ticket.
+    pub exchange: Secret<128>,
+}
+
+/// What a ticket is exchanged for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum QrExchangeKind {
+    /// A session, by cookie.
+    Session,
+    /// An API key.
+    ApiKey,
+}
+
+/// What came of a QR login.
+#[derive(Debug, Union)]
+pub enum QrOutcome {
+    /// The user who is signed in now.
+    User(Me),
+    /// An API key of the user.
+    Key(QrKey),
+}
+
+/// An API key.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct QrKey {
+    /// The key; it is shown this once.
+    pub api_key: ShownOnce,
+}
+
+impl From<QrLogin> for QrLoginView {
+    fn from(login: QrLogin) -> Self {
+        Self {
+            qr_id: login.qr_id,
+            qr_text: login.qr_text,
+            qr_svg: login.qr_svg,
+            user_code: login.user_code,
+            poll_secret: ShownOnce(login.poll_secret),
+            expires_at: login.expires_at.into(),
+        }
+    }
+}
+
+impl From<QrPoll> for QrStatusView {
+    fn from(poll: QrPoll) -> Self {
+        Self { status: poll.status.into(), user_name: poll.user_name, exchange: poll.exchange.map(ShownOnce) }
+    }
+}
+
+impl From<QrAsker> for QrAskerView {
+    fn from(asker: QrAsker) -> Self {
+        Self {
+            ip: asker.ip,
+            user_agent: asker.user_agent,
+            requested_at: asker.requested_at.into(),
+            expires_at: asker.expires_at.into(),
+        }
+    }
+}
+
+const EXAMPLE_TIME: Time = Time(Timestamp::from_millis(1_795_253_400_000));
+
+fn example_id() -> String {
+    "hubq_…".to_owned()
+}
+
+impl Example for QrLoginView {
+    fn example() -> Self {
+        Self {
+            qr_id: example_id(),
+            qr_text: "https://hub.example/login?qr=hubq_…".to_owned(),
+            qr_svg: "<svg …>".to_owned(),
+            user_code: "BCDF-GHJK".to_owned(),
+            poll_secret: ShownOnce("hubp_…".into()),
+            expires_at: EXAMPLE_TIME,
+        }
+    }
+}
+
+impl Example for QrStatusView {
+    fn example() -> Self {
+        Self { status: QrLoginStatus::Waiting, user_name: None, exchange: None }
+    }
+}
+
+impl Example for OpenQrLogin {
+    fn example() -> Self {
+        Self { qr_id: Text(example_id()) }
+    }
+}
+
+impl Example for QrAskerView {
+    fn example() -> Self {
+        Self {
+            ip: "192.0.2.7".to_owned(),
+            user_agent: "hub-cli/0.1.0".to_owned(),
+            requested_at: EXAMPLE_TIME,
+            expires_at: EXAMPLE_TIME,
+        }
+    }
+}
+
+impl Example for ConfirmQrLogin {
+    fn example() -> Self {
+        Self { qr_id: Text(example_id()), user_code: Some(Text("BCDF-GHJK".to_owned())), approve: true }
+    }
+}
+
+impl Example for QrDecision {
+    fn example() -> Self {
+        Self { status: QrLoginStatus::Confirmed }
+    }
+}
+
+impl Example for QrKey {
+    fn example() -> Self {
+        Self { api_key: ShownOnce("hubu_…".into()) }
+    }
+}
+
+impl Example for ExchangeQrLogin {
+    fn example() -> Self {
+        let (poll_secret, exchange) = (Secret("hubp_…".into()), Secret("hubx_…".into()));
+        Self { qr_id: Text(example_id()), poll_secret, exchange }
+    }
+}
