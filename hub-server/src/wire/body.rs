@@ -53,6 +53,14 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     }
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
+    read(value)
+}
+
+/// The value as what a call takes.
+///
+/// # Errors
+/// `INVALID_PARAMS` naming every field that breaks a rule of the schema.
+pub(crate) fn read<T: ParseFromJSON>(value: Value) -> Result<T, ApiError> {
     T::parse_from_json(Some(value.clone())).map_err(|error| {
         // A rule that is not in the schema leaves the framework's own words.
         let other = || Error::invalid("body", rule(error.message()).to_owned());

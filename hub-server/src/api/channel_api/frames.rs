@@ -122,6 +122,7 @@ impl Frame {
                     media: None,
                     context_token: send.context_token,
                     format: send.format,
+                    trace_id: None,
                 };
                 Ok(Wish::Send { message, idempotency_key: send.idempotency_key })
             }
