@@ -2,6 +2,7 @@
 //! and sends, polling. Cases of `protocols/ilink.md` §18 are named after their number.
 
 mod ai;
+mod apps;
 mod delivery;
 mod polling;
 mod sending;

@@ -49,6 +49,9 @@ type Covered = (&'static str, &'static [&'static [&'static str]]);
 
 mod accounts;
 mod ai;
+mod app_calls;
+mod app_codes;
+mod app_events;
 mod apps;
 mod audit;
 mod binds;

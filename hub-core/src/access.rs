@@ -2,8 +2,9 @@
 //! [`Scope`] stands in the `WHERE` of the query: what is not yours does not exist for you.
 
 use crate::{
+    apps::AppScopes,
     error::{Error, ErrorCode, Result},
-    id::{BotId, ChannelId, KeyId, SessionId, UserId},
+    id::{AppId, BotId, ChannelId, InstallationId, KeyId, SessionId, UserId},
     secret::KeyMark,
 };
 
@@ -14,6 +15,8 @@ pub enum Actor {
     User(UserActor),
     /// A program with a channel's API key: that channel and its bot, nothing else.
     Channel(ChannelActor),
+    /// An app on a bot: that bot, as far as its owner granted it.
+    App(AppActor),
     /// Whoever may open the store's files: the command line on the same machine, an embedding program.
     Operator,
 }
@@ -49,6 +52,25 @@ pub struct ChannelActor {
     pub owner_id: UserId,
     /// Which key it came with: what it holds open ends with that key.
     pub key: KeyMark,
+}
+
+/// An app on a bot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppActor {
+    /// The installation.
+    pub installation_id: InstallationId,
+    /// The app.
+    pub app_id: AppId,
+    /// The bot.
+    pub bot_id: BotId,
+    /// The bot's owner.
+    pub owner_id: UserId,
+    /// Whether the app is the bot owner's own.
+    pub is_own: bool,
+    /// What the bot's owner granted.
+    pub scopes: AppScopes,
+    /// Which token it came with: what it holds open ends with that token.
+    pub token: KeyMark,
 }
 
 /// A user's role (`contract.md` §2).
@@ -88,12 +110,13 @@ impl Actor {
     /// Whose bots, channels, messages and traces this actor manages.
     ///
     /// # Errors
-    /// `FORBIDDEN` for a channel client: it manages nothing.
+    /// `FORBIDDEN` for a channel client and for an app: they manage nothing.
     pub fn scope(&self) -> Result<Scope> {
         match self {
             Self::User(user) => Ok(Scope { owner: Some(user.user_id) }),
             Self::Operator => Ok(Scope { owner: None }),
             Self::Channel(_) => Err(forbidden("a channel key manages nothing")),
+            Self::App(_) => Err(forbidden("an app's token manages nothing")),
         }
     }
 
@@ -115,7 +138,9 @@ impl Actor {
     pub fn user(&self) -> Result<&UserActor> {
         match self {
             Self::User(user) => Ok(user),
-            Self::Channel(_) | Self::Operator => Err(forbidden("only a signed-in user can do this")),
+            Self::Channel(_) | Self::App(_) | Self::Operator => {
+                Err(forbidden("only a signed-in user can do this"))
+            }
         }
     }
 
@@ -137,7 +162,22 @@ impl Actor {
     pub fn client(&self) -> Result<&ChannelActor> {
         match self {
             Self::Channel(client) => Ok(client),
-            Self::User(_) | Self::Operator => Err(forbidden("only a channel's client can do this")),
+            Self::User(_) | Self::App(_) | Self::Operator => {
+                Err(forbidden("only a channel's client can do this"))
+            }
+        }
+    }
+
+    /// The app that acts.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody who is not one.
+    pub fn app(&self) -> Result<&AppActor> {
+        match self {
+            Self::App(app) => Ok(app),
+            Self::User(_) | Self::Channel(_) | Self::Operator => {
+                Err(forbidden("only an installed app can do this"))
+            }
         }
     }
 
@@ -148,7 +188,9 @@ impl Actor {
     pub fn admin(&self) -> Result<()> {
         match self {
             Self::User(UserActor { role: Role::Admin, .. }) | Self::Operator => Ok(()),
-            Self::User(_) | Self::Channel(_) => Err(forbidden("only an administrator can do this")),
+            Self::User(_) | Self::Channel(_) | Self::App(_) => {
+                Err(forbidden("only an administrator can do this"))
+            }
         }
     }
 
@@ -157,6 +199,7 @@ impl Actor {
         match self {
             Self::User(user) => user.user_id.to_string(),
             Self::Channel(channel) => channel.channel_id.to_string(),
+            Self::App(app) => app.installation_id.to_string(),
             Self::Operator => "operator".to_owned(),
         }
     }

@@ -165,7 +165,7 @@ impl Context {
                 let session = user.session_id.map(|id| id.to_string());
                 (user.user_id.to_string(), session.or_else(|| user.key_id.map(|id| id.to_string())))
             }
-            Actor::Channel(_) | Actor::Operator => (actor.principal(), None),
+            Actor::Channel(_) | Actor::App(_) | Actor::Operator => (actor.principal(), None),
         };
         NewEntry { credential: credential.unwrap_or_default(), ..self.audit_of(who, action) }
     }

@@ -44,7 +44,7 @@ pub struct HubConfig {
     pub max_channels: u32,
     /// Longest text of a message to send, in bytes.
     pub max_text: usize,
-    /// How long traces are kept.
+    /// How long traces and the logs of apps are kept.
     pub trace_retention: Duration,
     /// How long entries of the audit log are kept.
     pub audit_retention: Duration,

@@ -144,6 +144,8 @@ pub enum Hint {
     Media(BotId),
     /// A channel's log has a new entry; for nodes that have clients of it.
     Log(ChannelId),
+    /// There is something to tell apps.
+    AppEvents,
     /// This node has a first client of a channel.
     Listening(ChannelId),
 }
@@ -195,6 +197,7 @@ impl std::fmt::Display for Hint {
             Self::Revoked => f.write_str("revoked"),
             Self::Media(id) => write!(f, "media:{id}"),
             Self::Log(id) => write!(f, "log:{id}"),
+            Self::AppEvents => f.write_str("apps"),
             Self::Listening(id) => write!(f, "listening:{id}"),
         }
     }
@@ -203,8 +206,10 @@ impl std::fmt::Display for Hint {
 impl Hint {
     /// Reads the printed form; `None` for what another version may say.
     pub fn parse(text: &str) -> Option<Self> {
-        if text == "revoked" {
-            return Some(Self::Revoked);
+        match text {
+            "revoked" => return Some(Self::Revoked),
+            "apps" => return Some(Self::AppEvents),
+            _ => {}
         }
         let (what, id) = text.split_once(':')?;
         match what {

@@ -62,6 +62,8 @@ kinds! {
     PluginId = Plugin("plg_", "plugin");
     PluginVersionId = PluginVersion("plv_", "plugin version");
     AppId = App("app_", "app");
+    AppEventId = AppEvent("evt_", "event");
+    AppCallId = AppCall("cal_", "API call");
     InstallationId = Installation("ins_", "app on this bot");
 }
 

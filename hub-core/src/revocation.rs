@@ -59,7 +59,11 @@ impl Revoked {
             (Self::User(id), Actor::Channel(channel)) => channel.owner_id == id,
             (Self::Channel(id), Actor::Channel(channel)) => channel.channel_id == id,
             (Self::Bot(id), Actor::Channel(channel)) => channel.bot_id == id,
-            (_, Actor::User(_) | Actor::Channel(_) | Actor::Operator) => false,
+            (Self::User(id), Actor::App(app)) => app.owner_id == id,
+            (Self::Bot(id), Actor::App(app)) => app.bot_id == id,
+            (Self::Installation(id), Actor::App(app)) => app.installation_id == id,
+            (Self::App(id), Actor::App(app)) => app.app_id == id,
+            (_, Actor::User(_) | Actor::Channel(_) | Actor::App(_) | Actor::Operator) => false,
         }
     }
 }
@@ -158,7 +162,8 @@ mod tests {
     use super::*;
     use crate::{
         Hub,
-        access::{ChannelActor, Role, UserActor},
+        access::{AppActor, ChannelActor, Role, UserActor},
+        apps::AppScopes,
         id::Ids,
         random::Random,
         secret::KeyMark,
@@ -170,12 +175,15 @@ mod tests {
     fn what_ended_is_known_by_its_id_and_concerns_its_holders() {
         let ids = Ids::new(Clock::system(), Random::seeded(1));
         let (session, key, user, channel, bot) = (ids.next(), ids.next(), ids.next(), ids.next(), ids.next());
+        let (installation, app) = (ids.next(), ids.next());
         let all = [
             Revoked::Session(session),
             Revoked::Key(key),
             Revoked::User(user),
             Revoked::Channel(channel),
             Revoked::Bot(bot),
+            Revoked::Installation(installation),
+            Revoked::App(app),
         ];
         for revoked in all {
             assert_eq!(revoked.to_string().parse::<Revoked>().unwrap(), revoked);
@@ -190,12 +198,22 @@ mod tests {
             owner_id: user,
             key: KeyMark::default(),
         });
+        let on_bot = Actor::App(AppActor {
+            installation_id: installation,
+            app_id: app,
+            bot_id: bot,
+            owner_id: user,
+            is_own: false,
+            scopes: AppScopes::default(),
+            token: KeyMark::default(),
+        });
         for (actor, concerned) in [
-            (Actor::User(embedded), [false, false, true, false, false]),
-            (in_session, [true, false, true, false, false]),
-            (by_key, [false, true, true, false, false]),
-            (client, [false, false, true, true, true]),
-            (Actor::Operator, [false; 5]),
+            (Actor::User(embedded), [false, false, true, false, false, false, false]),
+            (in_session, [true, false, true, false, false, false, false]),
+            (by_key, [false, true, true, false, false, false, false]),
+            (client, [false, false, true, true, true, false, false]),
+            (on_bot, [false, false, true, false, true, true, true]),
+            (Actor::Operator, [false; 7]),
         ] {
             assert_eq!(all.map(|revoked| revoked.concerns(&actor)), concerned, "{actor:?}");
         }

@@ -86,6 +86,8 @@ pub enum TokenKind {
     App,
     /// The client secret of an app.
     AppClient,
+    /// The code of an authorization of an app.
+    AppCode,
     /// What an app's events are signed with.
     AppWebhook,
     /// What collects the outcome of a login by QR code.
@@ -103,6 +105,7 @@ impl TokenKind {
             Self::ChannelKey => "hubc_",
             Self::App => "huba_",
             Self::AppClient => "huby_",
+            Self::AppCode => "hubo_",
             Self::AppWebhook => "hubh_",
             Self::Setup => "hubt_",
             Self::Invite => "hubi_",

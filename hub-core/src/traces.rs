@@ -14,7 +14,7 @@ use crate::{
     store::{
         deliveries::Replay,
         outbox::NewOutbound,
-        traces::{NewTrace, TraceFilter, TraceRow},
+        traces::{NewTrace, TraceFilter, TraceRow, TraceUpdate},
     },
     time::Timestamp,
 };
@@ -157,6 +157,23 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> NewTra
         started_at: outbound.now.as_millis(),
         duration_ms: 0,
         steps: format!("[{}]", steps_text(&[accepted])),
+    }
+}
+
+/// What a send that was just accepted adds to the trace it belongs to.
+pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> TraceUpdate {
+    let now = outbound.now;
+    let detail = serde_json::json!({ "to": outbound.peer, "parts": outbound.parts.len(),
+        "message_id": outbound.message_id });
+    let accepted = Step::new(StepName::Reply, kind, TraceStatus::Pending, now, now, detail);
+    TraceUpdate {
+        id,
+        status: None,
+        ended: 0,
+        summary: None,
+        attempts: None,
+        ended_at: now.as_millis(),
+        steps: steps_text(&[accepted]),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     edge::Edge,
     files, login_page,
     metrics::{self, MetricsPage},
-    openapi,
+    oauth_complete, openapi,
     rate_limit::RateLimits,
     routes::RouteTable,
     start_page::start_page,
@@ -23,7 +23,7 @@ const PAGES: [&str; 6] =
     ["/", "/openapi.json", "/docs", "/docs/style.css", "/docs/swagger-ui.js", "/docs/start.js"];
 
 fn page_paths() -> Vec<&'static str> {
-    [&PAGES[..], &login_page::PATHS[..]].concat()
+    [&PAGES[..], &login_page::PATHS[..], &oauth_complete::PATHS[..]].concat()
 }
 
 /// All routes behind the [edge](crate::edge).
@@ -37,7 +37,8 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
         .at("/", get(start_page))
         .at("/openapi.json", get(openapi_json))
         .nest("/docs", docs::pages(&service.swagger_ui_html()))
-        .nest("/login", login_page::pages());
+        .nest("/login", login_page::pages())
+        .nest("/oauth", oauth_complete::pages());
     // By name, since a wildcard at the root would swallow the start page.
     let api = Arc::new(service.into_endpoint());
     let routes = ["/api/*path", "/bot/*path", "/healthz", "/readyz"]

@@ -1,6 +1,6 @@
 //! Credentials: what was presented, and who that is (`contract.md` §2; reliability B7, B10).
 //!
-//! [`User`], [`Administrator`] and [`ChannelClient`] are arguments of handlers and come first. Holding one is
+//! [`User`], [`Administrator`], [`ChannelClient`] and [`AppClient`] are arguments of handlers and come first. Holding one is
 //! the proof of the check: it ran before anything else of the request was read, and refusals are typed errors.
 //! They are written by hand because the derived scheme enumerations keep only the last error of their
 //! alternatives, so that a failing database would look like a missing cookie.
@@ -16,6 +16,10 @@ use poem_openapi::{
 };
 
 use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError};
+
+mod app;
+
+pub use app::AppClient;
 
 /// Name of the session cookie when the public URL is https.
 pub const SECURE_COOKIE: &str = "__Host-session";

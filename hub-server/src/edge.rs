@@ -12,8 +12,8 @@ use poem_openapi::OperationId;
 use tracing::{Instrument, field::Empty};
 
 use crate::{
-    AppSettings, Client, body_cap, credentials::Presented, envelope::ApiError, files, metrics,
-    rate_limit::RateLimits, routes::RouteTable,
+    AppSettings, Client, app_calls::CallNote, body_cap, credentials::Presented, envelope::ApiError, files,
+    metrics, rate_limit::RateLimits, routes::RouteTable,
 };
 
 /// What a form may have around its file.
@@ -74,6 +74,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         );
         let admitted = self.admit(&mut request);
         let network = request.data::<Client>().map(Client::network);
+        let note = CallNote::begin(&mut request);
         let answer = match admitted {
             Ok(()) => self.guarded(request).instrument(span.clone()).await,
             Err(error) => Err(error.into()),
@@ -82,6 +83,9 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             Ok(response) => response,
             Err(error) => self.failure(error, &path, &id.0, network),
         };
+        if let Some(note) = note {
+            note.finish(&self.hub, method.as_str(), &path, &mut response, started.elapsed()).await;
+        }
         set_headers(&mut response, &path, &id.0);
         let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
         let (status, took) = (response.status(), started.elapsed());
@@ -163,7 +167,7 @@ impl<E: Endpoint> Edge<E> {
             let operation = operation.map_or("-", |operation| operation.0);
             tracing::error!(operation, request_id = id, cause = %causes(inner), "internal error");
         }
-        let mut response = error.render(id);
+        let mut response = error.render_at(path, id);
         if inner.code() == ErrorCode::MethodNotAllowed
             && let Ok(allow) = self.routes.allow(path).parse()
         {

@@ -87,9 +87,12 @@ impl<const B: bool> ToJSON for Always<B> {
 
 /// A failed answer.
 #[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct ErrorResponse {
     /// Always `false`.
     pub success: Always<false>,
+    /// Always `false`; under `/bot/v1`, where older clients look for it.
+    pub ok: Option<Always<false>>,
     /// What went wrong.
     pub error: ErrorBody,
 }
@@ -247,10 +250,16 @@ impl ApiError {
 
     /// The answer, with the id of the request it belongs to.
     pub(crate) fn render(&self, request_id: &str) -> Response {
+        self.render_at("", request_id)
+    }
+
+    /// The same, as callers of this path expect it.
+    pub(crate) fn render_at(&self, path: &str, request_id: &str) -> Response {
         let Self(error) = self;
         let details = error.details();
         let body = ErrorResponse {
             success: Always,
+            ok: path.starts_with("/bot/v1/").then_some(Always),
             error: ErrorBody {
                 code: Code(error.code()),
                 message: error.message().to_owned(),

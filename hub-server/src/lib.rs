@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod app;
+mod app_calls;
 #[cfg(test)]
 mod app_tests;
 pub mod banner;
@@ -20,6 +21,7 @@ mod files;
 pub mod logging;
 mod login_page;
 pub mod metrics;
+mod oauth_complete;
 pub mod openapi;
 #[cfg(feature = "otel")]
 pub mod otel;

@@ -113,6 +113,22 @@ const ACCESS: &[(&str, Access)] = &[
     ("changeInstalledApp", User),
     ("uninstallApp", User),
     ("regenerateAppToken", User),
+    ("authorizeApp", User),
+    ("authorizeAppOlder", User),
+    ("decideApp", User),
+    ("exchangeAppCode", Open),
+    ("exchangeAppCodeOlder", Open),
+    ("setUpApp", User),
+    ("listAppCalls", User),
+    ("listAppEvents", User),
+    ("sendAppMessage", Access::App),
+    ("sendAppMessageOlder", Access::App),
+    ("listAppContacts", Access::App),
+    ("listAppContactsOlder", Access::App),
+    ("getAppBot", Access::App),
+    ("getAppBotOlder", Access::App),
+    ("setAppTools", Access::App),
+    ("setInstallationTools", Access::App),
     ("listPendingPlugins", Admin),
     ("approvePlugin", Admin),
     ("rejectPlugin", Admin),
@@ -161,7 +177,7 @@ fn the_matrix_has_every_operation_once_and_agrees_with_the_document() {
                 assert!(security.contains("userKey"), "{}: {security}", operation.id);
             }
             Channel => assert!(security.contains("channelKey"), "{}: {security}", operation.id),
-            Access::App => assert!(security.contains("app"), "{}: {security}", operation.id),
+            Access::App => assert!(security.contains("appToken"), "{}: {security}", operation.id),
         }
         let is_admin = operation.path.starts_with("/api/admin/");
         assert_eq!(access(operation) == Admin, is_admin, "{} {}", operation.id, operation.path);
@@ -227,6 +243,10 @@ async fn whoever_may_not_call_an_operation_is_refused_as_declared() {
         if access != Access::Channel {
             expected.push((Shown::Header(&all.channel_key), INVALID_TOKEN));
             expected.push((Shown::Bearer(&all.channel_key), INVALID_TOKEN));
+        }
+        if access != Access::App {
+            expected.push((Shown::Header(&all.app_token), INVALID_TOKEN));
+            expected.push((Shown::Bearer(&all.app_token), INVALID_TOKEN));
         }
         match access {
             Open => continue,

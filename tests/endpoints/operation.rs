@@ -49,6 +49,21 @@ impl Operation {
         self.described["security"].to_string().contains("channelKey")
     }
 
+    /// Whether it asks for an app's token.
+    pub fn is_for_apps(&self) -> bool {
+        self.described["security"].to_string().contains("appToken")
+    }
+
+    /// Whether a program asks, with a key of its own: it knows no cookie, and may say more than the hub knows.
+    pub fn is_for_programs(&self) -> bool {
+        self.is_for_channels() || self.is_for_apps()
+    }
+
+    /// Whether it is OAuth's own: it ignores what it does not know, and answers in words of its own.
+    pub fn is_token_endpoint(&self) -> bool {
+        self.id.starts_with("exchangeAppCode")
+    }
+
     pub fn takes_body(&self) -> bool {
         self.described["requestBody"].is_object()
     }

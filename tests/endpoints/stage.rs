@@ -7,7 +7,7 @@ use hub_core::{
     access::{Actor, Role},
     accounts::{ClientInfo, NewApiKey, NewUser},
     admin::UserPatch,
-    apps::{AppPatch, NewApp},
+    apps::{AppPatch, Install, NewApp},
     bots::NewBind,
     channels::NewChannel,
     id::{MessageId, PasskeyId, TraceId},
@@ -60,6 +60,8 @@ pub struct Credentials {
     pub ada_key: String,
     pub bob_key: String,
     pub channel_key: String,
+    /// Of the app on the bot.
+    pub app_token: String,
     pub expired_session: String,
     pub expired_key: String,
 }
@@ -79,7 +81,9 @@ fn new_app(name: &str) -> NewApp {
         slug: None,
         rest: AppPatch {
             description: Some("Tells something.".to_owned()),
-            setup_url: Some("https://app.example/setup".to_owned()),
+            webhook_url: Some("http://receiver.test/app".to_owned()),
+            // Where nothing is called: it is on this machine.
+            redirect_uris: words(&["http://localhost:3000/cb"]),
             events: words(&["message"]),
             scopes: words(&["message:read", "message:write", "contact:read", "bot:read", "tools:write"]),
             ..AppPatch::default()
@@ -139,7 +143,9 @@ impl Stage {
         let weather = hub.hub.apps().create(&hub.owner, new_app("weather"), None).await.unwrap().app.id;
         let spare_app = hub.hub.apps().create(&hub.owner, new_app("news"), None).await.unwrap().app.id;
         let new = hub_core::apps::NewInstallation { app_id: weather, scopes: None, handle: None };
-        hub.hub.apps().install(&hub.owner, bot.id, new, None).await.unwrap();
+        let installed = hub.hub.apps().install(&hub.owner, bot.id, new, None).await.unwrap();
+        let Install::Done(installed) = installed else { panic!("{installed:?}") };
+        let app_token = installed.app_token;
         let passkey: PasskeyId = hub.hub.context().ids.next();
         let owner = hub.owner.principal();
         let sql = format!(
@@ -195,6 +201,7 @@ impl Stage {
             ada_key: ada_key.secret.expose().to_owned(),
             bob_key: bob_key.secret.expose().to_owned(),
             channel_key: channel_key.expose().to_owned(),
+            app_token: app_token.expose().to_owned(),
             expired_session: expired.token.expose().to_owned(),
             expired_key: expired_key.secret.expose().to_owned(),
         };
@@ -269,6 +276,22 @@ impl Stage {
         ids
     }
 
+    fn known(&self, name: &str) -> &str {
+        self.ids.iter().find(|(known, _)| *known == name).map(|(_, id)| id.as_str()).unwrap()
+    }
+
+    /// What an app asks a bot's owner.
+    fn asked(&self) -> String {
+        format!("state=s&bot_id={}&code_challenge={}", self.known("bot"), "A".repeat(43))
+    }
+
+    /// The same as the body of a decision, by somebody who has not seen the question.
+    pub fn unseen_decision(&self) -> Value {
+        json!({ "client_id": self.known("app"), "redirect_uri": "http://localhost:3000/cb", "consent": "x",
+            "code_challenge": "A".repeat(43), "code_challenge_method": "S256", "bot_id": self.known("bot"),
+            "decision": "allow" })
+    }
+
     /// The path of a right call, with its query where it needs one.
     pub fn path(&self, operation: &Operation) -> String {
         self.path_with(operation, "")
@@ -280,6 +303,13 @@ impl Stage {
             // Nobody moves the clock for whoever waits.
             "pollChannelMessages" => "timeout=0".to_owned(),
             "getUploadUrl" => "filename=a.png&content_type=image/png&size=5".to_owned(),
+            "authorizeApp" => format!(
+                "client_id={}&redirect_uri=http://localhost:3000/cb&code_challenge_method=S256&{}",
+                self.known("app"),
+                self.asked()
+            ),
+            "authorizeAppOlder" => self.asked(),
+            "setUpApp" => format!("bot_id={}", self.known("bot")),
             "getChannelLogin" => format!("bind_id={}&wait_ms=0", self.channel_bind),
             _ => String::new(),
         };
@@ -301,10 +331,12 @@ impl Stage {
         Answer { status, json: serde_json::from_slice(&text).unwrap_or(Value::Null) }
     }
 
-    /// A channel's calls are made with its key, all others by whoever has the cookie.
+    /// A channel's and an app's calls are made with its key, all others by whoever has the cookie.
     fn credential(&self, operation: &Operation, cookie: &str) -> (&'static str, String) {
         if operation.is_for_channels() {
             ("X-API-Key", self.key.clone())
+        } else if operation.is_for_apps() {
+            ("Authorization", format!("Bearer {}", self.credentials.app_token))
         } else {
             ("Cookie", format!("session={cookie}"))
         }
@@ -346,7 +378,8 @@ impl Stage {
         let statements: Vec<(String, String)> =
             sqlx::query_as(statements).fetch_all(&mut *witness).await.unwrap();
         let mut stored = Vec::new();
-        for (table, sql) in statements {
+        // What an app asks is noted, refused or not.
+        for (table, sql) in statements.into_iter().filter(|(table, _)| table != "app_calls") {
             let rows: Option<String> =
                 sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut *witness).await.unwrap();
             stored.push((table, rows));

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use hub_core::{
-    apps::{AppScopes, Installation, NewToken},
+    apps::{App, AppScopes, AppTool, Installation, NewToken},
     id::{AppId, BotId, InstallationId},
     page::PageRequest,
     secret::TokenHash,
@@ -18,6 +18,11 @@ contract!("installations": {
     an_app_is_put_onto_a_bot_once => [insert, find, count],
     a_bots_apps_are_listed_newest_first => [page],
     an_installation_is_changed_and_taken_off => [update, delete],
+    a_token_stands_for_its_installation_while_everybody_is_active => [find_by_token],
+    an_installation_has_tools_of_its_own => [set_tools],
+    a_token_is_ended_while_it_is_the_current_one => [end_token],
+    handles_are_taken_per_bot => [has_handle],
+    apps_that_can_be_told_are_loaded_with_their_commands => [runtimes],
     a_token_is_replaced_with_and_without_grace => [replace_token],
 });
 
@@ -135,4 +140,123 @@ async fn a_token_is_replaced_with_and_without_grace(db: &Db) {
     assert_eq!(hashes().await, format!("{} {first} seco {until}", second.as_str()));
     commit!(db, |tx| tx.installations().replace_token(id, &third).await).unwrap();
     assert_eq!(hashes().await, format!("{} - thir 0", TokenHash::of("third").as_str()));
+}
+
+async fn a_token_stands_for_its_installation_while_everybody_is_active(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let (bot, own) = (db.bot(ada).await, db.bot(bob).await);
+    let weather = add(db, app(db, bob, "weather")).await;
+    let id = install(db, weather, bot, "weather").await;
+    install(db, weather, own, "weather").await;
+    let holder = async |text: &str, after: Duration| {
+        let mut read = db.store.read().await.unwrap();
+        read.installations().find_by_token(&TokenHash::of(text), START + after).await.unwrap()
+    };
+    let text = format!("token of {id}");
+    let (found, enabled) = holder(&text, Duration::ZERO).await.unwrap();
+    assert_eq!((found.installation_id, found.app_id, found.bot_id), (id, weather, bot));
+    assert_eq!((found.owner_id, found.is_own, enabled), (ada, false, true));
+    assert_eq!(found.scopes, AppScopes::parse(["bot:read"]).unwrap());
+    assert!(holder("another", Duration::ZERO).await.is_none());
+    for (user, name) in [(ada, "the bot's owner"), (bob, "the author")] {
+        db.sql(format!("UPDATE users SET status = 'disabled' WHERE id = '{user}'")).await;
+        assert!(!holder(&text, Duration::ZERO).await.unwrap().1, "{name} is disabled");
+        db.sql(format!("UPDATE users SET status = 'active' WHERE id = '{user}'")).await;
+    }
+    let hour = Duration::from_secs(3600);
+    let second = token("second", Some(hour));
+    commit!(db, |tx| tx.installations().replace_token(id, &second).await).unwrap();
+    assert!(holder("second", hour).await.is_some());
+    assert!(holder(&text, super::scene::just_before(hour)).await.is_some());
+    assert!(holder(&text, hour).await.is_none());
+    let of_own = db.text(format!("SELECT id FROM app_installations WHERE bot_id = '{own}'")).await.unwrap();
+    assert!(holder(&format!("token of {of_own}"), hour).await.unwrap().0.is_own);
+}
+
+async fn an_installation_has_tools_of_its_own(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let weather = add(db, app(db, ada, "weather")).await;
+    let id = install(db, weather, bot, "weather").await;
+    let tools = vec![AppTool {
+        name: "t".to_owned(),
+        description: "'; DROP TABLE apps".to_owned(),
+        command: None,
+        parameters: None,
+    }];
+    let wanted = tools.clone();
+    commit!(db, |tx| tx.installations().set_tools(id, &tools, START).await).unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let found = read.installations().find(everything(), bot, weather).await.unwrap().unwrap();
+    assert_eq!(found.tools, wanted);
+}
+
+async fn a_token_is_ended_while_it_is_the_current_one(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let weather = add(db, app(db, ada, "weather")).await;
+    let id = install(db, weather, bot, "weather").await;
+    let first = TokenHash::of(&format!("token of {id}"));
+    let end = async |hash: &TokenHash| {
+        let (hash, dead) = (hash.as_str().to_owned(), TokenHash::of("dead"));
+        commit!(db, |tx| tx.installations().end_token(id, &hash, &dead).await).unwrap()
+    };
+    assert!(!end(&TokenHash::of("another")).await);
+    let second = token("second", Some(Duration::from_secs(3600)));
+    commit!(db, |tx| tx.installations().replace_token(id, &second).await).unwrap();
+    // One in its grace ends with the one that replaced it.
+    assert!(end(&first).await);
+    assert!(!end(&first).await);
+    let mut read = db.store.read().await.unwrap();
+    for gone in [first, TokenHash::of("second")] {
+        assert!(read.installations().find_by_token(&gone, START).await.unwrap().is_none());
+    }
+}
+
+async fn handles_are_taken_per_bot(db: &Db) {
+    let ada = db.user("ada").await;
+    let (bot, other) = (db.bot(ada).await, db.bot(ada).await);
+    let weather = add(db, app(db, ada, "weather")).await;
+    install(db, weather, bot, "sky").await;
+    let mut read = db.store.read().await.unwrap();
+    assert!(read.installations().has_handle(bot, "sky").await.unwrap());
+    assert!(!read.installations().has_handle(bot, "weather").await.unwrap());
+    assert!(!read.installations().has_handle(other, "sky").await.unwrap());
+}
+
+async fn apps_that_can_be_told_are_loaded_with_their_commands(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let bot = db.bot(ada).await;
+    let tool = |command: &str| AppTool {
+        name: command.to_owned(),
+        description: String::new(),
+        command: Some(command.to_owned()),
+        parameters: None,
+    };
+    let mut weather = app(db, bob, "weather");
+    weather.webhook_url = Some("https://app.example/hub".to_owned());
+    weather.webhook_verified = true;
+    weather.tools = vec![tool("weather")];
+    weather.events = vec![hub_core::apps::AppEventKind::Command];
+    let weather = add(db, weather).await;
+    // One that has not shown that it is there, and one without an address.
+    let silent = App { webhook_url: Some("https://b.example".to_owned()), ..app(db, bob, "silent") };
+    let silent = add(db, silent).await;
+    let nowhere = add(db, app(db, bob, "nowhere")).await;
+    for (id, name) in [(weather, "weather"), (silent, "silent"), (nowhere, "nowhere")] {
+        install(db, id, bot, name).await;
+    }
+    let loaded = async || db.store.read().await.unwrap().installations().runtimes(bot).await.unwrap();
+    let found = loaded().await;
+    assert_eq!(found.len(), 1);
+    let (id, tools) = (found[0].app.installation_id, vec![tool("sky")]);
+    assert_eq!(
+        (found[0].app.app_id, found[0].app.owner_id, found[0].handle.as_str()),
+        (weather, ada, "weather")
+    );
+    assert_eq!((&found[0].commands[..], found[0].events.len()), (&["weather".to_owned()][..], 1));
+    commit!(db, |tx| tx.installations().set_tools(id, &tools, START).await).unwrap();
+    assert_eq!(loaded().await[0].commands, ["weather", "sky"]);
+    db.sql(format!("UPDATE users SET status = 'disabled' WHERE id = '{bob}'")).await;
+    assert!(loaded().await.is_empty());
 }

@@ -169,7 +169,7 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
     };
     let contact =
         ContactUpdate { context_token: Some(Sealed::from(format!("token of {key}"))), opened_at: START };
-    AcceptMessage { row, contact: Some(contact), routes: Vec::new(), media: Vec::new() }
+    AcceptMessage { row, contact: Some(contact), routes: Vec::new(), media: Vec::new(), apps: Vec::new() }
 }
 
 /// The same message, taken by a channel, whose webhook gets a delivery held under `claim`.

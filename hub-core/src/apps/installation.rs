@@ -3,12 +3,12 @@
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::{App, AppScopes, AppTool, Apps, NewToken, not_found};
+use super::{App, AppEventKind, AppScopes, AppTool, Apps, NewToken, not_found};
 use crate::{
     access::{Actor, Scope},
     audit::Action,
     channels::Handle,
-    context::Hint,
+    context::{Context, Hint},
     error::{Error, Result},
     id::{AppId, BotId, InstallationId},
     idempotency::{self, Idempotent},
@@ -59,6 +59,15 @@ pub struct InstalledApp {
     pub app_token: Secret,
 }
 
+/// What came of installing an app.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Install {
+    /// It is there.
+    Done(Box<InstalledApp>),
+    /// The app begins its installation itself: the browser has to go there first, by this address of the hub.
+    AtTheApp(String),
+}
+
 /// What somebody gives to put an app onto a bot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewInstallation {
@@ -107,7 +116,8 @@ impl Apps<'_> {
     }
 
     /// Puts an app onto a bot. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same
-    /// input gives the first answer again, token included.
+    /// input gives the first answer again, token included. An app with a `setup_url` is installed there, by OAuth;
+    /// one with registered addresses is told of its installation at the first of them.
     ///
     /// # Errors
     /// `NOT_FOUND` for a bot of somebody else and for an app that the caller may not see; `INVALID_PARAMS` on a bad
@@ -119,14 +129,20 @@ impl Apps<'_> {
         bot_id: BotId,
         new: NewInstallation,
         idempotency_key: Option<&str>,
-    ) -> Result<InstalledApp> {
+    ) -> Result<Install> {
         let scope = actor.scope()?;
+        let app = self.installable(scope, bot_id, new.app_id).await?;
+        if app.setup_url.is_some() {
+            let hub = self.ctx.config.public_url.as_str().trim_end_matches('/');
+            let setup = format!("{hub}/api/apps/{}/oauth/setup?bot_id={bot_id}", app.id);
+            return Ok(Install::AtTheApp(setup));
+        }
         let once = idempotency_key
             .map(|key| Idempotent::new(self.ctx, actor, "app.install", &(bot_id, &new), key))
             .transpose()?;
         let (app_token, token) = NewToken::generate(self.ctx, None);
         let id = self.ctx.ids.next();
-        let entry = self.ctx.audit(actor, Action::AppInstalled);
+        let (ctx, entry) = (self.ctx.clone(), self.ctx.audit(actor, Action::AppInstalled));
         let installed = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
@@ -135,6 +151,7 @@ impl Apps<'_> {
                 let handle = checked_handle(new.handle.as_deref(), &app)?;
                 let installation = fresh(id, &app, bot_id, handle, scopes, &token);
                 insert(tx, scope, &installation, &token).await?;
+                tell(tx, &ctx, &app, &installation, AppEventKind::AppInstalled).await?;
                 let detail = serde_json::json!({ "app": app.id, "bot": bot_id, "scopes": scopes });
                 tx.audit().add(&entry.target(id, &*app.name).detail(detail)).await?;
                 Ok(InstalledApp { installation, app_token })
@@ -143,7 +160,18 @@ impl Apps<'_> {
         })
         .await?;
         self.ctx.wake.hint(Hint::Bot(bot_id));
-        Ok(installed)
+        self.ctx.wake.hint(Hint::AppEvents);
+        self.announce(&app, &installed).await;
+        Ok(Install::Done(Box::new(installed)))
+    }
+
+    /// An app that the caller sees, for a bot of theirs.
+    async fn installable(&self, scope: Scope, bot_id: BotId, app_id: AppId) -> Result<App> {
+        let mut read = self.ctx.store.read().await?;
+        if !read.channels().sees_bot(scope, bot_id).await? {
+            return Err(Error::not_found("bot"));
+        }
+        read.apps().find(scope, app_id).await?.ok_or_else(not_found)
     }
 
     /// Changes an app on a bot: its owner may give it what it asks for, or less, and switch it off.
@@ -198,7 +226,11 @@ impl Apps<'_> {
         let write = self.ctx.store.write(move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
-                let Installation { id, app_name, .. } = find(tx, scope, bot_id, app_id).await?;
+                let installation = find(tx, scope, bot_id, app_id).await?;
+                let app = tx.apps().find(super::everybody()?, app_id).await?.ok_or_else(not_found)?;
+                tx.app_events().give_up(installation.id, "the app was taken off the bot").await?;
+                tell(tx, &ctx, &app, &installation, AppEventKind::AppUninstalled).await?;
+                let Installation { id, app_name, .. } = installation;
                 tx.installations().delete(id).await?;
                 let detail = serde_json::json!({ "app": app_id, "bot": bot_id });
                 tx.audit().add(&entry.target(id, app_name).detail(detail)).await?;
@@ -212,6 +244,7 @@ impl Apps<'_> {
         let revoked = write.await?;
         self.ctx.tell_revoked(revoked);
         self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.wake.hint(Hint::AppEvents);
         Ok(())
     }
 
@@ -224,6 +257,24 @@ impl Apps<'_> {
         self.ctx.tell_revoked(revocation.revoked);
         Ok(())
     }
+}
+
+/// Tells an app, if it asked for that, that it was put onto a bot or taken off.
+pub(super) async fn tell(
+    tx: &mut Tx,
+    ctx: &Context,
+    app: &App,
+    installation: &Installation,
+    kind: AppEventKind,
+) -> Result<()> {
+    if !app.events.contains(&kind) {
+        return Ok(());
+    }
+    let data = serde_json::json!({ "installation_id": installation.id, "app_id": app.id,
+        "bot_id": installation.bot_id, "handle": installation.handle, "scopes": installation.scopes });
+    let now = ctx.store.now();
+    let of = (app.id, installation.bot_id, installation.id);
+    tx.app_events().insert(&[super::plain(of, kind, &data, &ctx.ids, now, now)]).await
 }
 
 /// An installation that is not stored yet.

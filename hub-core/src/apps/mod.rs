@@ -19,23 +19,37 @@ use crate::{
     store::{apps::AppSecrets, fault::is_constraint},
 };
 
+mod announcement;
+mod bot_api;
+mod calls;
 mod draft;
+mod events;
 mod installation;
 mod listing;
+mod oauth;
 mod record;
+mod routing;
 mod scope;
 mod subscription;
 mod token;
 mod tool;
 mod verification;
 
+pub use calls::{AppCall, MAX_LOGGED_BODY, NewAppCall};
 pub use draft::{AppPatch, MAX_REDIRECTS, NewApp};
-pub use installation::{Installation, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation};
+pub use events::{AppEvent, AppEventState};
+pub use installation::{
+    Install, Installation, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation,
+};
+pub use oauth::{Authorization, AuthorizationRequest, Decision, Granted, TokenError, TokenRequest};
 pub use record::{App, AppView, CreatedApp, Listing};
+pub use routing::{AppRuntime, Told};
 pub use scope::{AppScope, AppScopes};
 pub use subscription::AppEventKind;
 pub use token::{MAX_GRACE_HOURS, NewToken, RegeneratedToken, token_prefix};
 pub use tool::{AppTool, MAX_TOOLS};
+
+pub(crate) use events::{Heard, of_message, plain};
 
 /// Apps of one user.
 pub const MAX_APPS: u32 = 50;

@@ -93,6 +93,12 @@ impl AppScopes {
         self.0 & !other.0 == 0
     }
 
+    /// What is in both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Checks that a call is covered.
     ///
     /// # Errors

@@ -10,10 +10,10 @@ use crate::{
     access::Actor,
     audit::Action,
     context::Context,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     id::{AppId, BotId},
     revocation::{Revocation, Revoked},
-    secret::{Secret, TokenHash, TokenKind, new_token},
+    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
 };
 
@@ -99,5 +99,21 @@ impl Apps<'_> {
         });
         self.ctx.tell_revoked(write.await?);
         Ok(RegeneratedToken { app_token, old_token_expires_at })
+    }
+
+    /// Who presents this token. A text that was never handed out costs no query (reliability K1).
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` for a text that is no current token, nor an old one within its grace time; `FORBIDDEN` for
+    /// the token of an app that is switched off on its bot, or whose author or whose bot's owner is.
+    pub async fn authenticate_token(&self, token: &str) -> Result<Actor> {
+        let unknown = || Error::new(ErrorCode::InvalidToken, "the app token is unknown or was replaced");
+        let hash = parse_token(TokenKind::App, token).ok_or_else(unknown)?;
+        let mut read = self.ctx.store.read().await?;
+        match read.installations().find_by_token(&hash, self.ctx.store.now()).await? {
+            None => Err(unknown()),
+            Some((_, false)) => Err(Error::new(ErrorCode::Forbidden, "the app is switched off on this bot")),
+            Some((actor, true)) => Ok(Actor::App(actor)),
+        }
     }
 }

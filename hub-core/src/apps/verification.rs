@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{App, Apps, CreatedApp, not_found};
 use crate::{
     access::Actor,
+    context::Hint,
     egress::Call,
     error::{Error, ErrorCode, Result},
     id::AppId,
@@ -49,19 +50,26 @@ impl Apps<'_> {
         let Some(url) = app.webhook_url.clone() else {
             return Err(Error::conflict("the app has no URL for events"));
         };
-        let outcome = self.exchange(app.id, &url).await;
+        let outcome = self.asked(app.id, &url).await;
         let (id, verified) = (app.id, outcome.is_ok());
-        let noted = self
-            .ctx
-            .store
-            .write(move |tx| Box::pin(async move { tx.apps().set_verified(id, &url, verified).await }));
-        if !noted.await? {
+        let noted = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let same = tx.apps().set_verified(id, &url, verified).await?;
+                // Bots that have the app tell it from now on, or no more.
+                Ok((same, tx.apps().begin_change(id).await?))
+            })
+        });
+        let (same, bots) = noted.await?;
+        for bot_id in bots {
+            self.ctx.wake.hint(Hint::Bot(bot_id));
+        }
+        if !same {
             return Err(Error::conflict("the app's URL was changed meanwhile"));
         }
         outcome
     }
 
-    async fn exchange(&self, id: AppId, url: &str) -> Result<()> {
+    async fn asked(&self, id: AppId, url: &str) -> Result<()> {
         let refused = |why: String| {
             Error::new(ErrorCode::UpstreamError, format!("the app's URL did not echo the challenge: {why}"))
         };

@@ -2,6 +2,7 @@
 
 use crate::{
     access::Actor,
+    apps::AppScope,
     context::{Context, Hint},
     error::{Error, Result},
     id::{BotId, ChannelId},
@@ -161,13 +162,18 @@ fn login_expired() -> Error {
 /// Whose bot a sender may use: the owner for the `WHERE`, and the channel that speaks.
 ///
 /// # Errors
-/// `NOT_FOUND` for a channel client and another bot than its own.
+/// `NOT_FOUND` for a channel client or an app and another bot than its own; `FORBIDDEN` for an app that was not
+/// granted to send.
 fn sender(actor: &Actor, id: BotId) -> Result<(Option<String>, Option<ChannelId>)> {
     match actor {
         Actor::Channel(channel) if channel.bot_id == id => {
             Ok((Some(channel.owner_id.to_string()), Some(channel.channel_id)))
         }
-        Actor::Channel(_) => Err(Error::not_found("bot")),
+        Actor::App(app) if app.bot_id == id => {
+            app.scopes.require(AppScope::MessageWrite)?;
+            Ok((Some(app.owner_id.to_string()), None))
+        }
+        Actor::Channel(_) | Actor::App(_) => Err(Error::not_found("bot")),
         Actor::User(_) | Actor::Operator => Ok((actor.scope()?.owner(), None)),
     }
 }

@@ -32,6 +32,9 @@ pub struct NewSend {
     pub context_token: Option<Secret>,
     /// How the text is marked up.
     pub format: TextFormat,
+    /// The trace of the bot that the send belongs to: it is told there. One that the bot does not have is left
+    /// aside, and the send gets a trace of its own.
+    pub trace_id: Option<TraceId>,
 }
 
 /// An accepted message: it is stored and will be tried, in order per person.
@@ -43,6 +46,9 @@ pub struct Sent {
     pub status: String,
     /// Names the send in traces.
     pub trace_id: TraceId,
+    /// The network's handle of its first part.
+    #[serde(default)]
+    pub client_id: String,
 }
 
 /// Longest id of a person, in characters.
@@ -54,8 +60,8 @@ impl Bots<'_> {
     /// Accepts a message for a person. The answer comes after the commit; delivery follows.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client, its channel's); `INVALID_PARAMS`
-    /// on bad input; `WINDOW_CLOSED` when the network would refuse it now; `CONFLICT` when the bot needs a
+    /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client or an app, its own); `FORBIDDEN` for
+    /// an app that was not granted to send; `INVALID_PARAMS` on bad input; `WINDOW_CLOSED` when the network would refuse it now; `CONFLICT` when the bot needs a
     /// new login, or the key was used for another message; `RATE_LIMITED` when too much waits for the person.
     pub async fn send(
         &self,
@@ -69,7 +75,7 @@ impl Bots<'_> {
         let token = new.context_token.as_ref().map(|token| TokenHash::of(token.expose()));
         let file = new.media.as_ref().map(Attachment::fingerprint);
         let token = token.as_ref().map(TokenHash::as_str);
-        let input = (bot_id, &new.to_user_id, &new.content, token, new.format, file);
+        let input = (bot_id, &new.to_user_id, &new.content, token, new.format, file, new.trace_id);
         let key = idempotency_key
             .map(|key| Idempotent::new(self.ctx, actor, "bot.send", &input, key))
             .transpose()?;
@@ -80,6 +86,10 @@ impl Bots<'_> {
         {
             return Ok(first);
         }
+        let continued = match new.trace_id {
+            Some(id) => read.traces().find(Actor::Operator.scope()?, Some(bot_id), id).await?.map(|_| id),
+            None => None,
+        };
         drop(read);
         let network =
             self.ctx.networks.get(&bot.network).ok_or_else(|| {
@@ -106,7 +116,7 @@ impl Bots<'_> {
             }
         };
         failpoint!("send.accept");
-        let trace_id = self.ctx.ids.next();
+        let trace_id = continued.unwrap_or_else(|| self.ctx.ids.next());
         let now = self.ctx.store.now();
         let ids = &self.ctx.ids;
         let content = match &file {
@@ -127,7 +137,11 @@ impl Bots<'_> {
             expires_at: now + self.ctx.config.outbox_lifetime,
             now,
         };
-        let caller = if channel_id.is_some() { "channel" } else { "api" };
+        let caller = match actor {
+            Actor::App(_) => "app",
+            Actor::Channel(_) => "channel",
+            Actor::User(_) | Actor::Operator => "api",
+        };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {
                 check_window(tx, &outbound, &rules, max_queued).await?;
@@ -135,9 +149,12 @@ impl Bots<'_> {
                     attachment::check_unsent(tx, file, now).await?;
                 }
                 tx.outbox().enqueue(std::slice::from_ref(&outbound)).await?;
-                tx.traces().insert(&[&traces::of_send(&outbound, trace_id, caller)]).await?;
-                let message_id = outbound.message_id;
-                Ok(Sent { message_id, status: "queued".to_owned(), trace_id })
+                match continued {
+                    Some(id) => tx.traces().update(&[&traces::with_send(&outbound, id, caller)]).await?,
+                    None => tx.traces().insert(&[&traces::of_send(&outbound, trace_id, caller)]).await?,
+                }
+                let (message_id, client_id) = (outbound.message_id, outbound.parts[0].client_id.clone());
+                Ok(Sent { message_id, status: "queued".to_owned(), trace_id, client_id })
             })
         })
         .await?;

@@ -12,6 +12,7 @@ use super::{
     sinks::{AiSettings, SinkId, WebSocketSettings, WebhookSettings},
 };
 use crate::{
+    apps::AppRuntime,
     context::WorkContext,
     error::{Error, Result},
     id::{BotId, ChannelId},
@@ -28,6 +29,8 @@ pub struct BotChannels {
     pub config_rev: i64,
     /// Every channel, oldest first, those that are off included.
     pub channels: Vec<Arc<ChannelRuntime>>,
+    /// The apps on the bot that can be told, oldest first.
+    pub apps: Vec<AppRuntime>,
 }
 
 /// One channel, ready for use.
@@ -126,6 +129,7 @@ pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
     let (config_rev, records) = ctx.store.channels(bot_id).await?;
     // Read after the revision: what is newer than it says is loaded again.
     let mut plugins: HashMap<ChannelId, Vec<Arc<Installed>>> = plugins::runtime::load(ctx, bot_id).await?;
+    let apps = ctx.store.apps(bot_id).await?;
     let sealer = ctx.sealer.clone();
     let compile = move || {
         let mut channels = Vec::with_capacity(records.len());
@@ -135,7 +139,7 @@ pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
         }
         Ok::<_, Error>(channels)
     };
-    Ok(BotChannels { config_rev, channels: ctx.computations.run(compile).await?? })
+    Ok(BotChannels { config_rev, channels: ctx.computations.run(compile).await??, apps })
 }
 
 impl BotChannels {

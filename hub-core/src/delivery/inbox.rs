@@ -14,6 +14,7 @@ use super::{
     node::{BotWork, Engine},
 };
 use crate::{
+    apps::{Heard, of_message},
     bots::private,
     channels::{
         runtime::{BotChannels, ChannelRuntime, Route, RouteInput},
@@ -27,6 +28,7 @@ use crate::{
     network::{Batch, InboundMedia, InboundMessage, MessageClass, MessageKind, Quote},
     secret::Secret,
     store::{
+        app_events::NewAppEvent,
         inbox::{
             Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken,
         },
@@ -238,7 +240,10 @@ impl Engine {
             let trace =
                 (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
             let routes = trace.into_iter().collect();
-            return (AcceptMessage { row, contact: None, routes, media: Vec::new() }, routed);
+            return (
+                AcceptMessage { row, contact: None, routes, media: Vec::new(), apps: Vec::new() },
+                routed,
+            );
         }
         let opened_at =
             if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
@@ -289,7 +294,52 @@ impl Engine {
             routed.channels.push(channel.id);
             routed.work.push(work);
         }
-        (AcceptMessage { row, contact: Some(contact), routes, media: self.files_of(message) }, routed)
+        // Traces of apps have no channel, and follow those of the channels.
+        let (apps, traces) = self.tell_apps(bot, channels, &content, now);
+        routes.extend(traces.into_iter().map(without_channel));
+        let media = self.files_of(message);
+        (AcceptMessage { row, contact: Some(contact), routes, media, apps }, routed)
+    }
+
+    /// What the apps on the bot are told of a message, and the beginnings of their traces.
+    fn tell_apps(
+        &self,
+        bot: &BotWork,
+        channels: &BotChannels,
+        content: &Content,
+        now: Timestamp,
+    ) -> (Vec<NewAppEvent>, Vec<NewTrace>) {
+        let heard = Heard {
+            message_id: content.message_id,
+            from_user_id: &content.from_user_id,
+            peer: &content.peer,
+            group_id: &content.group_id,
+            kind: content.kind,
+            text: &content.text,
+            items: &content.items,
+            sent_at: content.sent_at,
+        };
+        let mut traces = Vec::new();
+        let events = of_message(&channels.apps, &heard, &self.ctx.ids, now, |runtime| {
+            let detail = json!({ "app": runtime.app.app_id, "handle": runtime.handle.as_str() });
+            let step = Step::new(StepName::Received, "inbox", TraceStatus::Ok, now, now, detail);
+            let id: TraceId = self.ctx.ids.next();
+            traces.push(NewTrace {
+                id,
+                message_id: content.message_id,
+                bot_id: bot.lease.bot_id,
+                channel_id: None,
+                replay_of: None,
+                status: TraceStatus::Pending.as_str(),
+                open_sinks: 1,
+                summary: format!("queued for the app {}", runtime.handle),
+                started_at: now.as_millis(),
+                duration_ms: 0,
+                steps: format!("[{}]", steps_text(&[step])),
+            });
+            id
+        });
+        (events, traces)
     }
 
     /// Rows for the files of a message; what is fetched is decided by whether the message is new.
@@ -381,7 +431,7 @@ impl Engine {
             duration_ms: 0,
             steps: format!("[{}]", steps_text(&[step])),
         };
-        AcceptRoute { channel_id: ChannelId::from_u128(0), trace, taken: None }
+        without_channel(trace)
     }
 
     /// Whether every channel's log only went on (design rule D20).
@@ -399,6 +449,7 @@ impl Engine {
     /// After the commit: what this node holds goes into its lanes.
     fn dispatch(&self, bot: &BotWork, routed: Vec<Routed>, stored: &[Option<Vec<i64>>]) {
         let mut pushed = false;
+        self.ctx.wake.hint(Hint::AppEvents);
         for (routed, seqs) in routed.into_iter().zip(stored) {
             let Some(seqs) = seqs else { continue };
             let message_id = routed.content.message_id;
@@ -439,6 +490,11 @@ impl Engine {
             self.work_ready.notify_one();
         }
     }
+}
+
+/// A trace that belongs to no channel, on its way into the store.
+fn without_channel(trace: NewTrace) -> AcceptRoute {
+    AcceptRoute { channel_id: ChannelId::from_u128(0), trace, taken: None }
 }
 
 /// What has to stay in order: the conversation, or nothing. A model always answers in order.

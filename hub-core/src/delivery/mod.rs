@@ -7,8 +7,11 @@
 //! 5. `conclusion`: what follows from it is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
+//! Beside them, `apps` tells installed apps what their bots were told, out of the store and at its own pace.
+//!
 //! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 
+mod apps;
 mod backlog;
 mod bot;
 mod conclusion;

@@ -13,7 +13,7 @@ use std::{
 use tokio::sync::{Notify, broadcast::error::RecvError};
 
 pub use super::bot::{Behind, BotWork};
-use super::{hints, job::Job, lanes::Lanes, retention};
+use super::{apps, hints, job::Job, lanes::Lanes, retention};
 use crate::{
     admin::tally,
     bots::BotStatus,
@@ -68,6 +68,7 @@ impl Engine {
         revocation::start(&ctx, &engine.tasks);
         tally::start(&ctx, engine.node, &engine.tasks);
         log::start(&ctx, engine.node, &engine.tasks);
+        apps::start(&ctx, &engine.tasks);
         if ctx.store.is_shared() {
             hints::start(&ctx, engine.node, &engine.tasks);
         }
@@ -186,7 +187,7 @@ impl Engine {
                     Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },
                     Ok(Hint::Media(id)) => if let Some(bot) = self.bot(id) { bot.media_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bot(id) { self.scan(&bot).await },
-                    Ok(Hint::Revoked | Hint::Log(_) | Hint::Listening(_)) | Err(RecvError::Lagged(_)) => {}
+                    Ok(Hint::Revoked | Hint::Log(_) | Hint::Listening(_) | Hint::AppEvents) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
                 },
             }

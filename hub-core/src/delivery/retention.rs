@@ -17,6 +17,9 @@ pub(super) fn start(ctx: &Context, tasks: &Tasks) {
     tasks.supervise("retention", ctx.clock.clone(), move || retain(ctx.clone(), own.clone()));
 }
 
+/// How long a code of an authorization is known after its time: whoever shows it again ends its token.
+const CODES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
 async fn retain(ctx: Context, tasks: Tasks) {
     loop {
         if let Err(error) = retain_once(&ctx, &tasks).await {
@@ -32,7 +35,7 @@ async fn retain(ctx: Context, tasks: Tasks) {
 async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
     failpoint!("retention.round");
     let now = ctx.store.now();
-    let (traces, messages) = (now - ctx.config.trace_retention, now - ctx.config.message_retention);
+    let (before, messages) = (now - ctx.config.trace_retention, now - ctx.config.message_retention);
     let piece = u64::from(PIECE);
     loop {
         let gone = ctx
@@ -40,10 +43,13 @@ async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
             .write(move |tx| {
                 Box::pin(async move {
                     failpoint!("retention.traces");
-                    let traces = tx.traces().delete_before(traces, PIECE).await?;
+                    let traces = tx.traces().delete_before(before, PIECE).await?;
                     failpoint!("retention.messages");
                     let messages = tx.sending().delete_messages_before(messages, PIECE).await?;
-                    Ok(traces.max(messages))
+                    let calls = tx.app_calls().delete_before(before, PIECE).await?;
+                    let events = tx.app_events().delete_before(before, PIECE).await?;
+                    let codes = tx.app_codes().delete_before(now - CODES_KEPT, PIECE).await?;
+                    Ok(traces.max(messages).max(calls).max(events).max(codes))
                 })
             })
             .await?;

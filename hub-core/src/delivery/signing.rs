@@ -129,7 +129,7 @@ fn standard_signature(secret: &Secret, id: &str, timestamp: &str, body: &[u8]) -
     format!("v1,{}", BASE64.encode(&digest))
 }
 
-fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in parts {
         mac.update(part);

@@ -237,6 +237,7 @@ macro_rules! all_migrations {
             12 "0012_apps",
             13 "0013_cheaper_rows",
             14 "0014_paused_plugins",
+            15 "0015_app_events",
         )
     };
 }

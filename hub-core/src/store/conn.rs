@@ -3,12 +3,13 @@
 use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
 
 use super::{
-    accounts::Accounts, ai::Ai, apps::Apps, audit::Audit, binds::Binds, bots::Bots,
-    channel_plugins::ChannelPlugins, channels::Channels, contacts::Contacts, deliveries::Deliveries,
-    demo::Demo, external_accounts::ExternalAccounts, idempotency::Idempotency, installations::Installations,
-    leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox, passkeys::Passkeys,
-    plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sending::Sending,
-    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
+    accounts::Accounts, ai::Ai, app_calls::AppCalls, app_codes::AppCodes, app_events::AppEvents, apps::Apps,
+    audit::Audit, binds::Binds, bots::Bots, channel_plugins::ChannelPlugins, channels::Channels,
+    contacts::Contacts, deliveries::Deliveries, demo::Demo, external_accounts::ExternalAccounts,
+    idempotency::Idempotency, installations::Installations, leases::Leases, log::Log, media::Media,
+    messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins,
+    revocations::Revocations, sending::Sending, sign_in_flows::SignInFlows, stats::Stats, traces::Traces,
+    user_keys::UserKeys, users::Users,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -18,6 +19,16 @@ pub enum Conn<'c> {
     Sqlite(&'c mut SqliteConnection),
     /// PostgreSQL.
     Postgres(&'c mut PgConnection),
+}
+
+impl Conn<'_> {
+    /// The same connection, for one more view.
+    pub(super) fn lend(&mut self) -> Conn<'_> {
+        match self {
+            Self::Sqlite(conn) => Conn::Sqlite(conn),
+            Self::Postgres(conn) => Conn::Postgres(conn),
+        }
+    }
 }
 
 /// Runs one expression on whichever connection it is: `on!(self.0, |conn| query.fetch_one(conn).await)`.
@@ -76,6 +87,18 @@ macro_rules! views {
             /// Apps.
             pub fn apps(&mut self) -> Apps<'_> {
                 Apps(self.conn())
+            }
+            /// What apps asked of the Bot API.
+            pub fn app_calls(&mut self) -> AppCalls<'_> {
+                AppCalls(self.conn())
+            }
+            /// Codes of authorizations.
+            pub fn app_codes(&mut self) -> AppCodes<'_> {
+                AppCodes(self.conn())
+            }
+            /// What apps are told.
+            pub fn app_events(&mut self) -> AppEvents<'_> {
+                AppEvents(self.conn())
             }
             /// Apps on bots.
             pub fn installations(&mut self) -> Installations<'_> {

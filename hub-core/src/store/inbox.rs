@@ -10,6 +10,7 @@ use serde::Serialize;
 use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
+    app_events::{AppEvents, NewAppEvent},
     conn::{Conn, Tx, on_each},
     consequences,
     fault::classify,
@@ -54,6 +55,8 @@ pub struct AcceptMessage {
     pub routes: Vec<AcceptRoute>,
     /// Files that are still with the network.
     pub media: Vec<NewInboundMedia>,
+    /// What apps on the bot are told of it.
+    pub apps: Vec<NewAppEvent>,
 }
 
 /// Columns of a message.
@@ -221,6 +224,10 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
     failpoint!("accept.work");
     consequences::insert(&mut conn, &valid, &inserted, &seqs).await?;
     media::insert_inbound(&mut conn, files_of(&valid, &inserted)).await?;
+    let messages = valid.iter().flat_map(|batch| &batch.messages);
+    for message in messages.filter(|message| inserted.contains(&message.row.id)) {
+        AppEvents(conn.lend()).insert(&message.apps).await?;
+    }
     let stored = |batch: &Accept| {
         Accepted::Stored(
             batch

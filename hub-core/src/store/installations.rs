@@ -10,11 +10,12 @@ use super::{
     json,
 };
 use crate::{
-    access::Scope,
-    apps::{AppScopes, Installation, NewToken},
+    access::{AppActor, Scope},
+    apps::{AppRuntime, AppScopes, AppTool, Installation, NewToken},
     error::{Error, Result},
     id::{AppId, BotId, InstallationId},
     page::PageRequest,
+    secret::{KeyMark, TokenHash},
     time::Timestamp,
 };
 
@@ -69,8 +70,88 @@ macro_rules! select {
     };
 }
 
+/// Whom a token stands for.
+#[derive(FromRow)]
+struct HolderRow {
+    id: String,
+    app_id: String,
+    bot_id: String,
+    owner_id: String,
+    is_own: bool,
+    scopes: String,
+    enabled: bool,
+}
+
+/// An app on a bot, with whatever decides what it is told.
+#[derive(FromRow)]
+struct RuntimeRow {
+    id: String,
+    app_id: String,
+    bot_id: String,
+    owner_id: String,
+    is_own: bool,
+    handle: String,
+    scopes: String,
+    tools: String,
+    app_tools: String,
+    events: String,
+}
+
+impl TryFrom<RuntimeRow> for AppRuntime {
+    type Error = Error;
+
+    fn try_from(row: RuntimeRow) -> Result<Self> {
+        let (tools, app_tools): (Vec<AppTool>, Vec<AppTool>) = (stored(&row.tools)?, stored(&row.app_tools)?);
+        Ok(Self {
+            app: AppActor {
+                installation_id: row.id.parse().map_err(Error::internal)?,
+                app_id: row.app_id.parse().map_err(Error::internal)?,
+                bot_id: row.bot_id.parse().map_err(Error::internal)?,
+                owner_id: row.owner_id.parse().map_err(Error::internal)?,
+                is_own: row.is_own,
+                scopes: stored(&row.scopes)?,
+                token: KeyMark::default(),
+            },
+            handle: row.handle.parse().map_err(Error::internal)?,
+            events: stored(&row.events)?,
+            commands: Self::commands_of(app_tools.iter().chain(&tools)),
+        })
+    }
+}
+
 /// Reading.
 impl Installations<'_> {
+    /// The app behind a token that is valid at `now`, and whether it, its author and the bot's owner are switched
+    /// on.
+    pub async fn find_by_token(
+        &mut self,
+        hash: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<(AppActor, bool)>> {
+        let row: Option<HolderRow> = on!(self.0, |conn| sqlx::query_as(
+            "SELECT i.id, i.app_id, i.bot_id, b.owner_id, a.owner_id = b.owner_id AS is_own, i.scopes,
+                i.enabled AND u.status = 'active' AND author.status = 'active' AS enabled
+             FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
+             JOIN users u ON u.id = b.owner_id JOIN users author ON author.id = a.owner_id
+             WHERE i.token_hash = $1 OR (i.old_token_hash = $1 AND i.old_token_until > $2)"
+        )
+        .bind(hash.as_str())
+        .bind(now.as_millis())
+        .fetch_optional(conn)
+        .await)?;
+        let Some(row) = row else { return Ok(None) };
+        let actor = AppActor {
+            installation_id: row.id.parse().map_err(Error::internal)?,
+            app_id: row.app_id.parse().map_err(Error::internal)?,
+            bot_id: row.bot_id.parse().map_err(Error::internal)?,
+            owner_id: row.owner_id.parse().map_err(Error::internal)?,
+            is_own: row.is_own,
+            scopes: stored(&row.scopes)?,
+            token: KeyMark::of(hash.as_str()),
+        };
+        Ok(Some((actor, row.enabled)))
+    }
+
     /// The apps on a bot, newest first, one more than the page has room for. The caller has checked whose bot it
     /// is.
     pub async fn page(&mut self, bot_id: BotId, page: &PageRequest) -> Result<Vec<Installation>> {
@@ -97,6 +178,37 @@ impl Installations<'_> {
         .fetch_optional(conn)
         .await)?;
         row.map(Installation::try_from).transpose()
+    }
+
+    /// The apps on a bot that are switched on and can be told, for the workers.
+    pub async fn runtimes(&mut self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
+        let rows: Vec<RuntimeRow> = on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT i.id, i.app_id, i.bot_id, b.owner_id, a.owner_id = b.owner_id AS is_own, i.handle, i.scopes,
+                i.tools, a.tools AS app_tools, a.events
+             FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
+             JOIN users author ON author.id = a.owner_id
+             WHERE i.bot_id = $1 AND i.enabled AND a.webhook_verified AND a.webhook_url IS NOT NULL
+                AND author.status = 'active'
+             ORDER BY i.id"
+        )
+        .bind(bot_id.to_string())
+        .fetch_all(conn)
+        .await
+        })?;
+        rows.into_iter().map(AppRuntime::try_from).collect()
+    }
+
+    /// Whether an app on a bot has a handle.
+    pub async fn has_handle(&mut self, bot_id: BotId, handle: &str) -> Result<bool> {
+        let found: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT id FROM app_installations WHERE bot_id = $1 AND handle = $2"
+        )
+        .bind(bot_id.to_string())
+        .bind(handle)
+        .fetch_optional(conn)
+        .await)?;
+        Ok(found.is_some())
     }
 
     /// How many apps a bot has.
@@ -180,6 +292,36 @@ impl Installations<'_> {
         .await
         .map(|_| ())
         })
+    }
+
+    /// Ends a token, if it is still the current one: `dead` stands in its place. Also one in its time of grace
+    /// ends.
+    pub async fn end_token(&mut self, id: InstallationId, token: &str, dead: &TokenHash) -> Result<bool> {
+        let rows = on!(self.0, |conn| sqlx::query(
+            "UPDATE app_installations SET token_hash = $3, token_last4 = '', old_token_hash = NULL,
+                old_token_until = NULL
+             WHERE id = $1 AND (token_hash = $2 OR old_token_hash = $2)"
+        )
+        .bind(id.to_string())
+        .bind(token)
+        .bind(dead.as_str())
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))?;
+        Ok(rows > 0)
+    }
+
+    /// Replaces the tools that it has on this bot alone.
+    pub async fn set_tools(&mut self, id: InstallationId, tools: &[AppTool], now: Timestamp) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE app_installations SET tools = $2, updated_at = $3 WHERE id = $1"
+        )
+        .bind(id.to_string())
+        .bind(json(tools))
+        .bind(now.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ()))
     }
 
     /// Takes an app off its bot.

@@ -28,6 +28,9 @@ use crate::{
 
 pub mod accounts;
 pub mod ai;
+pub mod app_calls;
+pub mod app_codes;
+pub mod app_events;
 pub mod apps;
 pub mod audit;
 mod backend;

@@ -27,6 +27,7 @@ use super::{
     traces::TraceUpdate,
 };
 use crate::{
+    apps::AppRuntime,
     bots::BotStatus,
     channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, Result},
@@ -82,6 +83,8 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
         version_id: PluginVersionId,
         reason: String,
     ) -> Result<bool>;
+    /// The apps on a bot that are switched on.
+    async fn apps(&self, bot_id: BotId) -> Result<Vec<AppRuntime>>;
     /// `false` when nothing changed, or the lease is gone.
     async fn set_status(
         &self,
@@ -239,6 +242,10 @@ impl WorkStore for Store {
             async move { tx.channel_plugins().pause(channel_id, version_id, &reason).await }.boxed()
         })
         .await
+    }
+
+    async fn apps(&self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
+        self.read().await?.installations().runtimes(bot_id).await
     }
 
     async fn set_status(

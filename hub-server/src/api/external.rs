@@ -204,9 +204,17 @@ fn failed(error: ReturnError, page: bool) -> Result<SeeOther, ApiError> {
     }
 }
 
-fn wants_a_page(headers: &HeaderMap) -> bool {
+/// Whether a browser asks.
+pub(crate) fn wants_a_page(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/html"))
+}
+
+impl SeeOther {
+    /// Sends the browser there.
+    pub(crate) fn to(to: String) -> Self {
+        Self { to, cookie: None }
+    }
 }
 
 impl IntoResponse for SeeOther {

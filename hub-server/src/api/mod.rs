@@ -4,7 +4,7 @@
 //! 1. A handler is at most ten lines: call hub-core with the actor, wrap with [`ok`](crate::envelope::ok).
 //! 2. It returns [`ApiResult<T>`](crate::envelope::ApiResult) and uses `?` on `hub_core::Result`.
 //! 3. Argument order: `Data<&Hub>`, credential, path, query, body. Arguments are read in that order.
-//! 4. Credentials: `user: User` ([`User`](crate::credentials::User)) or `client: ChannelClient`; `user.0` is
+//! 4. Credentials: `user: User` ([`User`](crate::credentials::User)) or `client: ChannelClient`, `app: AppClient`; `user.0` is
 //!    the `Actor`. Having it is the proof that the caller is known, and that the origin rule was kept.
 //! 5. Path arguments are `Path<wire::BotId>` and the like: they bind by position, their types catch a mix-up.
 //! 6. Bodies are [`wire::Body<T>`](crate::wire::Body), never poem's `Json`; request structs derive `Object` with
@@ -29,6 +29,7 @@ pub mod activity;
 pub mod admin;
 pub mod apps;
 pub mod auth;
+pub mod bot_api;
 pub mod bots;
 pub mod channel_api;
 pub mod channels;
@@ -91,11 +92,12 @@ pub type Api = (
     activity::ActivityApi,
     admin::AdminApi,
     admin::ai_config::AiConfigApi,
+    bot_api::BotApi,
     meta::MetaApi,
 );
 
 /// Apps, on their own and on bots.
-pub type AppApi = (apps::AppsApi, apps::InstallationsApi, admin::apps::AdminAppsApi);
+pub type AppApi = (apps::AppsApi, apps::InstallationsApi, apps::AppOauthApi, admin::apps::AdminAppsApi);
 
 /// The ways of signing in.
 pub type SignInApi = (auth::AuthApi, passkeys::PasskeysApi, external::ExternalApi, qr_login::QrLoginApi);
@@ -112,12 +114,13 @@ pub fn all() -> Api {
         files::FilesApi,
         plugins::PluginsApi,
         plugins::PluginDebugApi,
-        (apps::AppsApi, apps::InstallationsApi, admin::apps::AdminAppsApi),
+        (apps::AppsApi, apps::InstallationsApi, apps::AppOauthApi, admin::apps::AdminAppsApi),
         admin::plugins::AdminPluginsApi,
         user::UserApi,
         activity::ActivityApi,
         admin::all(),
         admin::ai_config::AiConfigApi,
+        bot_api::BotApi,
         meta::MetaApi,
     )
 }

@@ -46,6 +46,10 @@ pub type PluginId = Id<kind::Plugin>;
 pub type PluginVersionId = Id<kind::PluginVersion>;
 /// Id of an app.
 pub type AppId = Id<kind::App>;
+/// Id of an event that an app is told.
+pub type AppEventId = Id<kind::AppEvent>;
+/// Id of a call of an app.
+pub type AppCallId = Id<kind::AppCall>;
 /// Id of an app on a bot.
 pub type InstallationId = Id<kind::Installation>;
 /// Id of a trace.

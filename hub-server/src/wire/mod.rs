@@ -3,6 +3,7 @@
 mod body;
 mod diagnosis;
 mod enumeration;
+mod form;
 mod id;
 mod page;
 mod secret;
@@ -13,9 +14,10 @@ mod time;
 pub use body::Body;
 pub(crate) use body::read;
 pub(crate) use enumeration::enumeration;
+pub use form::FormOrJson;
 pub use id::{
-    AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId, MediaId, MessageId,
-    PasskeyId, PluginId, PluginVersionId, SessionId, TraceId, UserId,
+    AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId,
+    MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, SessionId, TraceId, UserId,
 };
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;

@@ -256,7 +256,7 @@ impl Bots<'_> {
         let bind = self.ctx.store.read().await?.binds().find(owner, id).await?;
         let visible = bind.filter(|bind| match actor {
             Actor::Channel(channel) => bind.for_bot == Some(channel.bot_id),
-            Actor::User(_) | Actor::Operator => true,
+            Actor::User(_) | Actor::App(_) | Actor::Operator => true,
         });
         visible.ok_or_else(|| Error::not_found("bind"))
     }
@@ -315,7 +315,7 @@ impl Bots<'_> {
 fn starter(actor: &Actor) -> Result<UserId> {
     match actor {
         Actor::Channel(channel) => Ok(channel.owner_id),
-        Actor::User(_) | Actor::Operator => actor.user().map(|user| user.user_id),
+        Actor::User(_) | Actor::App(_) | Actor::Operator => actor.user().map(|user| user.user_id),
     }
 }
 
@@ -324,7 +324,7 @@ fn for_bot(actor: &Actor, wanted: Option<BotId>) -> Result<Option<BotId>> {
     match actor {
         Actor::Channel(channel) if wanted.is_none_or(|bot| bot == channel.bot_id) => Ok(Some(channel.bot_id)),
         Actor::Channel(_) => Err(Error::not_found("bot")),
-        Actor::User(_) | Actor::Operator => Ok(wanted),
+        Actor::User(_) | Actor::App(_) | Actor::Operator => Ok(wanted),
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
     world::{Shared, World},
 };
 use crate::{
+    apps::AppRuntime,
     bots::BotStatus,
     channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, ErrorCode, Result},
@@ -197,6 +198,11 @@ impl WorkStore for ModelStore {
 
     async fn pause_plugin(&self, _: ChannelId, _: PluginVersionId, _: String) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Nor apps, which are told out of the store by a worker of their own.
+    async fn apps(&self, _: BotId) -> Result<Vec<AppRuntime>> {
+        Ok(Vec::new())
     }
 
     async fn set_status(

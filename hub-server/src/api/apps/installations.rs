@@ -7,11 +7,14 @@ use poem_openapi::{
     param::{Header, Path, Query},
 };
 
-use super::{ChangeApp, InstallApp, InstallationView, InstalledAppView, RegeneratedTokenView};
+use super::{
+    AppCallView, AppEventView, ChangeApp, InstallApp, InstallationView, RegeneratedTokenView,
+    views::InstallAnswer,
+};
 use crate::{
     api::Tag,
     credentials::User,
-    envelope::{ApiResult, Empty, ok},
+    envelope::{ApiError, ApiResult, Empty, ok},
     wire::{AppId, Body, BotId, Cursor, Limit, Page, Text, page_request},
 };
 
@@ -37,7 +40,8 @@ impl InstallationsApi {
 
     /// Installs an app onto a bot
     ///
-    /// The answer is the only sight of `app_token`. The app gets the scopes that it asks for, or fewer. `CONFLICT`
+    /// An app with a `setup_url` is installed there: `{needs_oauth:true, oauth_redirect}` says where the browser has to
+    /// go. For every other one the answer is the only sight of `app_token`. The app gets the scopes that it asks for, or fewer. `CONFLICT`
     /// when it is there already, or another app there has the handle. With an `Idempotency-Key` the same request
     /// within 24 hours gives the first answer.
     #[oai(path = "/api/bots/:id/apps/install", method = "post", operation_id = "installApp")]
@@ -48,9 +52,9 @@ impl InstallationsApi {
         id: Path<BotId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<InstallApp>,
-    ) -> ApiResult<InstalledAppView> {
+    ) -> Result<InstallAnswer, ApiError> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.apps().install(&user.0, id.0.0, body.0.into(), key).await?.into())
+        InstallAnswer::of(hub.apps().install(&user.0, id.0.0, body.0.into(), key).await?)
     }
 
     /// Changes an app on a bot
@@ -100,5 +104,39 @@ impl InstallationsApi {
         grace_hours: Query<Option<u32>>,
     ) -> ApiResult<RegeneratedTokenView> {
         ok(hub.apps().regenerate_token(&user.0, id.0.0, app_id.0.0, grace_hours.0).await?.into())
+    }
+
+    /// Lists what an app asked of the bot API
+    ///
+    /// Newest first, with the beginnings of the bodies; kept for 7 days.
+    #[oai(path = "/api/bots/:id/apps/:appId/api-logs", method = "get", operation_id = "listAppCalls")]
+    async fn calls(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "appId")] app_id: Path<AppId>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<AppCallView>> {
+        let page = page_request(&Apps::call_list(id.0.0, app_id.0.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().calls(&user.0, id.0.0, app_id.0.0, &page).await?.into())
+    }
+
+    /// Lists what an app was told
+    ///
+    /// And what it is still to be told, newest first; kept for 7 days.
+    #[oai(path = "/api/bots/:id/apps/:appId/events", method = "get", operation_id = "listAppEvents")]
+    async fn events(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "appId")] app_id: Path<AppId>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<AppEventView>> {
+        let page = page_request(&Apps::event_list(id.0.0, app_id.0.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().events(&user.0, id.0.0, app_id.0.0, &page).await?.into())
     }
 }

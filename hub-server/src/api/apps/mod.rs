@@ -8,16 +8,21 @@ use poem_openapi::{
 };
 
 mod installations;
+mod oauth;
 mod requests;
 #[cfg(test)]
 mod tests;
 mod views;
 
 pub use installations::InstallationsApi;
+pub use oauth::{
+    AppOauthApi, AuthorizationView, Choice, DecideApp, DecidedView, ExchangeCode, ExchangeCodeOlder,
+    GrantedView, OlderGrantedView,
+};
 pub use requests::{AppView, ChangeApp, CreateApp, InstallApp, RejectApp, SetAppTool, UpdateApp};
 pub use views::{
-    AppDetailView, AppToolView, CreatedAppView, InstallationView, InstalledAppView, Listing,
-    RegeneratedTokenView,
+    AppCallView, AppDetailView, AppEventState, AppEventView, AppToolView, CreatedAppView, InstallationView,
+    InstalledAppView, Listing, NeedsOauthView, RegeneratedTokenView,
 };
 
 use super::Tag;

@@ -2,7 +2,7 @@
 //! with a bot. The apps' own servers answer inside the process.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
@@ -22,13 +22,19 @@ use crate::testing::{App, Caller, Reply};
 struct AppServer {
     silent: AtomicBool,
     asked: AtomicU32,
+    /// What it was told of an installation.
+    told: Mutex<Option<Value>>,
 }
 
 #[async_trait::async_trait]
 impl LocalService for AppServer {
     async fn call(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, Cut> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
         let asked: Value = serde_json::from_slice(request.body()).unwrap();
+        if request.uri().path() == "/installed" {
+            *self.told.lock().unwrap() = Some(asked);
+            return Ok(http::Response::new(r#"{"webhook_url":"http://app.example/hub"}"#.into()));
+        }
+        self.asked.fetch_add(1, Ordering::SeqCst);
         assert_eq!((&asked["v"], &asked["type"]), (&json!(1), &json!("url_verification")));
         assert!(request.headers()["x-app-id"].to_str().unwrap().starts_with("app_"));
         let echo = if self.silent.load(Ordering::SeqCst) { json!("no") } else { asked["challenge"].clone() };
@@ -81,7 +87,7 @@ impl Person<'_> {
 
     /// An app that asks for two scopes; its id.
     async fn app(&self, name: &str) -> String {
-        let body = json!({ "name": name, "description": "Does things.", "setup_url": "https://app.example/setup",
+        let body = json!({ "name": name, "description": "Does things.", "webhook_url": "http://app.example/hub",
             "events": ["message"], "scopes": ["message:read", "message:write"] });
         text(self.create(body).await.data(), "id").to_owned()
     }
@@ -289,6 +295,54 @@ async fn an_app_gets_on_a_bot_what_its_owner_grants() {
     bob.delete(&path).await.data();
     bob.delete(&path).await.error(404, "NOT_FOUND");
     assert_eq!(bob.is.get(&bob.installed("")).await.data()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_app_that_begins_its_installation_itself_is_installed_there() {
+    let house = House::new().await;
+    let (_, bob, eve) = house.people().await;
+    let setup = "https://weather.example/setup?lang=en";
+    let made = bob.create(json!({ "name": "Weather", "setup_url": setup })).await;
+    let id = text(made.data(), "id");
+    let there = bob.install(json!({ "app_id": id })).await;
+    let to = format!("http://localhost:9800/api/apps/{id}/oauth/setup?bot_id={}", bob.bot);
+    assert_eq!(*there.data(), json!({ "needs_oauth": true, "oauth_redirect": to }));
+    assert_eq!(bob.is.get(&bob.installed("")).await.data()["items"], json!([]));
+    let path = to.trim_start_matches("http://localhost:9800");
+    eve.is.get(path).await.error(404, "NOT_FOUND");
+    let begins = bob.is.get(path).await;
+    assert_eq!(begins.response.status(), 303);
+    let url = url::Url::parse(begins.header("location").unwrap()).unwrap();
+    let query: std::collections::HashMap<_, _> = url.query_pairs().into_owned().collect();
+    assert!(url.as_str().starts_with(setup), "{url}");
+    assert_eq!(
+        (&*query["hub"], &*query["app_id"], &*query["bot_id"]),
+        ("http://localhost:9800", id, &*bob.bot.to_string())
+    );
+    assert_eq!(query["return_url"], "http://localhost:9800/oauth/complete");
+    assert!(query["state"].len() >= 20);
+    assert!(house.app.text("/oauth/complete").await.contains("/oauth/complete.js"));
+    assert!(house.app.text("/oauth/complete.js").await.contains("oauth_complete"));
+}
+
+#[tokio::test]
+async fn an_app_is_told_of_its_installation_and_may_name_its_url() {
+    let house = House::new().await;
+    let (_, bob, _) = house.people().await;
+    let made =
+        bob.create(json!({ "name": "Weather", "redirect_uris": ["https://app.example/installed"] })).await;
+    let (id, secret) = (text(made.data(), "id"), text(made.data(), "webhook_secret"));
+    let installed = bob.install(json!({ "app_id": id })).await;
+    let told = house.server.told.lock().unwrap().take().unwrap();
+    let expected = json!({ "installation_id": installed.data()["id"], "app_token": installed.data()["app_token"],
+        "webhook_secret": secret, "bot_id": bob.bot.to_string(), "handle": "weather",
+        "hub_url": "http://localhost:9800" });
+    assert_eq!(told, expected);
+    let app = bob.is.get(&format!("/api/apps/{id}")).await;
+    assert_eq!(
+        (text(app.data(), "webhook_url"), &app.data()["webhook_verified"]),
+        ("http://app.example/hub", &json!(true))
+    );
 }
 
 #[tokio::test]

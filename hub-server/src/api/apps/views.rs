@@ -1,16 +1,27 @@
 //! What callers see of apps.
 
 use hub_core::{
-    apps::{self, App, AppScopes, CreatedApp, Installation, InstalledApp, RegeneratedToken, token_prefix},
+    apps::{
+        self, App, AppCall, AppScopes, CreatedApp, Install, Installation, InstalledApp, RegeneratedToken,
+        token_prefix,
+    },
     time::Timestamp,
 };
+use poem::{IntoResponse, Response};
 use poem_openapi::{
-    Object,
-    types::{Any, Example},
+    ApiResponse, Object,
+    payload::Json,
+    registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
+    types::{Any, Example, Type},
 };
 use serde_json::Value;
 
-use crate::wire::{AppId, BotId, InstallationId, ShownOnce, Time, UserId, enumeration};
+use crate::{
+    envelope::{Always, ApiError, Envelope, ok},
+    wire::{
+        AppCallId, AppEventId, AppId, BotId, InstallationId, ShownOnce, Time, TraceId, UserId, enumeration,
+    },
+};
 
 enumeration! {
     /// Whether everybody may find an app.
@@ -136,6 +147,66 @@ pub struct InstalledAppView {
     pub app_token: ShownOnce,
 }
 
+/// An app that begins its installation itself.
+#[derive(Debug, Object)]
+pub struct NeedsOauthView {
+    /// Always `true`.
+    pub needs_oauth: Always<true>,
+    /// Where the browser has to go.
+    pub oauth_redirect: String,
+}
+
+/// What came of installing an app.
+pub(crate) enum InstallAnswer {
+    /// It is there.
+    Done(Json<Envelope<InstalledAppView>>),
+    /// It is installed elsewhere.
+    NeedsOauth(Json<Envelope<NeedsOauthView>>),
+}
+
+impl InstallAnswer {
+    /// The answer to an installation.
+    pub(super) fn of(install: Install) -> Result<Self, ApiError> {
+        Ok(match install {
+            Install::Done(installed) => Self::Done(ok((*installed).into())?),
+            Install::AtTheApp(oauth_redirect) => {
+                Self::NeedsOauth(ok(NeedsOauthView { needs_oauth: Always, oauth_redirect })?)
+            }
+        })
+    }
+}
+
+impl IntoResponse for InstallAnswer {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Done(json) => json.into_response(),
+            Self::NeedsOauth(json) => json.into_response(),
+        }
+    }
+}
+
+impl ApiResponse for InstallAnswer {
+    fn meta() -> MetaResponses {
+        let either =
+            vec![Envelope::<InstalledAppView>::schema_ref(), Envelope::<NeedsOauthView>::schema_ref()];
+        let schema = MetaSchemaRef::Inline(Box::new(MetaSchema { any_of: either, ..MetaSchema::ANY }));
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "The installation, or where it begins.",
+                status: Some(200),
+                status_range: None,
+                content: vec![MetaMediaType { content_type: "application/json", schema }],
+                headers: Vec::new(),
+            }],
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        Envelope::<InstalledAppView>::register(registry);
+        Envelope::<NeedsOauthView>::register(registry);
+    }
+}
+
 /// A new token; the only sight of it.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
@@ -144,6 +215,107 @@ pub struct RegeneratedTokenView {
     pub app_token: ShownOnce,
     /// Until when the old one works; absent when it ended at once.
     pub old_token_expires_at: Option<Time>,
+}
+
+enumeration! {
+    /// Where an event stands.
+    AppEventState = apps::AppEventState {
+        /// It is still to be told, or to be told again.
+        Pending,
+        /// The app took it.
+        Delivered,
+        /// It was given up.
+        Failed,
+    }
+}
+
+/// What an app was told, or is to be.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct AppEventView {
+    /// Id.
+    pub id: AppEventId,
+    /// The trace of what it tells of.
+    pub trace_id: Option<TraceId>,
+    /// Its kind.
+    pub event_type: String,
+    /// The event.
+    pub event: Any<Value>,
+    /// Where it stands.
+    pub status: AppEventState,
+    /// Attempts made.
+    pub attempts: u32,
+    /// When it is tried again.
+    pub next_attempt_at: Option<Time>,
+    /// Status of the last answer.
+    pub response_status: Option<u16>,
+    /// Beginning of the last answer: 4 KiB.
+    pub response_body: String,
+    /// What went wrong last.
+    pub error: Option<String>,
+    /// How long the last attempt took, in milliseconds.
+    pub duration_ms: u64,
+    /// When it happened.
+    pub created_at: Time,
+}
+
+impl From<apps::AppEvent> for AppEventView {
+    fn from(event: apps::AppEvent) -> Self {
+        Self {
+            id: event.id.into(),
+            trace_id: event.trace_id.map(Into::into),
+            event_type: event.kind,
+            event: Any(serde_json::from_str(&event.event).unwrap_or_default()),
+            status: event.state.into(),
+            attempts: event.attempts,
+            next_attempt_at: event.next_attempt_at.map(Time),
+            response_status: event.response_status,
+            response_body: event.response_body,
+            error: event.error,
+            duration_ms: event.duration_ms,
+            created_at: event.created_at.into(),
+        }
+    }
+}
+
+/// A call of an app.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct AppCallView {
+    /// Id.
+    pub id: AppCallId,
+    /// The trace of what it caused.
+    pub trace_id: Option<TraceId>,
+    /// Method.
+    pub method: String,
+    /// Path, without its query.
+    pub path: String,
+    /// Beginning of the body: 4 KiB, without files and permissions to answer.
+    pub request_body: String,
+    /// Status of the answer.
+    pub status_code: u16,
+    /// Beginning of the answer: 4 KiB.
+    pub response_body: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// When it was answered.
+    pub created_at: Time,
+}
+
+impl From<AppCall> for AppCallView {
+    fn from(call: AppCall) -> Self {
+        Self {
+            id: call.id.into(),
+            trace_id: call.trace_id.map(Into::into),
+            method: call.method,
+            path: call.path,
+            request_body: call.request_body,
+            status_code: call.status,
+            response_body: call.response_body,
+            duration_ms: call.duration_ms,
+            created_at: call.created_at.into(),
+        }
+    }
 }
 
 impl From<App> for AppDetailView {

@@ -133,6 +133,7 @@ impl Frame {
                     media: send.media.map(|file| Attachment::either(file.upload_id, file.url)).transpose()?,
                     context_token: send.context_token,
                     format: send.format,
+                    trace_id: None,
                 };
                 Ok(Wish::Send { message, idempotency_key: send.idempotency_key })
             }

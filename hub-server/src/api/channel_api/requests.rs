@@ -62,6 +62,7 @@ impl TryFrom<ChannelSend> for NewSend {
             media: body.media.map(SendMedia::attachment).transpose()?,
             context_token: body.context_token.map(|token| token.0),
             format: body.format.map(Into::into).unwrap_or_default(),
+            trace_id: None,
         })
     }
 }

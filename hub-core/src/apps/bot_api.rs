@@ -1,0 +1,96 @@
+//! What an app may ask about its bot. Sending is [`Bots::send`], as for everybody.
+
+use futures_util::FutureExt;
+
+use super::{AppScope, AppTool, Apps, everybody, not_found, tool};
+use crate::{
+    access::{Actor, AppActor, Role, UserActor},
+    bots::{Bot, Bots, Contact},
+    context::Hint,
+    error::{Error, ErrorCode, Result},
+    page::{Page, PageRequest},
+};
+
+/// The bot's owner, for whom an app reads what it was granted to read.
+fn owner(app: &AppActor) -> Actor {
+    Actor::User(UserActor::embedded(app.owner_id, Role::Member))
+}
+
+impl Apps<'_> {
+    /// Whom the app's bot talks to, whoever was active last first.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no app, or was not granted `contact:read`.
+    pub async fn contacts(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Contact>> {
+        let app = actor.app()?;
+        app.scopes.require(AppScope::ContactRead)?;
+        Bots::new(self.ctx).contacts(&owner(app), app.bot_id, page).await
+    }
+
+    /// The app's bot.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no app, or was not granted `bot:read`.
+    pub async fn bot(&self, actor: &Actor) -> Result<Bot> {
+        let app = actor.app()?;
+        app.scopes.require(AppScope::BotRead)?;
+        Bots::new(self.ctx).get(&owner(app), app.bot_id).await
+    }
+
+    /// Replaces the tools that the app has on its bot alone; answers how many there are.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no app, or was not granted `tools:write`; `INVALID_PARAMS` with every bad field.
+    pub async fn set_installation_tools(&self, actor: &Actor, tools: Vec<AppTool>) -> Result<usize> {
+        let app = *actor.app()?;
+        app.scopes.require(AppScope::ToolsWrite)?;
+        let tools = self.ctx.computations.run(move || tool::checked(tools)).await??;
+        let (count, now) = (tools.len(), self.ctx.store.now());
+        let write = self.ctx.store.write(move |tx| {
+            async move {
+                tx.channels().begin_change(everybody()?, app.bot_id).await?;
+                tx.installations().set_tools(app.installation_id, &tools, now).await
+            }
+            .boxed()
+        });
+        write.await?;
+        self.ctx.wake.hint(Hint::Bot(app.bot_id));
+        Ok(count)
+    }
+
+    /// Replaces the tools that the app has everywhere; answers how many there are. Only an installation on a bot of
+    /// the app's own author may: others must not change what the app is for everybody.
+    ///
+    /// # Errors
+    /// As [`Apps::set_installation_tools`], and `FORBIDDEN` on a bot of somebody else.
+    pub async fn set_app_tools(&self, actor: &Actor, tools: Vec<AppTool>) -> Result<usize> {
+        let app = *actor.app()?;
+        app.scopes.require(AppScope::ToolsWrite)?;
+        if !app.is_own {
+            return Err(Error::new(
+                ErrorCode::Forbidden,
+                "only on a bot of its author may the app change its tools everywhere",
+            )
+            .with_hint("PUT /bot/v1/installation/tools changes them on this bot"));
+        }
+        let patch = super::AppPatch { tools: Some(tools), ..super::AppPatch::default() };
+        let egress = self.ctx.egress.clone();
+        let checked = self.ctx.computations.run(move || patch.check(&egress)).await??;
+        let now = self.ctx.store.now();
+        let write = self.ctx.store.write(move |tx| {
+            async move {
+                let mut stored = tx.apps().find_own(everybody()?, app.app_id).await?.ok_or_else(not_found)?;
+                checked.apply(&mut stored);
+                stored.updated_at = now;
+                tx.apps().update(&stored).await?;
+                Ok((stored.tools.len(), tx.apps().begin_change(app.app_id).await?))
+            }
+            .boxed()
+        });
+        let (count, bots) = write.await?;
+        for bot_id in bots {
+            self.ctx.wake.hint(Hint::Bot(bot_id));
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,95 @@
+//! The log of what an app asked of the Bot API, for whoever looks for its mistakes.
+
+use super::Apps;
+use crate::{
+    access::Actor,
+    error::{Error, Result},
+    id::{AppCallId, AppId, BotId, InstallationId, TraceId},
+    page::{Page, PageRequest},
+    time::Timestamp,
+};
+
+/// Most of a body that is kept, in bytes.
+pub const MAX_LOGGED_BODY: usize = 4 * 1024;
+
+/// A call of an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppCall {
+    /// Id.
+    pub id: AppCallId,
+    /// The trace of what it caused.
+    pub trace_id: Option<TraceId>,
+    /// Method.
+    pub method: String,
+    /// Path, without its query.
+    pub path: String,
+    /// Beginning of the body, without what is confidential in it.
+    pub request_body: String,
+    /// Status of the answer.
+    pub status: u16,
+    /// Beginning of the answer.
+    pub response_body: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// When it was answered.
+    pub created_at: Timestamp,
+}
+
+/// A call to be noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAppCall {
+    /// Who called.
+    pub installation_id: InstallationId,
+    /// The trace of what it caused.
+    pub trace_id: Option<TraceId>,
+    /// Method.
+    pub method: String,
+    /// Path, without its query.
+    pub path: String,
+    /// The body, without what is confidential in it; cut to [`MAX_LOGGED_BODY`].
+    pub request_body: String,
+    /// Status of the answer.
+    pub status: u16,
+    /// The answer; cut to [`MAX_LOGGED_BODY`].
+    pub response_body: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Apps<'_> {
+    /// Notes a call, behind its answer: a crash may lose the note, and nothing else.
+    pub fn note_call(&self, mut call: NewAppCall) {
+        for body in [&mut call.request_body, &mut call.response_body] {
+            // PostgreSQL holds no U+0000.
+            *body = body.replace('\0', "\u{fffd}");
+            body.truncate(body.floor_char_boundary(MAX_LOGGED_BODY));
+        }
+        let (id, now) = (self.ctx.ids.next(), self.ctx.store.now());
+        self.ctx
+            .store
+            .write_later(move |tx| Box::pin(async move { tx.app_calls().insert(id, &call, now).await }));
+    }
+
+    /// What an app on a bot asked of the Bot API, newest first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the caller's and has the app.
+    pub async fn calls(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        app_id: AppId,
+        page: &PageRequest,
+    ) -> Result<Page<AppCall>> {
+        let mut read = self.ctx.store.read().await?;
+        let found = read.installations().find(actor.scope()?, bot_id, app_id).await?;
+        let installation = found.ok_or_else(|| Error::not_found("app on this bot"))?;
+        let rows = read.app_calls().page(installation.id, page).await?;
+        Ok(Page::from_rows(&Self::call_list(bot_id, app_id), page, rows, |call| call.id.to_string()))
+    }
+
+    /// The name of the list of calls, for [`PageRequest::parse`].
+    pub fn call_list(bot_id: BotId, app_id: AppId) -> String {
+        format!("app_calls:{bot_id}:{app_id}")
+    }
+}

@@ -1,0 +1,185 @@
+//! What apps are told: the events, and the log of them.
+
+use serde_json::{Value, json};
+
+use super::{AppEventKind, AppRuntime, Apps, Told, routing};
+use crate::{
+    access::Actor,
+    error::{Error, Result},
+    id::{AppEventId, AppId, BotId, Ids, InstallationId, MessageId, TraceId},
+    network::MessageKind,
+    page::{Page, PageRequest},
+    store::app_events::NewAppEvent,
+    time::Timestamp,
+};
+
+/// Where an event stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppEventState {
+    /// It is still to be told, or to be told again.
+    Pending,
+    /// The app took it.
+    Delivered,
+    /// It was given up.
+    Failed,
+}
+
+impl AppEventState {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The state of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Pending, Self::Delivered, Self::Failed].into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// An event in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppEvent {
+    /// Id.
+    pub id: AppEventId,
+    /// The trace of what it tells of.
+    pub trace_id: Option<TraceId>,
+    /// Word of its kind.
+    pub kind: String,
+    /// The event as JSON.
+    pub event: String,
+    /// Where it stands.
+    pub state: AppEventState,
+    /// Attempts made.
+    pub attempts: u32,
+    /// When it is tried again.
+    pub next_attempt_at: Option<Timestamp>,
+    /// Status of the last answer.
+    pub response_status: Option<u16>,
+    /// Beginning of the last answer.
+    pub response_body: String,
+    /// What went wrong last.
+    pub error: Option<String>,
+    /// How long the last attempt took, in milliseconds.
+    pub duration_ms: u64,
+    /// When it happened.
+    pub created_at: Timestamp,
+}
+
+impl Apps<'_> {
+    /// What an app on a bot was told, and is still to be told, newest first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the caller's and has the app.
+    pub async fn events(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        app_id: AppId,
+        page: &PageRequest,
+    ) -> Result<Page<AppEvent>> {
+        let mut read = self.ctx.store.read().await?;
+        let found = read.installations().find(actor.scope()?, bot_id, app_id).await?;
+        let installation = found.ok_or_else(|| Error::not_found("app on this bot"))?;
+        let rows = read.app_events().page(installation.id, page).await?;
+        Ok(Page::from_rows(&Self::event_list(bot_id, app_id), page, rows, |event| event.id.to_string()))
+    }
+
+    /// The name of the list of events, for [`PageRequest::parse`].
+    pub fn event_list(bot_id: BotId, app_id: AppId) -> String {
+        format!("app_events:{bot_id}:{app_id}")
+    }
+}
+
+/// A message as apps are told of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heard<'m> {
+    /// The message.
+    pub message_id: MessageId,
+    /// Sender.
+    pub from_user_id: &'m str,
+    /// Whom answers go to.
+    pub peer: &'m str,
+    /// Group, or empty.
+    pub group_id: &'m str,
+    /// What it is.
+    pub kind: MessageKind,
+    /// Its text.
+    pub text: &'m str,
+    /// Its parts, as JSON.
+    pub items: &'m str,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+}
+
+/// The events of a message for the apps on its bot, each with the trace that `trace` makes for it.
+pub(crate) fn of_message(
+    apps: &[AppRuntime],
+    heard: &Heard<'_>,
+    ids: &Ids,
+    now: Timestamp,
+    mut trace: impl FnMut(&AppRuntime) -> TraceId,
+) -> Vec<NewAppEvent> {
+    let told = routing::route(apps, heard.kind, heard.text);
+    let event = |(runtime, told): (&AppRuntime, Told<'_>)| {
+        let kind = match (&told, routing::kind_of(heard.kind)) {
+            (Told::Command { .. }, _) | (Told::Message(_), None) => AppEventKind::Command,
+            (Told::Message(_), Some(kind)) => kind,
+        };
+        let trace_id = Some(trace(runtime));
+        let message_id = Some(heard.message_id);
+        let (peer, sent_at) = (heard.peer.to_owned(), heard.sent_at);
+        let data = data(runtime, &told, heard);
+        let of = (runtime.app.app_id, runtime.app.bot_id, runtime.app.installation_id);
+        NewAppEvent { message_id, trace_id, peer, ..plain(of, kind, &data, ids, sent_at, now) }
+    };
+    told.into_iter().map(event).collect()
+}
+
+fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {
+    let sender = json!({ "id": heard.from_user_id, "role": "user" });
+    let group = if heard.group_id.is_empty() { Value::Null } else { json!({ "id": heard.group_id }) };
+    match told {
+        Told::Message(text) => {
+            let items: Value = serde_json::from_str(heard.items).unwrap_or_default();
+            json!({ "message_id": heard.message_id, "sender": sender, "group": group, "content": text,
+                "msg_type": heard.kind.as_str(), "items": items })
+        }
+        Told::Command { name, text, by_handle } => {
+            let mut data = json!({ "message_id": heard.message_id, "command": name, "text": text, "args": {},
+                "sender": sender, "group": group });
+            if *by_handle {
+                data["handle"] = runtime.handle.as_str().into();
+            }
+            data
+        }
+    }
+}
+
+/// An event that nobody asked for.
+pub(crate) fn plain(
+    (app_id, bot_id, installation_id): (AppId, BotId, InstallationId),
+    kind: AppEventKind,
+    data: &Value,
+    ids: &Ids,
+    at: Timestamp,
+    now: Timestamp,
+) -> NewAppEvent {
+    let id: AppEventId = ids.next();
+    let event = json!({ "type": kind.as_str(), "id": id, "timestamp": at.as_seconds(), "data": data });
+    NewAppEvent {
+        id,
+        app_id,
+        bot_id,
+        installation_id,
+        message_id: None,
+        trace_id: None,
+        kind: kind.as_str().to_owned(),
+        peer: String::new(),
+        event: event.to_string(),
+        now,
+    }
+}

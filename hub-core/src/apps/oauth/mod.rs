@@ -1,0 +1,235 @@
+//! Putting an app onto a bot by OAuth 2.0 with PKCE (RFC 6749, RFC 7636; `contract.md` §8; reliability L11–L16).
+//!
+//! The app sends the browser here; the bot's owner looks at what it asks for and decides; the app's server exchanges
+//! the code. Nothing leads to an address that the app has not registered, to the letter.
+
+use std::time::Duration;
+
+use data_encoding::BASE64URL_NOPAD;
+use subtle::ConstantTimeEq;
+use url::Url;
+
+use super::{App, AppScopes, Apps, everybody, not_found};
+use crate::{
+    access::Actor,
+    bots::{Bot, Bots},
+    error::{Error, ErrorCode, Problems, Result},
+    id::{AppId, BotId},
+    page::{MAX_LIMIT, PageRequest},
+    secret::{TokenHash, TokenKind, new_token},
+    store::app_codes::NewCode,
+};
+
+mod token;
+
+pub use token::{Granted, TokenError, TokenRequest};
+
+/// How long a code can be used.
+const CODE_LIFE: Duration = Duration::from_secs(60);
+/// Longest `state`, in characters.
+const MAX_STATE: usize = 512;
+
+/// What an app asks for, as its parameters say it.
+#[derive(Debug, Clone, Default)]
+pub struct AuthorizationRequest {
+    /// The app's id.
+    pub client_id: String,
+    /// Where to lead; the app's only address when absent.
+    pub redirect_uri: Option<String>,
+    /// `code`, or absent.
+    pub response_type: Option<String>,
+    /// Words of scopes with spaces between them; all that the app asks for when absent.
+    pub scope: Option<String>,
+    /// Echoed to the letter, at most 512 characters.
+    pub state: Option<String>,
+    /// The bot; its owner chooses when absent.
+    pub bot_id: Option<String>,
+    /// SHA-256 of the verifier in base64url: 43 characters.
+    pub code_challenge: Option<String>,
+    /// `S256`, and nothing else.
+    pub code_challenge_method: Option<String>,
+}
+
+/// What the bot's owner is asked.
+#[derive(Debug, Clone)]
+pub struct Authorization {
+    /// The app.
+    pub app: App,
+    /// Where the answer leads.
+    pub redirect_uri: String,
+    /// What it would get.
+    pub scopes: AppScopes,
+    /// Echoed with the answer.
+    pub state: Option<String>,
+    /// Of the app's verifier.
+    pub code_challenge: String,
+    /// The bot that the app names.
+    pub bot: Option<Bot>,
+    /// The bots to choose from, when it names none.
+    pub bots: Vec<Bot>,
+    /// Proves with the answer that the question was seen, by the same credential.
+    pub consent: String,
+}
+
+/// The answer of the bot's owner.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// What was asked.
+    pub request: AuthorizationRequest,
+    /// From [`Authorization::consent`].
+    pub consent: String,
+    /// Yes or no.
+    pub allow: bool,
+}
+
+impl Apps<'_> {
+    /// What an app asks for, for its bot's owner to look at. Nothing is changed by looking.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for an app that does not exist and for a bot of somebody else; `INVALID_PARAMS` for everything
+    /// else that is wrong. None of it may lead anywhere.
+    pub async fn authorization(
+        &self,
+        actor: &Actor,
+        request: &AuthorizationRequest,
+    ) -> Result<Authorization> {
+        actor.user()?;
+        let id: AppId = request.client_id.parse()?;
+        // Whoever was sent here by the app knows it; that is how an app is shared before it is listed.
+        let app = self.ctx.store.read().await?.apps().find(everybody()?, id).await?;
+        let app = app.ok_or_else(not_found)?.shown_to(actor.user().ok().map(|user| user.user_id));
+        let redirect_uri = registered(&app, request.redirect_uri.as_deref())?;
+        let (scopes, code_challenge) = check(&app, request)?;
+        let bots = Bots::new(self.ctx);
+        let bot = match request.bot_id.as_deref().filter(|id| !id.is_empty()) {
+            Some(id) => Some(bots.get(actor, id.parse()?).await?),
+            None => None,
+        };
+        let page = PageRequest::parse(&Bots::bot_list(actor), Some(MAX_LIMIT), None)?;
+        let bots = if bot.is_none() { bots.list(actor, &page).await?.items } else { Vec::new() };
+        let state = request.state.clone();
+        let consent = self.consent(actor, &app, &redirect_uri, scopes, state.as_deref(), &code_challenge);
+        Ok(Authorization { app, redirect_uri, scopes, state, code_challenge, bot, bots, consent })
+    }
+
+    /// Takes the decision, and answers where the browser goes with it: with a code that is of use once within 60
+    /// seconds, or with the refusal.
+    ///
+    /// # Errors
+    /// As [`Apps::authorization`]; `FORBIDDEN` when this credential has not seen this question; `INVALID_PARAMS` on
+    /// `bot_id` when no bot was chosen.
+    pub async fn decide(&self, actor: &Actor, decision: Decision) -> Result<String> {
+        let asked = self.authorization(actor, &decision.request).await?;
+        if !bool::from(asked.consent.as_bytes().ct_eq(decision.consent.as_bytes())) {
+            return Err(Error::new(ErrorCode::Forbidden, "the question is another one than was seen")
+                .with_hint("open the authorization page again"));
+        }
+        if !decision.allow {
+            return led_to(&asked.redirect_uri, ("error", "access_denied"), asked.state.as_deref());
+        }
+        let bot_id: BotId = match &asked.bot {
+            Some(bot) => bot.id,
+            None => return Err(Error::invalid("bot_id", "must say which bot")),
+        };
+        let code = new_token(TokenKind::AppCode, &self.ctx.random);
+        let hash = TokenHash::of(code.expose());
+        let stored = NewCode {
+            app_id: asked.app.id,
+            bot_id,
+            user_id: actor.user()?.user_id,
+            redirect_uri: asked.redirect_uri.clone(),
+            scopes: asked.scopes,
+            challenge: asked.code_challenge,
+            expires_at: self.ctx.store.now() + CODE_LIFE,
+        };
+        let write = self
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.app_codes().insert(&hash, &stored).await }));
+        write.await?;
+        led_to(&asked.redirect_uri, ("code", code.expose()), asked.state.as_deref())
+    }
+
+    /// Where the installation of an app begins that begins it itself: its own address, told which hub, bot and
+    /// browser it is about (`dialects.md` §1.10).
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for an app that does not exist and for a bot of somebody else; `CONFLICT` when the app has no such
+    /// address.
+    pub async fn setup(&self, actor: &Actor, id: AppId, bot_id: BotId) -> Result<String> {
+        Bots::new(self.ctx).get(actor, bot_id).await?;
+        let app = self.ctx.store.read().await?.apps().find(everybody()?, id).await?.ok_or_else(not_found)?;
+        let setup = app.setup_url.ok_or_else(|| Error::conflict("the app has no setup_url"))?;
+        let mut url = Url::parse(&setup).map_err(Error::internal)?;
+        let hub = self.ctx.config.public_url.as_str().trim_end_matches('/');
+        let state = BASE64URL_NOPAD.encode(&self.ctx.random.bytes::<16>());
+        url.query_pairs_mut()
+            .append_pair("hub", hub)
+            .append_pair("app_id", &id.to_string())
+            .append_pair("bot_id", &bot_id.to_string())
+            .append_pair("state", &state)
+            .append_pair("return_url", &format!("{hub}/oauth/complete"));
+        Ok(url.into())
+    }
+
+    fn consent(
+        self,
+        actor: &Actor,
+        app: &App,
+        redirect_uri: &str,
+        scopes: AppScopes,
+        state: Option<&str>,
+        challenge: &str,
+    ) -> String {
+        let user = actor.user().ok();
+        let session = user.and_then(|user| user.session_id).map(|id| id.to_string());
+        let key = user.and_then(|user| user.key_id).map(|id| id.to_string());
+        let parts = (actor.principal(), session, key, app.id, redirect_uri, scopes, state, challenge);
+        BASE64URL_NOPAD.encode(&self.ctx.sealer.derive("app.consent", &crate::store::json(&parts)))
+    }
+}
+
+/// The address that was asked for, when the app has registered exactly it (L11).
+fn registered(app: &App, wanted: Option<&str>) -> Result<String> {
+    match (wanted, &app.redirect_uris[..]) {
+        (Some(wanted), all) if all.iter().any(|uri| uri == wanted) => Ok(wanted.to_owned()),
+        (Some(_), _) => Err(Error::invalid("redirect_uri", "is not one that the app has registered")),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(Error::invalid("redirect_uri", "must say which of the app's addresses")),
+    }
+}
+
+fn check(app: &App, request: &AuthorizationRequest) -> Result<(AppScopes, String)> {
+    let mut problems = Problems::default();
+    let is_code = request.response_type.as_deref().is_none_or(|kind| kind == "code");
+    problems.check(is_code, "response_type", "must be code");
+    let is_s256 = request.code_challenge_method.as_deref() == Some("S256");
+    problems.check(is_s256, "code_challenge_method", "must be S256");
+    let challenge = request.code_challenge.clone().unwrap_or_default();
+    let is_hash = BASE64URL_NOPAD.decode(challenge.as_bytes()).is_ok_and(|bytes| bytes.len() == 32);
+    problems.check(is_hash, "code_challenge", "must be the SHA-256 of the verifier in base64url");
+    let state = request.state.as_deref().unwrap_or_default();
+    let is_short = state.chars().count() <= MAX_STATE;
+    problems.check(is_short, "state", format!("must be at most {MAX_STATE} characters"));
+    let words = request.scope.as_deref().map(str::split_whitespace);
+    let scopes = match words.map(AppScopes::parse) {
+        None => app.scopes,
+        Some(Ok(scopes)) if scopes.is_within(app.scopes) => scopes,
+        Some(_) => {
+            problems.add("scope", format!("must be of those that the app asks for: {}", app.scopes));
+            AppScopes::default()
+        }
+    };
+    problems.finish()?;
+    Ok((scopes, challenge))
+}
+
+/// An address with an answer in its query.
+fn led_to(redirect_uri: &str, answer: (&str, &str), state: Option<&str>) -> Result<String> {
+    let mut url = Url::parse(redirect_uri).map_err(Error::internal)?;
+    url.query_pairs_mut().append_pair(answer.0, answer.1);
+    if let Some(state) = state {
+        url.query_pairs_mut().append_pair("state", state);
+    }
+    Ok(url.into())
+}

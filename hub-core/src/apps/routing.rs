@@ -1,0 +1,167 @@
+//! Which apps on a bot a message is for (`dialects.md` §1.10): the one that is called by its handle; else those that
+//! have the command; else those that asked for messages of its kind. One of the three, in that order.
+
+use crate::{
+    access::AppActor,
+    apps::{AppEventKind, AppScope, AppTool},
+    channels::Handle,
+    network::MessageKind,
+};
+
+/// An app on a bot, ready to be told.
+#[derive(Debug, Clone)]
+pub struct AppRuntime {
+    /// Who it is, and what it may.
+    pub app: AppActor,
+    /// How people call it.
+    pub handle: Handle,
+    /// What it asked for.
+    pub events: Vec<AppEventKind>,
+    /// Its commands, without the slash, in lower case.
+    pub commands: Vec<String>,
+}
+
+/// What an app gets of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told<'t> {
+    /// The message, with the text as it is meant for the app.
+    Message(&'t str),
+    /// A command.
+    Command {
+        /// Its name, in lower case.
+        name: String,
+        /// What stands behind it.
+        text: &'t str,
+        /// Whether the app was called by its handle.
+        by_handle: bool,
+    },
+}
+
+impl AppRuntime {
+    /// The commands of an app and of its installation.
+    pub fn commands_of<'t>(tools: impl IntoIterator<Item = &'t AppTool>) -> Vec<String> {
+        tools.into_iter().filter_map(|tool| tool.command.clone()).collect()
+    }
+
+    fn wants(&self, kind: AppEventKind) -> bool {
+        self.events.iter().any(|asked| *asked == kind || *asked == AppEventKind::Message)
+    }
+
+    /// What is behind its handle, when the text begins with it.
+    fn called<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let rest = self.handle.addressed(text)?;
+        // A mention further on leaves the text whole.
+        (text.starts_with(['@', '＠']) && rest.len() < text.len()).then_some(rest)
+    }
+}
+
+/// The kind of event that a message is; `None` for what apps know nothing of.
+pub fn kind_of(kind: MessageKind) -> Option<AppEventKind> {
+    match kind {
+        MessageKind::Text => Some(AppEventKind::MessageText),
+        MessageKind::Image => Some(AppEventKind::MessageImage),
+        MessageKind::Voice => Some(AppEventKind::MessageVoice),
+        MessageKind::Video => Some(AppEventKind::MessageVideo),
+        MessageKind::File => Some(AppEventKind::MessageFile),
+        MessageKind::Other => None,
+    }
+}
+
+/// Decides who is told of a message, and what. Apps that may not read messages are not told of any.
+pub fn route<'a, 't>(
+    apps: &'a [AppRuntime],
+    kind: MessageKind,
+    text: &'t str,
+) -> Vec<(&'a AppRuntime, Told<'t>)> {
+    let Some(kind) = kind_of(kind) else { return Vec::new() };
+    let apps = || apps.iter().filter(|app| app.app.scopes.has(AppScope::MessageRead));
+    let trimmed = text.trim();
+    if let Some((app, rest)) = apps().find_map(|app| Some((app, app.called(trimmed)?))) {
+        let told = match command(rest) {
+            Some((name, text)) => Told::Command { name, text, by_handle: true },
+            None => Told::Message(rest),
+        };
+        return vec![(app, told)];
+    }
+    if let Some((name, text)) = command(trimmed) {
+        let has = |app: &&AppRuntime| app.commands.contains(&name);
+        let told = || Told::Command { name: name.clone(), text, by_handle: false };
+        let commanded: Vec<_> = apps().filter(has).map(|app| (app, told())).collect();
+        if !commanded.is_empty() {
+            return commanded;
+        }
+    }
+    apps().filter(|app| app.wants(kind)).map(|app| (app, Told::Message(text))).collect()
+}
+
+/// `/name rest`.
+fn command(text: &str) -> Option<(String, &str)> {
+    let rest = text.strip_prefix(['/', '／'])?;
+    let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    (!name.is_empty()).then(|| (name.to_lowercase(), rest.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{apps::AppScopes, id::Id, secret::KeyMark};
+
+    fn app(number: u128, handle: &str, events: &[AppEventKind], commands: &[&str]) -> AppRuntime {
+        AppRuntime {
+            app: AppActor {
+                installation_id: Id::from_u128(number),
+                app_id: Id::from_u128(number),
+                bot_id: Id::from_u128(1),
+                owner_id: Id::from_u128(1),
+                is_own: true,
+                scopes: AppScopes::default().with(AppScope::MessageRead),
+                token: KeyMark::default(),
+            },
+            handle: handle.parse().unwrap(),
+            events: events.to_vec(),
+            commands: commands.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    fn told(apps: &[AppRuntime], kind: MessageKind, text: &str) -> Vec<String> {
+        let show = |(app, told): (&AppRuntime, Told<'_>)| match told {
+            Told::Message(text) => format!("{} <{text}>", app.handle),
+            Told::Command { name, text, by_handle } => format!("{} /{name} <{text}> {by_handle}", app.handle),
+        };
+        route(apps, kind, text).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn one_bucket_in_the_order_of_handle_command_and_subscription() {
+        let apps = [
+            app(1, "weather", &[], &["weather", "天气"]),
+            app(2, "news", &[AppEventKind::MessageText], &["news", "weather"]),
+            app(3, "all", &[AppEventKind::Message], &[]),
+            app(4, "pictures", &[AppEventKind::MessageImage], &[]),
+        ];
+        let text = |text: &str| told(&apps, MessageKind::Text, text);
+        assert_eq!(text("@weather tomorrow?"), ["weather <tomorrow?>"]);
+        assert_eq!(text(" ＠Weather\u{2005}tomorrow?"), ["weather <tomorrow?>"]);
+        assert_eq!(text("@weather /Unknown a b "), ["weather /unknown <a b> true"]);
+        assert_eq!(
+            text("/weather Berlin"),
+            ["weather /weather <Berlin> false", "news /weather <Berlin> false"]
+        );
+        assert_eq!(text("/天气"), ["weather /天气 <> false"]);
+        // What nobody is called by is a message like any.
+        for plain in ["hello", "/unknown x", "@nobody hi", "ask @weather about it", "/", "a/weather"] {
+            assert_eq!(text(plain), [format!("news <{plain}>"), format!("all <{plain}>")]);
+        }
+        assert_eq!(told(&apps, MessageKind::Image, ""), ["all <>", "pictures <>"]);
+        assert!(told(&apps, MessageKind::Other, "x").is_empty());
+    }
+
+    #[test]
+    fn an_app_that_may_not_read_is_not_told() {
+        let mut apps = [app(1, "weather", &[AppEventKind::Message], &["weather"])];
+        apps[0].app.scopes = AppScopes::default();
+        for text in ["hello", "@weather hi", "/weather"] {
+            assert!(told(&apps, MessageKind::Text, text).is_empty(), "{text}");
+        }
+    }
+}

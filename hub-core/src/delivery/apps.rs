@@ -1,0 +1,351 @@
+//! Telling apps what happened: events are taken from the store, posted and signed as published apps expect
+//! (`dialects.md` §1.10), tried again on the schedule of webhooks, and what apps answer at once goes to the person
+//! who asked.
+//!
+//! Nothing here waits for an app while another's events are due: each has a few attempts at a time of its own, and
+//! an attempt is short.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::Notify;
+
+use super::{
+    retry::{Next, Verdict, next_attempt},
+    signing,
+};
+use crate::{
+    access::{Actor, AppActor},
+    apps::{AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, secret_place},
+    bots::{Attachment, Bots, NewSend},
+    channels::sinks::DEFAULT_SCHEDULE_S,
+    context::{Context, Hint},
+    egress::Call,
+    error::{Error, ErrorCode, Result},
+    id::{AppEventId, TraceId},
+    secret::{KeyMark, Secret},
+    store::{
+        app_events::{DueEvent, ToldEvent},
+        traces::TraceUpdate,
+    },
+    tasks::Tasks,
+    time::{Stopwatch, Timestamp},
+    traces::{Step, StepName, TraceStatus, steps_text},
+};
+
+/// Time between two looks that nobody asked for.
+const LOOK: Duration = Duration::from_secs(1);
+/// Events that one node tells at the same time, of all apps and of one.
+const MOST: u32 = 64;
+const MOST_PER_APP: u32 = 4;
+/// How long an app may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a node holds an event: whoever died with it is followed by another after that.
+const HELD: Duration = Duration::from_secs(60);
+/// Longest answer, in bytes: it may hold a file.
+const MAX_ANSWER: usize = 1024 * 1024;
+
+/// Starts telling.
+pub(super) fn start(ctx: &Context, tasks: &Tasks) {
+    let (ctx, own) = (ctx.clone(), tasks.clone());
+    tasks.supervise("app events", ctx.clock.clone(), move || work(ctx.clone(), own.clone()));
+}
+
+async fn work(ctx: Context, tasks: Tasks) {
+    let mut hints = ctx.wake.listen();
+    let done = Arc::new(Notify::new());
+    loop {
+        match take(&ctx).await {
+            Ok(taken) => {
+                for event in taken {
+                    let (ctx, done) = (ctx.clone(), Arc::clone(&done));
+                    tasks.spawn("app event", async move {
+                        tell(&ctx, event).await;
+                        done.notify_one();
+                    });
+                }
+            }
+            Err(error) => tracing::warn!(%error, "events of apps cannot be taken"),
+        }
+        let hinted = async { while hints.recv().await.is_ok_and(|heard| heard.hint != Hint::AppEvents) {} };
+        tokio::select! {
+            biased;
+            () = tasks.stop_token().cancelled() => return,
+            () = done.notified() => {}
+            () = hinted => {}
+            () = ctx.clock.sleep(LOOK) => {}
+        }
+    }
+}
+
+/// Takes what is due. A look that finds nothing writes nothing.
+async fn take(ctx: &Context) -> Result<Vec<DueEvent>> {
+    let now = ctx.store.now();
+    if !ctx.store.read().await?.app_events().has_due(now).await? {
+        return Ok(Vec::new());
+    }
+    let write = ctx.store.write(move |tx| {
+        Box::pin(async move { tx.app_events().claim(now, now + HELD, MOST_PER_APP, MOST).await })
+    });
+    write.await
+}
+
+/// One attempt, and what follows from it.
+async fn tell(ctx: &Context, due: DueEvent) {
+    let (started, watch) = (ctx.store.now(), Stopwatch::start());
+    let outcome = match attempt(ctx, &due).await {
+        Ok(outcome) => outcome,
+        Err(error) => Outcome::failed(error.message().to_owned()),
+    };
+    if let Err(error) = settle(ctx, &due, outcome, started, watch.elapsed()).await {
+        tracing::warn!(event = due.id, %error, "what came of an app's event could not be stored; it is told again");
+    }
+}
+
+/// What came of an attempt.
+struct Outcome {
+    verdict: Verdict,
+    status: Option<u16>,
+    body: String,
+    error: Option<String>,
+}
+
+impl Outcome {
+    fn failed(error: String) -> Self {
+        Self {
+            verdict: Verdict::Retry { after: None },
+            status: None,
+            body: String::new(),
+            error: Some(error),
+        }
+    }
+
+    /// Nobody is there to be told.
+    fn over(error: &str) -> Self {
+        Self { verdict: Verdict::Gone, ..Self::failed(error.to_owned()) }
+    }
+}
+
+async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
+    let Some(url) = &due.webhook_url else {
+        return Ok(Outcome::failed("the app has no URL that has echoed a challenge".to_owned()));
+    };
+    // That it is gone is told after it is.
+    if due.scopes.is_none() && due.kind != AppEventKind::AppUninstalled.as_str() {
+        return Ok(Outcome::over("the app was taken off the bot, or switched off"));
+    }
+    let secret = ctx.sealer.open(&secret_place(due.app_id.parse()?), &due.sealed_secret())?;
+    let body = body(due)?;
+    let call = Call {
+        method: Method::POST,
+        url: ctx.egress.check_url(url)?,
+        headers: headers(due, &secret, &body, ctx.store.now())?,
+        body,
+        deadline: PATIENCE,
+        max_answer: MAX_ANSWER,
+    };
+    let answer = match ctx.egress.send(call).await {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Outcome::failed(error.to_string())),
+    };
+    let verdict = Verdict::of(answer.status, &answer.headers, ctx.store.now());
+    let mut outcome = Outcome {
+        verdict,
+        status: Some(answer.status.as_u16()),
+        body: String::from_utf8_lossy(&answer.body).replace('\0', "\u{fffd}"),
+        error: (verdict != Verdict::Success).then(|| format!("status {}", answer.status.as_u16())),
+    };
+    outcome.body.truncate(outcome.body.floor_char_boundary(MAX_LOGGED_BODY));
+    if verdict == Verdict::Success
+        && let Err(error) = reply(ctx, due, &answer.body).await
+    {
+        if error.code() == ErrorCode::Unavailable {
+            return Ok(Outcome::failed("the hub could not take the answer".to_owned()));
+        }
+        outcome.error = Some(format!("the answer was not sent: {}", error.message()));
+    }
+    Ok(outcome)
+}
+
+/// The envelope around an event.
+fn body(due: &DueEvent) -> Result<Bytes> {
+    #[derive(serde::Serialize)]
+    struct Envelope<'a> {
+        v: u32,
+        r#type: &'static str,
+        trace_id: &'a str,
+        installation_id: &'a str,
+        bot: Value,
+        event: &'a RawValue,
+    }
+    let event = serde_json::from_str(&due.event).map_err(Error::internal)?;
+    let envelope = Envelope {
+        v: 1,
+        r#type: "event",
+        trace_id: due.trace_id.as_deref().unwrap_or_default(),
+        installation_id: &due.installation_id,
+        bot: json!({ "id": due.bot_id }),
+        event,
+    };
+    Ok(Bytes::from(serde_json::to_vec(&envelope).map_err(Error::internal)?))
+}
+
+fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Result<HeaderMap> {
+    let timestamp = now.as_seconds().to_string();
+    let digest = signing::hmac(secret.expose().as_bytes(), &[timestamp.as_bytes(), b":", body]);
+    let plain = |text: &str| HeaderValue::try_from(text).map_err(Error::internal);
+    let mut signature = plain(&format!("sha256={}", HEXLOWER.encode(&digest)))?;
+    signature.set_sensitive(true);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("x-app-id", plain(&due.app_id)?);
+    headers.insert("x-installation-id", plain(&due.installation_id)?);
+    headers.insert("x-timestamp", plain(&timestamp)?);
+    headers.insert("x-signature", signature);
+    headers.insert("x-trace-id", plain(due.trace_id.as_deref().unwrap_or_default())?);
+    headers.insert(signing::X_HUB_ATTEMPT, (due.attempts + 1).into());
+    Ok(headers)
+}
+
+/// What an app answers at once.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Answered {
+    #[serde(rename = "reply")]
+    text: Option<String>,
+    #[serde(rename = "reply_url")]
+    url: Option<String>,
+    #[serde(rename = "reply_base64")]
+    base64: Option<String>,
+    #[serde(rename = "reply_name")]
+    name: Option<String>,
+    /// The answer comes later, through the bot API.
+    #[serde(rename = "reply_async")]
+    later: bool,
+}
+
+/// Sends what an app answered to the person who asked; once, however often the event is told.
+async fn reply(ctx: &Context, due: &DueEvent, body: &[u8]) -> Result<()> {
+    let (Some(scopes), false) = (&due.scopes, due.peer.is_empty()) else { return Ok(()) };
+    // What is not an answer in this form is none.
+    let answer: Answered = serde_json::from_slice(body).unwrap_or_default();
+    let some = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let media = match (some(answer.url), some(answer.base64)) {
+        (Some(url), _) => Some(Attachment::Url(url)),
+        (None, Some(text)) => {
+            let name = answer.name.unwrap_or_default();
+            Some(Attachment::from_base64("reply_base64", &text, name)?)
+        }
+        (None, None) => None,
+    };
+    let content = some(answer.text).unwrap_or_default();
+    if answer.later || (content.is_empty() && media.is_none()) {
+        return Ok(());
+    }
+    let scopes: AppScopes = serde_json::from_str(scopes).map_err(Error::internal)?;
+    let actor = Actor::App(AppActor {
+        installation_id: due.installation_id.parse()?,
+        app_id: due.app_id.parse()?,
+        bot_id: due.bot_id.parse()?,
+        owner_id: due.owner_id.parse()?,
+        is_own: false,
+        scopes,
+        token: KeyMark::default(),
+    });
+    let to_user_id = Some(due.peer.clone());
+    let trace_id = due.trace_id.as_deref().map(str::parse).transpose()?;
+    let new = NewSend { to_user_id, content, media, trace_id, ..NewSend::default() };
+    let once = format!("reply:{}", due.id);
+    match Bots::new(ctx).send(&actor, due.bot_id.parse()?, new, Some(&once)).await {
+        // It was told before, and answered otherwise then.
+        Err(error) if error.code() == ErrorCode::Conflict => Ok(()),
+        sent => sent.map(drop),
+    }
+}
+
+/// Stores what came of an attempt, with its steps in the trace.
+async fn settle(
+    ctx: &Context,
+    due: &DueEvent,
+    outcome: Outcome,
+    started: Timestamp,
+    took: Duration,
+) -> Result<()> {
+    let now = ctx.store.now();
+    let attempts = u32::try_from(due.attempts).unwrap_or(u32::MAX).saturating_add(1);
+    let (state, due_at) = match outcome.verdict {
+        Verdict::Success => (AppEventState::Delivered, now),
+        Verdict::Gone => (AppEventState::Failed, now),
+        Verdict::Retry { after } => {
+            match next_attempt(attempts, &DEFAULT_SCHEDULE_S, after, now, &ctx.random) {
+                Next::At(at) => (AppEventState::Pending, at),
+                Next::Dead => (AppEventState::Failed, now),
+            }
+        }
+    };
+    let trace = due.trace_id.as_deref().map(str::parse::<TraceId>).transpose()?;
+    let trace = trace.map(|id| trace_of(id, due, &outcome, state, attempts, (started, now)));
+    let id: AppEventId = due.id.parse()?;
+    let told = ToldEvent {
+        id,
+        state,
+        due_at,
+        response_status: outcome.status,
+        response_body: outcome.body,
+        error: outcome.error,
+        duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    };
+    // Whoever answers 410 wants to hear nothing more, until they echo a challenge again.
+    let gone = due.webhook_url.clone().filter(|_| told.response_status == Some(410));
+    let app_id = due.app_id.parse()?;
+    let write = ctx.store.write(move |tx| {
+        Box::pin(async move {
+            tx.app_events().settle(&told).await?;
+            if let Some(url) = gone {
+                tx.apps().set_verified(app_id, &url, false).await?;
+                tx.apps().begin_change(app_id).await?;
+            }
+            match &trace {
+                Some(trace) => tx.traces().update(&[trace]).await,
+                None => Ok(()),
+            }
+        })
+    });
+    write.await
+}
+
+fn trace_of(
+    id: TraceId,
+    due: &DueEvent,
+    outcome: &Outcome,
+    state: AppEventState,
+    attempts: u32,
+    (started, ended): (Timestamp, Timestamp),
+) -> TraceUpdate {
+    let ok = outcome.verdict == Verdict::Success;
+    let status = if ok { TraceStatus::Ok } else { TraceStatus::Error };
+    let detail = json!({ "event_id": due.id, "attempt": attempts, "status": outcome.status,
+        "body": outcome.body, "error": outcome.error });
+    let step = Step::new(StepName::Response, "app", status, started, ended, detail);
+    let over = state != AppEventState::Pending;
+    let summary = match (over, ok) {
+        (true, true) => "told the app".to_owned(),
+        (true, false) => "the app was not told".to_owned(),
+        (false, _) => {
+            format!("the app did not take it; attempt {attempts} of {}", DEFAULT_SCHEDULE_S.len() + 1)
+        }
+    };
+    TraceUpdate {
+        id,
+        status: over.then(|| status.as_str()),
+        ended: i64::from(over),
+        summary: Some(summary),
+        attempts: Some(attempts.into()),
+        ended_at: ended.as_millis(),
+        steps: steps_text(&[step]),
+    }
+}

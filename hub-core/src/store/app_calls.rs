@@ -1,0 +1,107 @@
+//! Statements about what apps asked of the Bot API.
+
+use sqlx::FromRow;
+
+use super::conn::{Conn, on};
+use crate::{
+    apps::{AppCall, NewAppCall},
+    error::{Error, Result},
+    id::InstallationId,
+    page::PageRequest,
+    time::Timestamp,
+};
+
+/// Statements about calls, on a lent connection.
+#[derive(Debug)]
+pub struct AppCalls<'c>(pub(super) Conn<'c>);
+
+#[derive(FromRow)]
+struct Row {
+    id: String,
+    trace_id: Option<String>,
+    method: String,
+    path: String,
+    request_body: String,
+    status: i64,
+    response_body: String,
+    duration_ms: i64,
+    created_at: i64,
+}
+
+impl TryFrom<Row> for AppCall {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            id: row.id.parse().map_err(Error::internal)?,
+            trace_id: row.trace_id.map(|id| id.parse()).transpose().map_err(Error::internal)?,
+            method: row.method,
+            path: row.path,
+            request_body: row.request_body,
+            status: u16::try_from(row.status).unwrap_or(0),
+            response_body: row.response_body,
+            duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
+            created_at: Timestamp::from_millis(row.created_at),
+        })
+    }
+}
+
+impl AppCalls<'_> {
+    /// Notes a call, unless the installation is gone meanwhile.
+    pub async fn insert(
+        &mut self,
+        id: crate::id::AppCallId,
+        call: &NewAppCall,
+        now: Timestamp,
+    ) -> Result<()> {
+        on!(self.0, |conn| {
+            sqlx::query(
+            "INSERT INTO app_calls (id, installation_id, trace_id, method, path, request_body, status, response_body,
+                duration_ms, created_at)
+             SELECT $1, i.id, $3, $4, $5, $6, $7, $8, $9, $10 FROM app_installations i WHERE i.id = $2"
+        )
+        .bind(id.to_string())
+        .bind(call.installation_id.to_string())
+        .bind(call.trace_id.map(|id| id.to_string()))
+        .bind(&call.method)
+        .bind(&call.path)
+        .bind(&call.request_body)
+        .bind(i64::from(call.status))
+        .bind(&call.response_body)
+        .bind(i64::try_from(call.duration_ms).unwrap_or(i64::MAX))
+        .bind(now.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ())
+        })
+    }
+
+    /// The calls of an installation, newest first, one more than the page has room for.
+    pub async fn page(&mut self, installation: InstallationId, page: &PageRequest) -> Result<Vec<AppCall>> {
+        let rows: Vec<Row> = on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT id, trace_id, method, path, request_body, status, response_body, duration_ms, created_at
+             FROM app_calls WHERE installation_id = $1 AND (CAST($2 AS TEXT) IS NULL OR id < $2)
+             ORDER BY id DESC LIMIT $3"
+        )
+        .bind(installation.to_string())
+        .bind(page.after())
+        .bind(i64::from(page.limit()) + 1)
+        .fetch_all(conn)
+        .await
+        })?;
+        rows.into_iter().map(AppCall::try_from).collect()
+    }
+
+    /// Deletes up to `limit` calls that were made before `before`; says how many went.
+    pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
+        on!(self.0, |conn| sqlx::query(
+            "DELETE FROM app_calls WHERE id IN (SELECT id FROM app_calls WHERE created_at < $1 LIMIT $2)"
+        )
+        .bind(before.as_millis())
+        .bind(i64::from(limit))
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))
+    }
+}

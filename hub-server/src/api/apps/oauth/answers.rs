@@ -1,0 +1,277 @@
+//! What the authorization page and the token endpoint answer.
+
+use hub_core::{
+    Error,
+    apps::{AppScopes, Authorization, Granted, TokenError},
+};
+use maud::Markup;
+use poem::{
+    IntoResponse, Response,
+    http::{StatusCode, header},
+};
+use poem_openapi::{
+    ApiResponse, Object,
+    payload::Json,
+    registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde_json::json;
+
+use super::page;
+use crate::{
+    api::{apps::AppDetailView, bots::BotView, external::SeeOther},
+    envelope::{Envelope, status},
+    wire::{BotId, InstallationId, ShownOnce},
+};
+
+/// One ability.
+#[derive(Debug, Object)]
+pub struct AbilityView {
+    /// Word of the scope.
+    pub scope: String,
+    /// What it allows.
+    pub words: String,
+}
+
+/// What a bot's owner is asked.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct AuthorizationView {
+    /// The app.
+    pub app: AppDetailView,
+    /// Where the answer leads.
+    pub redirect_uri: String,
+    /// What it would get.
+    pub abilities: Vec<AbilityView>,
+    /// Echoed with the answer.
+    pub state: Option<String>,
+    /// The bot that the app names.
+    pub bot: Option<BotView>,
+    /// The bots to choose from, when it names none.
+    pub bots: Vec<BotView>,
+    /// To be sent back with the decision.
+    pub consent: String,
+}
+
+/// Where a decision leads.
+#[derive(Debug, Object)]
+pub struct DecidedView {
+    /// The app's address, with a code or the refusal in its query.
+    pub redirect_to: String,
+}
+
+/// A token, in the words of RFC 6749 §5.1.
+#[derive(Debug, Object)]
+pub struct GrantedView {
+    /// The app's token on the bot.
+    pub access_token: ShownOnce,
+    /// Always `bearer`.
+    pub token_type: String,
+    /// Words of the scopes that were granted.
+    pub scope: String,
+    /// The installation.
+    pub installation_id: InstallationId,
+    /// The bot.
+    pub bot_id: BotId,
+    /// What events are signed with.
+    pub webhook_secret: ShownOnce,
+}
+
+/// A token, in the words of published apps.
+#[derive(Debug, Object)]
+pub struct OlderGrantedView {
+    /// The installation.
+    pub installation_id: InstallationId,
+    /// The app's token on the bot.
+    pub app_token: ShownOnce,
+    /// What events are signed with.
+    pub webhook_secret: ShownOnce,
+    /// The bot.
+    pub bot_id: BotId,
+}
+
+fn abilities(scopes: AppScopes) -> Vec<AbilityView> {
+    let view = |scope: hub_core::apps::AppScope| AbilityView {
+        scope: scope.as_str().to_owned(),
+        words: scope.in_words().to_owned(),
+    };
+    scopes.iter().map(view).collect()
+}
+
+impl From<Authorization> for AuthorizationView {
+    fn from(asked: Authorization) -> Self {
+        Self {
+            abilities: abilities(asked.scopes),
+            app: asked.app.into(),
+            redirect_uri: asked.redirect_uri,
+            state: asked.state,
+            bot: asked.bot.map(Into::into),
+            bots: asked.bots.into_iter().map(Into::into).collect(),
+            consent: asked.consent,
+        }
+    }
+}
+
+impl From<Granted> for GrantedView {
+    fn from(granted: Granted) -> Self {
+        Self {
+            access_token: ShownOnce(granted.app_token),
+            token_type: "bearer".to_owned(),
+            scope: granted.scopes.to_string(),
+            installation_id: granted.installation_id.into(),
+            bot_id: granted.bot_id.into(),
+            webhook_secret: ShownOnce(granted.webhook_secret),
+        }
+    }
+}
+
+impl From<Granted> for OlderGrantedView {
+    fn from(granted: Granted) -> Self {
+        Self {
+            installation_id: granted.installation_id.into(),
+            app_token: ShownOnce(granted.app_token),
+            webhook_secret: ShownOnce(granted.webhook_secret),
+            bot_id: granted.bot_id.into(),
+        }
+    }
+}
+
+/// The question: a page, or JSON.
+pub(crate) enum ConsentAnswer {
+    /// For a browser.
+    Page { status: StatusCode, html: Markup, policy: String },
+    /// For a program.
+    Told(Json<Envelope<AuthorizationView>>),
+}
+
+impl ConsentAnswer {
+    /// The page of a question.
+    pub(super) fn page(asked: &Authorization) -> Self {
+        Self::Page { status: StatusCode::OK, html: page::consent(asked), policy: page::policy(Some(asked)) }
+    }
+
+    /// The page of what is wrong with it.
+    pub(super) fn problem(error: &Error) -> Self {
+        let (status, html) = (status(error.code()), page::problem(error));
+        Self::Page { status, html, policy: page::policy(None) }
+    }
+}
+
+impl IntoResponse for ConsentAnswer {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Page { status, html, policy } => html
+                .into_string()
+                .with_content_type("text/html; charset=utf-8")
+                .with_header(header::CONTENT_SECURITY_POLICY, policy)
+                // Without an origin the form could not show that it comes from here.
+                .with_header(header::REFERRER_POLICY, "same-origin")
+                .with_status(status)
+                .into_response(),
+            Self::Told(json) => json.into_response(),
+        }
+    }
+}
+
+impl ApiResponse for ConsentAnswer {
+    fn meta() -> MetaResponses {
+        let html = MetaSchemaRef::Inline(Box::new(MetaSchema::new("string")));
+        let content = vec![
+            MetaMediaType {
+                content_type: "application/json",
+                schema: Envelope::<AuthorizationView>::schema_ref(),
+            },
+            MetaMediaType { content_type: "text/html", schema: html },
+        ];
+        responses(StatusCode::OK, "The question.", content)
+    }
+
+    fn register(registry: &mut Registry) {
+        Envelope::<AuthorizationView>::register(registry);
+    }
+}
+
+/// What follows from a decision.
+pub(crate) enum Decided {
+    /// The browser goes back to the app.
+    Go(String),
+    /// The program is told where to go.
+    Told(Json<Envelope<DecidedView>>),
+}
+
+impl IntoResponse for Decided {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Go(to) => SeeOther::to(to).into_response(),
+            Self::Told(json) => json.into_response(),
+        }
+    }
+}
+
+impl ApiResponse for Decided {
+    fn meta() -> MetaResponses {
+        let schema = Envelope::<DecidedView>::schema_ref();
+        let content = vec![MetaMediaType { content_type: "application/json", schema }];
+        let mut all = responses(StatusCode::OK, "Where to go.", content);
+        all.responses.extend(SeeOther::meta().responses);
+        all
+    }
+
+    fn register(registry: &mut Registry) {
+        Envelope::<DecidedView>::register(registry);
+    }
+}
+
+/// What the token endpoint answers.
+pub(crate) enum TokenAnswer {
+    /// A token.
+    Granted(GrantedView),
+    /// None.
+    Refused(TokenError),
+}
+
+impl IntoResponse for TokenAnswer {
+    fn into_response(self) -> Response {
+        let error = match self {
+            Self::Granted(view) => return Json(view).into_response(),
+            Self::Refused(error) => error,
+        };
+        let (status, word, why) = match error {
+            TokenError::InvalidRequest(why) => (StatusCode::BAD_REQUEST, "invalid_request", why),
+            TokenError::InvalidClient => {
+                (StatusCode::UNAUTHORIZED, "invalid_client", "the app is unknown, or its secret is wrong")
+            }
+            TokenError::InvalidGrant(why) => (StatusCode::BAD_REQUEST, "invalid_grant", why),
+            TokenError::UnsupportedGrantType => {
+                (StatusCode::BAD_REQUEST, "unsupported_grant_type", "only authorization_code is supported")
+            }
+            TokenError::Failed(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "server_error", "a fault of the hub")
+            }
+        };
+        let body = json!({ "error": word, "error_description": why });
+        let response = poem::web::Json(body).with_status(status);
+        match word {
+            "invalid_client" => response.with_header(header::WWW_AUTHENTICATE, "Basic").into_response(),
+            _ => response.into_response(),
+        }
+    }
+}
+
+impl ApiResponse for TokenAnswer {
+    fn meta() -> MetaResponses {
+        let content =
+            vec![MetaMediaType { content_type: "application/json", schema: GrantedView::schema_ref() }];
+        responses(StatusCode::OK, "A token.", content)
+    }
+
+    fn register(registry: &mut Registry) {
+        GrantedView::register(registry);
+    }
+}
+
+fn responses(status: StatusCode, description: &'static str, content: Vec<MetaMediaType>) -> MetaResponses {
+    let status = Some(status.as_u16());
+    let response = MetaResponse { description, status, status_range: None, content, headers: Vec::new() };
+    MetaResponses { responses: vec![response] }
+}

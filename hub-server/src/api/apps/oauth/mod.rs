@@ -1,0 +1,249 @@
+//! Putting apps onto bots by OAuth (spec §4; `contract.md` §8; reliability L11–L16): the page on which a bot's owner
+//! decides, the token endpoint, and the paths under which published apps know both.
+
+use hub_core::{
+    Error, ErrorCode, Hub,
+    access::Actor,
+    apps::{AuthorizationRequest, Decision, TokenError, TokenRequest},
+};
+use poem::{Request, RequestBody, http::StatusCode, web::Data};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions, OpenApi,
+    param::{Path, Query},
+    registry::Registry,
+};
+
+mod answers;
+mod page;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+pub use answers::{AuthorizationView, DecidedView, GrantedView, OlderGrantedView};
+pub use requests::{Choice, DecideApp, ExchangeCode, ExchangeCodeOlder};
+
+use answers::{ConsentAnswer, Decided, TokenAnswer};
+
+use crate::{
+    api::{
+        Tag,
+        external::{SeeOther, wants_a_page},
+    },
+    credentials::User,
+    envelope::{ApiError, ApiResult, ok},
+    wire::{AppId, BotId, FormOrJson, Text},
+};
+
+/// OAuth for apps.
+#[derive(Debug, Clone, Copy)]
+pub struct AppOauthApi;
+
+type Word = Text<0, 4096>;
+
+#[OpenApi(tag = "Tag::Apps")]
+impl AppOauthApi {
+    /// Asks a bot's owner about an app
+    ///
+    /// A page for browsers, JSON for programs. The app is named by its id; `redirect_uri` is compared to the letter
+    /// with those it has registered; PKCE with `S256` is needed always. Whatever is wrong is told here and leads
+    /// nowhere. Nothing is decided by looking.
+    #[oai(path = "/api/auth/oauth/authorize", method = "get", operation_id = "authorizeApp")]
+    #[expect(clippy::too_many_arguments, reason = "each is a parameter of OAuth")]
+    async fn authorize(
+        &self,
+        hub: Data<&Hub>,
+        person: Person,
+        request: &Request,
+        /// The app's id.
+        client_id: Query<Word>,
+        /// One of the app's addresses; may be left out when it has one alone.
+        redirect_uri: Query<Option<Word>>,
+        /// `code`.
+        response_type: Query<Option<Word>>,
+        /// Words with spaces between them; everything that the app asks for when left out.
+        scope: Query<Option<Word>>,
+        /// Echoed, at most 512 characters.
+        state: Query<Option<Word>>,
+        /// The bot; its owner chooses when left out.
+        bot_id: Query<Option<Word>>,
+        /// SHA-256 of the verifier in base64url.
+        code_challenge: Query<Option<Word>>,
+        /// `S256`.
+        code_challenge_method: Query<Option<Word>>,
+    ) -> Result<ConsentAnswer, ApiError> {
+        let text = |text: Option<Word>| text.map(String::from);
+        let asked = AuthorizationRequest {
+            client_id: client_id.0.into(),
+            redirect_uri: text(redirect_uri.0),
+            response_type: text(response_type.0),
+            scope: text(scope.0),
+            state: text(state.0),
+            bot_id: text(bot_id.0),
+            code_challenge: text(code_challenge.0),
+            code_challenge_method: text(code_challenge_method.0),
+        };
+        consent(hub.0, &person.0, request, asked).await
+    }
+
+    /// Decides about an app
+    ///
+    /// With the parameters of the question and its `consent`. A form of the page is answered by sending the browser
+    /// back to the app, JSON with the address where to go.
+    #[oai(path = "/api/auth/oauth/authorize", method = "post", operation_id = "decideApp")]
+    async fn decide(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        body: FormOrJson<DecideApp>,
+    ) -> Result<Decided, ApiError> {
+        let FormOrJson { value, is_form } = body;
+        let redirect_to = hub.apps().decide(&user.0, Decision::from(value)).await?;
+        Ok(if is_form { Decided::Go(redirect_to) } else { Decided::Told(ok(DecidedView { redirect_to })?) })
+    }
+
+    /// Exchanges a code for an app's token
+    ///
+    /// As RFC 6749 §4.1.3 has it, with the verifier of RFC 7636; a form or JSON. A code is of use once, within 60
+    /// seconds; one that is shown again ends the token it was used for. Refusals are those of RFC 6749 §5.2:
+    /// `{error, error_description}` with 400, and with 401 for `invalid_client`.
+    #[oai(path = "/api/auth/oauth/token", method = "post", operation_id = "exchangeAppCode")]
+    async fn token(
+        &self,
+        hub: Data<&Hub>,
+        request: &Request,
+        body: FormOrJson<ExchangeCode>,
+    ) -> Result<TokenAnswer, ApiError> {
+        let request = body.value.into_request(request.headers())?;
+        Ok(match hub.apps().exchange(request).await {
+            Ok(granted) => TokenAnswer::Granted(granted.into()),
+            Err(TokenError::Failed(error)) => return Err(error.into()),
+            Err(error) => TokenAnswer::Refused(error),
+        })
+    }
+
+    /// Asks a bot's owner about an app, under the app's own path
+    ///
+    /// As the authorization page, for the app's only registered address and with everything that it asks for.
+    #[oai(path = "/api/apps/:id/oauth/authorize", method = "get", operation_id = "authorizeAppOlder")]
+    #[expect(clippy::too_many_arguments, reason = "each is a parameter of OAuth")]
+    async fn authorize_older(
+        &self,
+        hub: Data<&Hub>,
+        person: Person,
+        request: &Request,
+        id: Path<AppId>,
+        /// The bot.
+        bot_id: Query<Option<Word>>,
+        /// Echoed, at most 512 characters.
+        state: Query<Option<Word>>,
+        /// SHA-256 of the verifier in base64url.
+        code_challenge: Query<Option<Word>>,
+    ) -> Result<ConsentAnswer, ApiError> {
+        let asked = AuthorizationRequest {
+            client_id: id.0.0.to_string(),
+            state: state.0.map(String::from),
+            bot_id: bot_id.0.map(String::from),
+            code_challenge: code_challenge.0.map(String::from),
+            code_challenge_method: Some("S256".to_owned()),
+            ..AuthorizationRequest::default()
+        };
+        consent(hub.0, &person.0, request, asked).await
+    }
+
+    /// Exchanges a code for an app's token, under the app's own path
+    #[oai(path = "/api/apps/:id/oauth/exchange", method = "post", operation_id = "exchangeAppCodeOlder")]
+    async fn exchange_older(
+        &self,
+        hub: Data<&Hub>,
+        id: Path<AppId>,
+        body: FormOrJson<ExchangeCodeOlder>,
+    ) -> ApiResult<OlderGrantedView> {
+        let request = TokenRequest {
+            client_id: Some(id.0.0.to_string()),
+            code: Some(body.value.code.0),
+            code_verifier: Some(body.value.code_verifier.0),
+            older: true,
+            ..TokenRequest::default()
+        };
+        match hub.apps().exchange(request).await {
+            Ok(granted) => ok(granted.into()),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Begins the installation of an app at the app
+    ///
+    /// Sends the browser to the app's `setup_url`, with the hub, the app, the bot, a state, and where to come back.
+    #[oai(path = "/api/apps/:id/oauth/setup", method = "get", operation_id = "setUpApp")]
+    async fn set_up(
+        &self,
+        hub: Data<&Hub>,
+        person: Person,
+        id: Path<AppId>,
+        /// The bot.
+        bot_id: Query<BotId>,
+    ) -> Result<SeeOther, ApiError> {
+        Ok(SeeOther::to(hub.apps().setup(&person.0, id.0.0, bot_id.0.0).await?))
+    }
+}
+
+async fn consent(
+    hub: &Hub,
+    actor: &Actor,
+    request: &Request,
+    asked: AuthorizationRequest,
+) -> Result<ConsentAnswer, ApiError> {
+    let page = wants_a_page(request.headers());
+    match hub.apps().authorization(actor, &asked).await {
+        Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization)),
+        Ok(authorization) => Ok(ConsentAnswer::Told(ok(authorization.into())?)),
+        Err(error) if page && error.code() != ErrorCode::Internal => Ok(ConsentAnswer::problem(&error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A refusal of the older path, which answers as the rest of the hub does.
+fn refused(error: TokenError) -> ApiError {
+    match error {
+        TokenError::InvalidRequest(why) => Error::invalid("code_verifier", why).into(),
+        TokenError::InvalidClient => Error::not_found("app").into(),
+        TokenError::InvalidGrant(why) => ApiError::new(ErrorCode::InvalidToken, why),
+        TokenError::UnsupportedGrantType => Error::invalid("grant_type", "is not supported").into(),
+        TokenError::Failed(error) => error.into(),
+    }
+}
+
+/// A signed-in user. A browser of somebody who is not is sent to sign in, and comes back.
+#[derive(Debug, Clone, Copy)]
+pub struct Person(pub Actor);
+
+impl<'a> ApiExtractor<'a> for Person {
+    const TYPES: &'static [ApiExtractorType] = User::TYPES;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        User::register(registry);
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        User::security_schemes()
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        match User::from_request(request, body, options).await {
+            Ok(User(actor)) => Ok(Self(actor)),
+            Err(error) if error.status() == StatusCode::UNAUTHORIZED && wants_a_page(request.headers()) => {
+                let back = request.original_uri().path_and_query().map_or("/", |path| path.as_str());
+                let back: String = url::form_urlencoded::byte_serialize(back.as_bytes()).collect();
+                let sign_in = SeeOther::to(format!("/login?redirect={back}"));
+                Err(poem::Error::from_response(poem::IntoResponse::into_response(sign_in)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What installed apps call with their token (spec §4, "Bot API"; `contract.md` §8; `dialects.md` §1.11). Answers are
+//! bare objects with `ok`, refusals the envelope with `ok`; fields that the hub does not know are ignored.
+
+use std::sync::Arc;
+
+use hub_core::{Hub, bots::Bots};
+use poem::web::Data;
+use poem_openapi::{
+    OpenApi,
+    param::{Header, Query},
+    payload::Json,
+};
+
+mod requests;
+#[cfg(test)]
+mod tests;
+mod views;
+
+pub use requests::{BotSend, BotTool, MediaKind, SetTools};
+pub use views::{BotContactView, BotContactsView, BotInfoView, BotSentView, OlderBotView, ToolsView};
+
+use super::Tag;
+use crate::{
+    credentials::AppClient,
+    envelope::ApiError,
+    rate_limit::RateLimits,
+    wire::{Body, Cursor, Limit, Text, page_request},
+};
+
+/// Calls of installed apps.
+#[derive(Debug, Clone, Copy)]
+pub struct BotApi;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+#[OpenApi(tag = "Tag::BotApi")]
+impl BotApi {
+    /// Sends a message
+    ///
+    /// Needs the scope `message:write`. Without a receiver it goes to the person who owns the network account. A file
+    /// comes as `url`, which the hub fetches, or as `base64`. `WINDOW_CLOSED` when the chat network would refuse it
+    /// now. `X-Trace-Id`, or `trace_id`, names the trace of the event that is answered. With an `Idempotency-Key` the
+    /// same request within 24 hours gives the first answer.
+    #[oai(path = "/bot/v1/messages/send", method = "post", operation_id = "sendAppMessage")]
+    async fn send(
+        &self,
+        hub: Data<&Hub>,
+        limits: Data<&Arc<RateLimits>>,
+        app: AppClient,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
+        /// The trace that the message belongs to.
+        #[oai(name = "X-Trace-Id")]
+        trace: Header<Option<Text<0, 256>>>,
+        body: Body<BotSend>,
+    ) -> Answer<BotSentView> {
+        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body.0).await
+    }
+
+    /// Sends a message, under its older path
+    #[oai(path = "/bot/v1/message/send", method = "post", operation_id = "sendAppMessageOlder")]
+    async fn send_older(
+        &self,
+        hub: Data<&Hub>,
+        limits: Data<&Arc<RateLimits>>,
+        app: AppClient,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
+        /// The trace that the message belongs to.
+        #[oai(name = "X-Trace-Id")]
+        trace: Header<Option<Text<0, 256>>>,
+        body: Body<BotSend>,
+    ) -> Answer<BotSentView> {
+        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body.0).await
+    }
+
+    /// Lists the bot's contacts
+    ///
+    /// Needs the scope `contact:read`. Whoever was active last comes first.
+    #[oai(path = "/bot/v1/contacts", method = "get", operation_id = "listAppContacts")]
+    async fn contacts(
+        &self,
+        hub: Data<&Hub>,
+        app: AppClient,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> Answer<BotContactsView> {
+        contacts(hub.0, &app, limit.0, cursor.0.as_ref()).await
+    }
+
+    /// Lists the bot's contacts, under the older path
+    #[oai(path = "/bot/v1/contact", method = "get", operation_id = "listAppContactsOlder")]
+    async fn contacts_older(
+        &self,
+        hub: Data<&Hub>,
+        app: AppClient,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> Answer<BotContactsView> {
+        contacts(hub.0, &app, limit.0, cursor.0.as_ref()).await
+    }
+
+    /// Shows the bot
+    ///
+    /// Needs the scope `bot:read`.
+    #[oai(path = "/bot/v1/bot", method = "get", operation_id = "getAppBot")]
+    async fn bot(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
+        Ok(Json(hub.apps().bot(&app.0).await?.into()))
+    }
+
+    /// Shows the bot, under the older path
+    #[oai(path = "/bot/v1/info", method = "get", operation_id = "getAppBotOlder")]
+    async fn bot_older(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
+        Ok(Json(hub.apps().bot(&app.0).await?.into()))
+    }
+
+    /// Replaces the app's tools
+    ///
+    /// Everywhere it is installed. Needs the scope `tools:write`, on a bot of the app's own author.
+    #[oai(path = "/bot/v1/app/tools", method = "put", operation_id = "setAppTools")]
+    async fn set_app_tools(
+        &self,
+        hub: Data<&Hub>,
+        app: AppClient,
+        body: Body<SetTools>,
+    ) -> Answer<ToolsView> {
+        Ok(Json(ToolsView::of(hub.apps().set_app_tools(&app.0, body.0.into()).await?)))
+    }
+
+    /// Replaces the app's tools on this bot
+    ///
+    /// They come beside those that it has everywhere. Needs the scope `tools:write`.
+    #[oai(path = "/bot/v1/installation/tools", method = "put", operation_id = "setInstallationTools")]
+    async fn set_installation_tools(
+        &self,
+        hub: Data<&Hub>,
+        app: AppClient,
+        body: Body<SetTools>,
+    ) -> Answer<ToolsView> {
+        Ok(Json(ToolsView::of(hub.apps().set_installation_tools(&app.0, body.0.into()).await?)))
+    }
+}
+
+async fn send(
+    hub: &Hub,
+    limits: &RateLimits,
+    app: &AppClient,
+    idempotency_key: Option<&str>,
+    trace: Option<&str>,
+    body: BotSend,
+) -> Answer<BotSentView> {
+    limits.check_send(&app.0)?;
+    let new = body.into_send(trace)?;
+    Ok(Json(hub.bots().send(&app.0, app.0.app()?.bot_id, new, idempotency_key).await?.into()))
+}
+
+async fn contacts(
+    hub: &Hub,
+    app: &AppClient,
+    limit: Option<Limit>,
+    cursor: Option<&Cursor>,
+) -> Answer<BotContactsView> {
+    let page = page_request(&Bots::contact_list(app.0.app()?.bot_id), limit, cursor)?;
+    Ok(Json(hub.apps().contacts(&app.0, &page).await?.into()))
+}

@@ -1,0 +1,314 @@
+//! The bot API through the whole application: Ada's app on Ada's bot, whose person is Ann. Nothing is sent: the hub
+//! takes what it is told into the store.
+
+use hub_core::id::BotId;
+use poem::http::Method;
+use serde_json::{Value, json};
+
+use crate::testing::{App, Caller, Reply};
+
+const BOT: BotId = BotId::from_u128(1);
+
+struct House {
+    app: App,
+}
+
+/// What there is: Ada, who owns everything, and her app's id and token.
+struct Scene<'a> {
+    house: &'a House,
+    ada: Caller<'a>,
+    app_id: String,
+    token: String,
+}
+
+impl House {
+    async fn new() -> Self {
+        Self { app: App::with_simulator().await.0 }
+    }
+
+    async fn sql(&self, sql: String) {
+        let store = &self.app.hub.context().store;
+        store.write(move |tx| Box::pin(async move { tx.channels().execute(sql).await })).await.unwrap();
+    }
+
+    /// A bot to whom Ann has written, and an app on it with these scopes.
+    async fn scene(&self, scopes: &[&str]) -> Scene<'_> {
+        let ada = self.app.user("ada").await;
+        self.sql(format!(
+            "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
+                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
+            SELECT '{BOT}', id, 'Shop', 'sim', 'online', 0, 'wx1', 'ann', '', 0, '', 0, 0, 0, 0 FROM users"
+        ))
+        .await;
+        let now = self.app.clock.now().as_millis();
+        self.sql(format!(
+            "INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
+                context_token, window_opened_at, window_sends)
+             VALUES ('{BOT}', 'ann', 'Ann', 'vip', '', 3, {now}, 'sealed', {now}, 0)"
+        ))
+        .await;
+        let made = ada.post("/api/apps", &json!({ "name": "Weather", "scopes": scopes })).await;
+        let app_id = text(made.data(), "id").to_owned();
+        let installed =
+            ada.post(&format!("/api/bots/{BOT}/apps/install"), &json!({ "app_id": app_id })).await;
+        let token = text(installed.data(), "app_token").to_owned();
+        Scene { house: self, ada, app_id, token }
+    }
+}
+
+impl Scene<'_> {
+    fn client(&self) -> Caller<'_> {
+        self.house.app.stranger().with("Authorization", &format!("Bearer {}", self.token))
+    }
+
+    async fn send(&self, body: Value) -> Reply {
+        self.client().post("/bot/v1/messages/send", &body).await
+    }
+
+    async fn of_bot(&self, rest: &str) -> Reply {
+        self.ada.get(&format!("/api/bots/{BOT}{rest}")).await
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+/// The error of a refusal on the bot API: the envelope, and `ok`.
+#[track_caller]
+fn refused<'r>(reply: &'r Reply, status: u16, code: &str) -> &'r Value {
+    let error = reply.error(status, code);
+    assert_eq!(reply.json["ok"], false, "{}", reply.json);
+    error
+}
+
+const ALL: [&str; 5] = ["message:read", "message:write", "contact:read", "bot:read", "tools:write"];
+
+#[tokio::test]
+async fn both_dialects_send_and_the_default_receiver_is_the_accounts_person() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let sent = scene.send(json!({ "to_user_id": "ann", "content": "one", "context_token": "x" })).await;
+    assert_eq!((&sent.json["success"], &sent.json["ok"]), (&json!(true), &json!(true)), "{}", sent.json);
+    assert!(text(&sent.json, "message_id").starts_with("msg_"));
+    assert!(text(&sent.json, "client_id").starts_with("hub-"));
+    let older =
+        scene.client().post("/bot/v1/message/send", &json!({ "type": "text", "content": "two" })).await;
+    assert_eq!(older.json["ok"], true, "{}", older.json);
+    let empty = scene.send(json!({ "to": "", "content": "three", "unheard_of": 1 })).await;
+    assert_eq!(empty.json["ok"], true, "{}", empty.json);
+    let messages = scene.of_bot("/messages").await;
+    let items = messages.data()["items"].as_array().unwrap();
+    let said: Vec<_> = items.iter().map(|item| (text(item, "to_user_id"), text(item, "content"))).collect();
+    assert_eq!(said, [("ann", "three"), ("ann", "two"), ("ann", "one")]);
+    // The trace says who sent it.
+    let trace = scene.of_bot(&format!("/traces/{}", text(&sent.json, "trace_id"))).await;
+    assert_eq!(text(&trace.data()["steps"][0], "kind"), "app");
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_says_why() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let closed = scene.send(json!({ "to": "eve", "content": "hi" })).await;
+    refused(&closed, 409, "WINDOW_CLOSED");
+    for (body, field) in [
+        (json!({}), "content"),
+        (json!({ "content": " " }), "content"),
+        (json!({ "type": "image" }), "url"),
+        (json!({ "base64": "%%%" }), "base64"),
+        (json!({ "base64": "QUJD", "url": "https://x.example/a.png" }), "url"),
+        (json!({ "type": "sticker", "content": "x" }), "type"),
+        (json!({ "url": "http://127.0.0.1/a.png" }), "media.url"),
+        (json!({ "url": "http://169.254.169.254/latest" }), "media.url"),
+        (json!({ "content": 7 }), "content"),
+    ] {
+        let reply = scene.send(body.clone()).await;
+        let error = refused(&reply, 400, "INVALID_PARAMS");
+        assert_eq!(error["details"][0]["field"], field, "{body}: {error}");
+    }
+    house.sql("UPDATE bots SET status = 'expired'".to_owned()).await;
+    refused(&scene.send(json!({ "content": "hi" })).await, 409, "CONFLICT");
+    assert!(scene.of_bot("/messages").await.data()["items"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_file_comes_as_base64() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    for body in [
+        json!({ "type": "image", "base64": format!("data:image/png;base64,{png}"), "filename": "sky.png" }),
+        json!({ "type": "image", "content": format!("data:image/png;base64,{png}") }),
+        json!({ "base64": png, "content": "look" }),
+    ] {
+        let sent = scene.send(body).await;
+        assert_eq!(sent.json["ok"], true, "{}", sent.json);
+    }
+    let messages = scene.of_bot("/messages").await;
+    let items = messages.data()["items"].as_array().unwrap();
+    assert_eq!((&items[0]["content"], &items[2]["content"]), (&json!("look"), &json!("sky.png")));
+    assert!(items.iter().all(|item| item["media"][0]["type"] == "image"), "{items:?}");
+}
+
+#[tokio::test]
+async fn a_send_belongs_to_the_trace_it_names_and_is_made_once_per_key() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let first = scene.send(json!({ "content": "one" })).await;
+    let trace = text(&first.json, "trace_id").to_owned();
+    let client = scene.client().with("X-Trace-Id", &trace);
+    let second = client.post("/bot/v1/messages/send", &json!({ "content": "two" })).await;
+    assert_eq!(text(&second.json, "trace_id"), trace);
+    let in_body = scene.send(json!({ "content": "three", "trace_id": trace })).await;
+    assert_eq!(text(&in_body.json, "trace_id"), trace);
+    let shown = scene.of_bot(&format!("/traces/{trace}")).await;
+    let steps: Vec<_> =
+        shown.data()["steps"].as_array().unwrap().iter().map(|step| text(step, "name")).collect();
+    assert_eq!(steps, ["received", "reply", "reply"]);
+    // One that the bot does not have is no reason to refuse.
+    for unknown in ["tr_01BX5ZZKBKACTAV9WEVGEMMVRZ", "my-own-id"] {
+        let sent = scene.send(json!({ "content": "x", "trace_id": unknown })).await;
+        assert_ne!(text(&sent.json, "trace_id"), unknown);
+    }
+    let once = scene.client().with("Idempotency-Key", "k");
+    let path = "/bot/v1/messages/send";
+    let first = once.post(path, &json!({ "content": "once" })).await;
+    let again = once.post(path, &json!({ "content": "once" })).await;
+    assert_eq!(first.json, again.json);
+    refused(&once.post(path, &json!({ "content": "other" })).await, 409, "CONFLICT");
+}
+
+#[tokio::test]
+async fn an_app_reads_its_bot_and_whom_it_talks_to() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    for path in ["/bot/v1/bot", "/bot/v1/info"] {
+        let bot = scene.client().get(path).await.json;
+        assert_eq!((text(&bot, "bot_id"), text(&bot, "name")), (&*BOT.to_string(), "Shop"));
+        assert_eq!((text(&bot, "status"), text(&bot, "wx_id"), &bot["ok"]), ("online", "wx1", &json!(true)));
+        assert!(text(&bot, "created_at").ends_with('Z'));
+        assert_eq!((text(&bot["bot"], "provider"), text(&bot["bot"], "id")), ("sim", &*BOT.to_string()));
+    }
+    for path in ["/bot/v1/contacts", "/bot/v1/contact"] {
+        let found = scene.client().get(path).await.json;
+        let ann = &found["contacts"][0];
+        assert_eq!(
+            (text(ann, "user_id"), text(ann, "user_name"), text(ann, "remark")),
+            ("ann", "Ann", "vip")
+        );
+        assert_eq!((text(ann, "avatar_url"), &ann["msg_count"]), ("", &json!(3)));
+        assert_eq!((&found["ok"], &found["next_cursor"]), (&json!(true), &Value::Null));
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_its_scope_is_forbidden() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let put = async |path: &str| {
+        let body = json!({ "tools": [{ "name": "t", "command": "/t" }] });
+        scene.client().send(Method::PUT, path, |request| request.body_json(&body)).await
+    };
+    for path in ["/bot/v1/app/tools", "/bot/v1/installation/tools"] {
+        assert_eq!(put(path).await.json, json!({ "ok": true, "tool_count": 1 }));
+    }
+    let of_app = scene.ada.get(&format!("/api/apps/{}", scene.app_id)).await;
+    assert_eq!(text(&of_app.data()["tools"][0], "command"), "t");
+    let path = format!("/api/bots/{BOT}/apps/{}", scene.app_id);
+    let grant = async |scopes: Value| {
+        let body = json!({ "scopes": scopes });
+        scene.ada.send(Method::PUT, &path, |request| request.body_json(&body)).await.data();
+    };
+    grant(json!(["message:read"])).await;
+    for reply in [
+        scene.send(json!({ "content": "hi" })).await,
+        scene.client().get("/bot/v1/contacts").await,
+        scene.client().get("/bot/v1/bot").await,
+        put("/bot/v1/app/tools").await,
+        put("/bot/v1/installation/tools").await,
+    ] {
+        let error = refused(&reply, 403, "FORBIDDEN");
+        assert!(text(error, "message").contains("scope"), "{error}");
+    }
+    grant(json!(["bot:read"])).await;
+    assert_eq!(scene.client().get("/bot/v1/bot").await.json["ok"], true);
+}
+
+#[tokio::test]
+async fn a_token_opens_nothing_once_its_app_is_gone_replaced_or_switched_off() {
+    let house = House::new().await;
+    let mut scene = house.scene(&ALL).await;
+    let path = format!("/api/bots/{BOT}/apps/{}", scene.app_id);
+    let asks = async |scene: &Scene<'_>| scene.client().get("/bot/v1/bot").await;
+    let switch = async |scene: &Scene<'_>, on: bool| {
+        let body = json!({ "enabled": on });
+        scene.ada.send(Method::PUT, &path, |request| request.body_json(&body)).await.data();
+    };
+    switch(&scene, false).await;
+    refused(&asks(&scene).await, 403, "FORBIDDEN");
+    switch(&scene, true).await;
+    assert_eq!(asks(&scene).await.json["ok"], true);
+    let later = scene.ada.post(&format!("{path}/regenerate-token?grace_hours=1"), &json!({})).await;
+    assert_eq!(asks(&scene).await.json["ok"], true, "within its grace");
+    house.app.clock.advance(std::time::Duration::from_hours(1));
+    refused(&asks(&scene).await, 401, "INVALID_TOKEN");
+    scene.token = text(later.data(), "app_token").to_owned();
+    assert_eq!(asks(&scene).await.json["ok"], true);
+    scene.ada.send(Method::DELETE, &path, |request| request).await.data();
+    refused(&asks(&scene).await, 401, "INVALID_TOKEN");
+    let again =
+        scene.ada.post(&format!("/api/bots/{BOT}/apps/install"), &json!({ "app_id": scene.app_id })).await;
+    scene.token = text(again.data(), "app_token").to_owned();
+    assert_eq!(asks(&scene).await.json["ok"], true);
+    scene.ada.send(Method::DELETE, &format!("/api/apps/{}", scene.app_id), |request| request).await.data();
+    refused(&asks(&scene).await, 401, "INVALID_TOKEN");
+}
+
+#[tokio::test]
+async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let eve = house.app.user("eve").await;
+    let sent = scene.send(json!({ "content": "hi", "context_token": "s3cret" })).await;
+    scene.send(json!({ "base64": "%%%" })).await;
+    scene.client().post("/bot/v1/messages/send?x=1", &json!("no object")).await;
+    scene.client().get("/bot/v1/bot").await;
+    // Whoever shows no right token has no log.
+    house.app.stranger().with("Authorization", "Bearer huba_x").get("/bot/v1/bot").await;
+    let path = format!("/api/bots/{BOT}/apps/{}/api-logs", scene.app_id);
+    let mut log = Value::Null;
+    // Notes are made behind the answers.
+    for _ in 0..500 {
+        log = scene.ada.get(&path).await.data()["items"].clone();
+        if log.as_array().unwrap().len() == 4 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let calls: Vec<_> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| format!("{} {} {}", text(call, "method"), text(call, "path"), call["status_code"]))
+        .collect();
+    assert_eq!(
+        calls,
+        [
+            "GET /bot/v1/bot 200",
+            "POST /bot/v1/messages/send 400",
+            "POST /bot/v1/messages/send 400",
+            "POST /bot/v1/messages/send 200"
+        ]
+    );
+    assert_eq!(text(&log[3], "trace_id"), text(&sent.json, "trace_id"));
+    assert!(text(&log[3], "response_body").contains(text(&sent.json, "message_id")));
+    assert!(text(&log[2], "request_body").contains("(3 characters)"), "{}", log[2]);
+    assert!(!log.to_string().contains("s3cret") && !log.to_string().contains(&scene.token));
+    let page = scene.ada.get(&format!("{path}?limit=3")).await;
+    let cursor = text(page.data(), "next_cursor");
+    let rest = scene.ada.get(&format!("{path}?limit=3&cursor={cursor}")).await;
+    assert_eq!(rest.data()["items"], json!([log[3]]));
+    eve.get(&path).await.error(404, "NOT_FOUND");
+}

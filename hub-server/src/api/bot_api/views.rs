@@ -1,0 +1,164 @@
+//! What apps see: the bare objects of the specification, and beside their fields those of the older dialect.
+
+use hub_core::{
+    bots::{Bot, Contact, Sent},
+    page::Page,
+};
+use poem_openapi::Object;
+
+use crate::{
+    api::bots::BotStatus,
+    envelope::Always,
+    wire::{BotId, MessageId, NextCursor, Time, TraceId},
+};
+
+/// An accepted message.
+#[derive(Debug, Object)]
+pub struct BotSentView {
+    /// Always `true`.
+    pub success: Always<true>,
+    /// Always `true`.
+    pub ok: Always<true>,
+    /// Its id.
+    pub message_id: MessageId,
+    /// The network's handle of its first part.
+    pub client_id: String,
+    /// Names the send in traces.
+    pub trace_id: TraceId,
+}
+
+impl From<Sent> for BotSentView {
+    fn from(sent: Sent) -> Self {
+        Self {
+            success: Always,
+            ok: Always,
+            message_id: sent.message_id.into(),
+            client_id: sent.client_id,
+            trace_id: sent.trace_id.into(),
+        }
+    }
+}
+
+/// A person the bot talks to. Unknown texts are empty, never absent.
+#[derive(Debug, Object)]
+pub struct BotContactView {
+    /// Id on the chat network, case-sensitive.
+    pub user_id: String,
+    /// Display name on the chat network.
+    pub user_name: String,
+    /// The owner's note.
+    pub remark: String,
+    /// Picture.
+    pub avatar_url: String,
+    /// When the last message went either way.
+    pub last_message_at: Time,
+    /// Messages so far.
+    pub message_count: i64,
+    /// `last_message_at` in Unix seconds.
+    pub last_msg_at: i64,
+    /// The same as `message_count`.
+    pub msg_count: i64,
+}
+
+impl From<Contact> for BotContactView {
+    fn from(contact: Contact) -> Self {
+        Self {
+            user_id: contact.user_id,
+            user_name: contact.user_name,
+            remark: contact.remark,
+            avatar_url: contact.avatar_url,
+            last_message_at: contact.last_message_at.into(),
+            message_count: contact.message_count,
+            last_msg_at: contact.last_message_at.as_seconds(),
+            msg_count: contact.message_count,
+        }
+    }
+}
+
+/// People the bot talks to.
+#[derive(Debug, Object)]
+pub struct BotContactsView {
+    /// Always `true`.
+    pub ok: Always<true>,
+    /// Whoever was active last comes first.
+    pub contacts: Vec<BotContactView>,
+    /// Cursor of the next page; `null` on the last one.
+    pub next_cursor: NextCursor,
+}
+
+impl From<Page<Contact>> for BotContactsView {
+    fn from(page: Page<Contact>) -> Self {
+        let contacts = page.items.into_iter().map(Into::into).collect();
+        Self { ok: Always, contacts, next_cursor: NextCursor(page.next_cursor) }
+    }
+}
+
+/// The bot.
+#[derive(Debug, Object)]
+pub struct BotInfoView {
+    /// Always `true`.
+    pub ok: Always<true>,
+    /// Id.
+    pub bot_id: BotId,
+    /// Name.
+    pub name: String,
+    /// Where its connection stands.
+    pub status: BotStatus,
+    /// The account's id on the chat network.
+    pub wx_id: String,
+    /// When it was bound.
+    pub created_at: Time,
+    /// The same, in the older dialect.
+    pub bot: OlderBotView,
+}
+
+/// The bot, in the older dialect.
+#[derive(Debug, Object)]
+pub struct OlderBotView {
+    /// Id.
+    pub id: BotId,
+    /// Name.
+    pub name: String,
+    /// Chat network.
+    pub provider: String,
+    /// Where its connection stands.
+    pub status: BotStatus,
+    /// When it was bound, in Unix seconds.
+    pub created_at: i64,
+}
+
+impl From<Bot> for BotInfoView {
+    fn from(bot: Bot) -> Self {
+        let status = BotStatus::from(bot.status);
+        Self {
+            ok: Always,
+            bot_id: bot.id.into(),
+            name: bot.name.clone(),
+            status,
+            wx_id: bot.wx_id,
+            created_at: bot.created_at.into(),
+            bot: OlderBotView {
+                id: bot.id.into(),
+                name: bot.name,
+                provider: bot.network,
+                status,
+                created_at: bot.created_at.as_seconds(),
+            },
+        }
+    }
+}
+
+/// How many tools there are now.
+#[derive(Debug, Object)]
+pub struct ToolsView {
+    /// Always `true`.
+    pub ok: Always<true>,
+    /// How many.
+    pub tool_count: u64,
+}
+
+impl ToolsView {
+    pub(super) fn of(count: usize) -> Self {
+        Self { ok: Always, tool_count: count as u64 }
+    }
+}

@@ -1,0 +1,165 @@
+//! The log of what apps ask of the Bot API: the edge notes every call of a known app with its bodies, once it is
+//! answered, refused or not.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, combinators::BoxBody};
+use hub_core::{
+    Hub,
+    apps::{MAX_LOGGED_BODY, NewAppCall},
+    id::InstallationId,
+};
+use hyper::body::{Body, Frame, SizeHint};
+use poem::{Request, Response, http::StatusCode};
+use serde_json::Value;
+
+/// Most of a body that is looked at, in bytes; of a longer one only its length is told.
+const MOST: usize = 64 * 1024;
+
+/// Fields whose values are told by their length alone: files, and permissions to answer.
+const CONFIDENTIAL: [&str; 2] = ["base64", "context_token"];
+
+/// What becomes known of a call while it is served.
+#[derive(Debug, Clone)]
+pub(crate) struct CallNote(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    installation: Option<InstallationId>,
+    body: Vec<u8>,
+    length: usize,
+}
+
+impl CallNote {
+    /// Begins to note a call of the Bot API; `None` for every other request.
+    pub(crate) fn begin(request: &mut Request) -> Option<Self> {
+        if !request.uri().path().starts_with("/bot/v1/") {
+            return None;
+        }
+        let note = Self(Arc::default());
+        let inner: BoxBody<Bytes, std::io::Error> = request.take_body().into();
+        let body = if inner.is_end_stream() { inner } else { Heard { inner, note: note.clone() }.boxed() };
+        request.set_body(poem::Body::from(body));
+        request.set_data(note.clone());
+        Some(note)
+    }
+
+    /// Says who calls.
+    pub(crate) fn is_of(&self, installation: InstallationId) {
+        self.known().installation = Some(installation);
+    }
+
+    /// Notes the answer; nothing of a call whose caller is not known. A socket is no call.
+    pub(crate) async fn finish(
+        self,
+        hub: &Hub,
+        method: &str,
+        path: &str,
+        response: &mut Response,
+        took: Duration,
+    ) {
+        let (installation, request_body) = {
+            let mut known = self.known();
+            (known.installation, shown(&std::mem::take(&mut known.body), known.length))
+        };
+        let Some(installation_id) = installation else { return };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return;
+        }
+        // Answers of the Bot API are made whole before they are sent.
+        let answer = response.take_body().into_bytes().await.unwrap_or_default();
+        let trace_id = serde_json::from_slice::<Value>(&answer).ok();
+        let trace_id = trace_id.and_then(|json| json["trace_id"].as_str()?.parse().ok());
+        hub.apps().note_call(NewAppCall {
+            installation_id,
+            trace_id,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            request_body,
+            status: response.status().as_u16(),
+            response_body: String::from_utf8_lossy(&answer[..answer.len().min(MAX_LOGGED_BODY)]).into_owned(),
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        });
+        response.set_body(answer);
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A body as it stands in the log.
+fn shown(body: &[u8], length: usize) -> String {
+    if length == 0 {
+        return String::new();
+    }
+    match serde_json::from_slice::<Value>(body) {
+        Ok(mut json) if length == body.len() => {
+            for field in CONFIDENTIAL {
+                if let Some(Value::String(text)) = json.get_mut(field) {
+                    *text = format!("({} characters)", text.chars().count());
+                }
+            }
+            json.to_string()
+        }
+        _ => format!("({length} bytes)"),
+    }
+}
+
+/// A body whose beginning is kept while the handler reads it.
+struct Heard {
+    inner: BoxBody<Bytes, std::io::Error>,
+    note: CallNote,
+}
+
+impl Body for Heard {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(piece) = frame.data_ref()
+        {
+            let mut known = self.note.known();
+            let room = MOST - known.body.len().min(MOST);
+            known.body.extend_from_slice(&piece[..piece.len().min(room)]);
+            known.length += piece.len();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_permissions_are_told_by_their_length() {
+        let show = |text: &str| shown(text.as_bytes(), text.len());
+        assert_eq!(
+            show(r#"{"content":"hi","base64":"QUJD","context_token":"secret"}"#),
+            r#"{"content":"hi","base64":"(4 characters)","context_token":"(6 characters)"}"#
+        );
+        assert_eq!(show(""), "");
+        assert_eq!(show("{\"content\":"), "(11 bytes)");
+        assert_eq!(shown(b"[1]", 100_000), "(100000 bytes)");
+    }
+}

@@ -1,0 +1,61 @@
+//! A body that is a form of a page or JSON, as programs and browsers prefer.
+
+use hub_core::Error;
+use poem::{FromRequest, Request, RequestBody, Result, http::header};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaMediaType, MetaRequest, Registry},
+    types::ParseFromJSON,
+};
+use serde_json::{Map, Value};
+
+use super::{Body, read};
+use crate::envelope::ApiError;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A JSON object, or a form whose fields are texts.
+#[derive(Debug)]
+pub struct FormOrJson<T> {
+    /// What was sent.
+    pub value: T,
+    /// Whether it was a form.
+    pub is_form: bool,
+}
+
+impl<'a, T: ParseFromJSON> ApiExtractor<'a> for FormOrJson<T> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        let content = ["application/json", FORM]
+            .map(|content_type| MetaMediaType { content_type, schema: T::schema_ref() });
+        Some(MetaRequest { description: None, content: content.into(), required: true })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let content_type = request.header(header::CONTENT_TYPE).unwrap_or_default();
+        if !content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(FORM) {
+            let Body(value) = Body::<T>::from_request(request, body, options).await?;
+            return Ok(Self { value, is_form: false });
+        }
+        let bytes = <Vec<u8> as FromRequest>::from_request(request, body).await?;
+        let mut object = Map::new();
+        for (name, value) in url::form_urlencoded::parse(&bytes) {
+            // RFC 6749 §3.1: a parameter stands there once.
+            if object.insert(name.to_string(), Value::String(value.into_owned())).is_some() {
+                return Err(ApiError::from(Error::invalid(name.into_owned(), "stands there twice")).into());
+            }
+        }
+        Ok(Self { value: read(&Value::Object(object))?, is_form: true })
+    }
+}

@@ -1,0 +1,171 @@
+use std::time::Duration;
+
+use hub_core::{
+    apps::{App, AppEventState},
+    id::{AppEventId, AppId, BotId, InstallationId},
+    page::PageRequest,
+    store::app_events::{NewAppEvent, ToldEvent},
+    time::Timestamp,
+};
+
+use super::{
+    apps::{add, app},
+    installations::install,
+    scene::HOSTILE_TEXTS,
+};
+use crate::support::database::{Db, START};
+
+contract!("app_events": {
+    an_event_is_stored_taken_told_and_shown => [insert, claim, settle, page],
+    an_event_is_taken_by_one_node_at_a_time => [claim, has_due],
+    one_app_takes_no_more_than_its_share => [claim],
+    what_an_installation_is_still_to_be_told_is_given_up => [give_up],
+    old_events_are_forgotten => [delete_before],
+});
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+struct Scene {
+    app: AppId,
+    bot: BotId,
+    installation: InstallationId,
+}
+
+/// An app of a user, on a bot of theirs.
+async fn scene(db: &Db, name: &str) -> Scene {
+    let owner = db.user(name).await;
+    let bot = db.bot(owner).await;
+    let url = Some(format!("https://{name}.example"));
+    let app = add(db, App { webhook_url: url, webhook_verified: true, ..app(db, owner, name) }).await;
+    Scene { app, bot, installation: install(db, app, bot, name).await }
+}
+
+async fn tell(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> AppEventId {
+    let event = NewAppEvent {
+        id: db.ids.next(),
+        app_id: scene.app,
+        bot_id: scene.bot,
+        installation_id: scene.installation,
+        message_id: None,
+        trace_id: Some(db.ids.next()),
+        kind: "command".to_owned(),
+        peer: text.to_owned(),
+        event: text.to_owned(),
+        now: at,
+    };
+    let id = event.id;
+    commit!(db, |tx| tx.app_events().insert(&[event]).await).unwrap();
+    id
+}
+
+async fn claim(db: &Db, now: Timestamp, per_app: u32) -> Vec<String> {
+    let taken = commit!(db, |tx| tx.app_events().claim(now, now + MINUTE, per_app, 50).await).unwrap();
+    taken.into_iter().map(|event| event.id).collect()
+}
+
+fn told(id: AppEventId, state: AppEventState, due_at: Timestamp) -> ToldEvent {
+    ToldEvent {
+        id,
+        state,
+        due_at,
+        response_status: Some(500),
+        response_body: "answer".to_owned(),
+        error: Some("status 500".to_owned()),
+        duration_ms: 7,
+    }
+}
+
+async fn an_event_is_stored_taken_told_and_shown(db: &Db) {
+    let scene = scene(db, "weather").await;
+    for text in HOSTILE_TEXTS {
+        tell(db, &scene, text, START).await;
+    }
+    // Nobody is told of a bot that is gone.
+    let gone = Scene { app: scene.app, bot: db.ids.next(), installation: scene.installation };
+    tell(db, &gone, "{}", START).await;
+    let due = commit!(db, |tx| tx.app_events().claim(START, START + MINUTE, 50, 50).await).unwrap();
+    let texts: Vec<&str> = due.iter().map(|event| &*event.event).collect();
+    assert_eq!(texts, HOSTILE_TEXTS);
+    let first = &due[0];
+    assert_eq!((first.webhook_url.as_deref(), &*first.kind), (Some("https://weather.example"), "command"));
+    assert_eq!((first.attempts, first.scopes.as_deref()), (0, Some(r#"["bot:read"]"#)));
+    let id: AppEventId = first.id.parse().unwrap();
+    let later = told(id, AppEventState::Pending, START + MINUTE);
+    commit!(db, |tx| tx.app_events().settle(&later).await).unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let all = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
+    let shown = all.last().unwrap();
+    assert_eq!((shown.id, shown.state, shown.attempts), (id, AppEventState::Pending, 1));
+    assert_eq!((shown.response_status, &*shown.response_body, shown.duration_ms), (Some(500), "answer", 7));
+    assert_eq!((shown.next_attempt_at, shown.error.as_deref()), (Some(START + MINUTE), Some("status 500")));
+    let cursor = hub_core::page::encode("events", &all[1].id.to_string());
+    let page = PageRequest::parse("events", Some(1), Some(&cursor)).unwrap();
+    assert_eq!(read.app_events().page(scene.installation, &page).await.unwrap(), all[2..4]);
+    drop(read);
+    let done = told(id, AppEventState::Delivered, START);
+    commit!(db, |tx| tx.app_events().settle(&done).await).unwrap();
+    // What is over stays over.
+    let again = told(id, AppEventState::Failed, START);
+    commit!(db, |tx| tx.app_events().settle(&again).await).unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let all = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
+    let shown = all.last().unwrap();
+    assert_eq!((shown.state, shown.attempts, shown.next_attempt_at), (AppEventState::Delivered, 2, None));
+}
+
+async fn an_event_is_taken_by_one_node_at_a_time(db: &Db) {
+    let scene = scene(db, "weather").await;
+    let id = tell(db, &scene, "{}", START).await;
+    let before = START - Duration::from_millis(1);
+    let has_due = async |at| db.store.read().await.unwrap().app_events().has_due(at).await.unwrap();
+    assert!(!has_due(before).await && claim(db, before, 4).await.is_empty());
+    assert!(has_due(START).await);
+    let takers = futures_util::future::join_all((0..10).map(|_| claim(db, START, 4))).await;
+    assert_eq!(takers.concat(), [id.to_string()]);
+    assert!(!has_due(START).await);
+    // Its node died.
+    assert!(has_due(START + MINUTE).await);
+    assert_eq!(claim(db, START + MINUTE, 4).await, [id.to_string()]);
+}
+
+async fn one_app_takes_no_more_than_its_share(db: &Db) {
+    let (busy, quiet) = (scene(db, "busy").await, scene(db, "quiet").await);
+    let mut events = Vec::new();
+    for _ in 0..5 {
+        events.push(tell(db, &busy, "{}", START).await);
+    }
+    let other = tell(db, &quiet, "{}", START).await;
+    let ids = |ids: &[AppEventId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(claim(db, START, 2).await, ids(&[events[0], events[1], other]));
+    assert!(claim(db, START, 2).await.is_empty(), "two of it are in hand");
+    let done = told(events[0], AppEventState::Delivered, START);
+    commit!(db, |tx| tx.app_events().settle(&done).await).unwrap();
+    assert_eq!(claim(db, START, 2).await, ids(&[events[2]]));
+}
+
+async fn what_an_installation_is_still_to_be_told_is_given_up(db: &Db) {
+    let (weather, news) = (scene(db, "weather").await, scene(db, "news").await);
+    tell(db, &weather, "{}", START).await;
+    let stays = tell(db, &news, "{}", START).await;
+    let id = weather.installation;
+    commit!(db, |tx| tx.app_events().give_up(id, "gone").await).unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let given_up = read.app_events().page(id, &PageRequest::default()).await.unwrap();
+    assert_eq!((given_up[0].state, given_up[0].error.as_deref()), (AppEventState::Failed, Some("gone")));
+    drop(read);
+    assert_eq!(claim(db, START, 4).await, [stays.to_string()]);
+}
+
+async fn old_events_are_forgotten(db: &Db) {
+    let scene = scene(db, "weather").await;
+    for _ in 0..3 {
+        tell(db, &scene, "{}", START).await;
+    }
+    let stays = tell(db, &scene, "{}", START + MINUTE).await;
+    let gone =
+        async |limit| commit!(db, |tx| tx.app_events().delete_before(START + MINUTE, limit).await).unwrap();
+    assert_eq!((gone(2).await, gone(2).await, gone(2).await), (2, 1, 0));
+    let mut read = db.store.read().await.unwrap();
+    let left = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
+    assert_eq!(left.iter().map(|event| event.id).collect::<Vec<_>>(), [stays]);
+}
