@@ -53,6 +53,7 @@ impl LocalService for Fake {
             "/profile" => {
                 script.profile.clone().unwrap_or((200, json!({ "id": 1, "login": "ada" }).to_string()))
             }
+            "/jwks" => (200, json!({ "keys": [] }).to_string()),
             "/.well-known/openid-configuration" => (200, script.discovery.clone().unwrap_or_default()),
             _ => (404, String::new()),
         };
