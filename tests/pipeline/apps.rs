@@ -135,7 +135,7 @@ impl Scene {
         let what = format!("{count} messages");
         self.hub
             .advance_until(&what, Duration::from_millis(200), async || {
-                let sent = self.hub.sim.outbound(Some(&self.bot.wx_id), 0);
+                let sent = self.hub.sim().outbound(Some(&self.bot.wx_id), 0);
                 (sent.len() >= count).then_some(sent)
             })
             .await
@@ -220,7 +220,7 @@ async fn an_answer_that_comes_later_is_not_sent_now_and_a_bad_one_is_told() {
         logged.error
     });
     assert!(refused.await.contains("the answer was not sent"));
-    assert!(scene.hub.sim.outbound(Some(&scene.bot.wx_id), 0).is_empty());
+    assert!(scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0).is_empty());
 }
 
 #[tokio::test]

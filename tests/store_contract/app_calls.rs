@@ -56,7 +56,7 @@ async fn calls_are_kept_for_their_installation_and_listed_newest_first(db: &Db) 
     let cursor = hub_core::page::encode("calls", &calls[1].id.to_string());
     let page = PageRequest::parse("calls", Some(2), Some(&cursor)).unwrap();
     assert_eq!(read.app_calls().page(here, &page).await.unwrap(), calls[2..5]);
-    assert_eq!(db.count("app_calls").await, HOSTILE_TEXTS.len() as i64 + 1);
+    assert_eq!(db.count("app_calls").await, i64::try_from(HOSTILE_TEXTS.len()).unwrap() + 1);
 }
 
 async fn old_calls_are_forgotten(db: &Db) {

@@ -63,7 +63,7 @@ async fn an_app_is_stored_with_everything(db: &Db) {
     let ada = db.user("ada").await;
     for (n, text) in HOSTILE_TEXTS.into_iter().enumerate() {
         let mut made = app(db, ada, &format!("app-{n}"));
-        made.owner_name = "ada".to_owned();
+        "ada".clone_into(&mut made.owner_name);
         made.description = text.to_owned();
         made.icon_url = text.to_owned();
         made.redirect_uris = vec![text.to_owned(), "https://b.example".to_owned()];

@@ -91,7 +91,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         }
         Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, printer).await?,
         Command::Channels(ChannelsCommand::SetFilter(args)) => {
-            channel_sinks::set_filter(*args, printer).await?
+            channel_sinks::set_filter(*args, printer).await?;
         }
         Command::Channels(ChannelsCommand::Plugins(command)) => {
             channel_plugins::run(command, printer).await?;

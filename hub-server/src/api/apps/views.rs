@@ -159,7 +159,7 @@ pub struct NeedsOauthView {
 /// What came of installing an app.
 pub(crate) enum InstallAnswer {
     /// It is there.
-    Done(Json<Envelope<InstalledAppView>>),
+    Done(Box<Json<Envelope<InstalledAppView>>>),
     /// It is installed elsewhere.
     NeedsOauth(Json<Envelope<NeedsOauthView>>),
 }
@@ -168,7 +168,7 @@ impl InstallAnswer {
     /// The answer to an installation.
     pub(super) fn of(install: Install) -> Result<Self, ApiError> {
         Ok(match install {
-            Install::Done(installed) => Self::Done(ok((*installed).into())?),
+            Install::Done(installed) => Self::Done(Box::new(ok((*installed).into())?)),
             Install::AtTheApp(oauth_redirect) => {
                 Self::NeedsOauth(ok(NeedsOauthView { needs_oauth: Always, oauth_redirect })?)
             }

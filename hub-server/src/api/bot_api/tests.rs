@@ -1,7 +1,7 @@
 //! The bot API through the whole application: Ada's app on Ada's bot, whose person is Ann. Nothing is sent: the hub
 //! takes what it is told into the store.
 
-use hub_core::id::BotId;
+use hub_core::{id::BotId, time::Clock};
 use poem::http::Method;
 use serde_json::{Value, json};
 
@@ -285,7 +285,7 @@ async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
         if log.as_array().unwrap().len() == 4 {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        Clock::system().sleep(std::time::Duration::from_millis(10)).await;
     }
     let calls: Vec<_> = log
         .as_array()

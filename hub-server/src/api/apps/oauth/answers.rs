@@ -141,7 +141,7 @@ pub(crate) enum ConsentAnswer {
     /// For a browser.
     Page { status: StatusCode, html: Markup, policy: String },
     /// For a program.
-    Told(Json<Envelope<AuthorizationView>>),
+    Told(Box<Json<Envelope<AuthorizationView>>>),
 }
 
 impl ConsentAnswer {

@@ -196,7 +196,7 @@ async fn consent(
     let page = wants_a_page(request.headers());
     match hub.apps().authorization(actor, &asked).await {
         Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization)),
-        Ok(authorization) => Ok(ConsentAnswer::Told(ok(authorization.into())?)),
+        Ok(authorization) => Ok(ConsentAnswer::Told(Box::new(ok(authorization.into())?))),
         Err(error) if page && error.code() != ErrorCode::Internal => Ok(ConsentAnswer::problem(&error)),
         Err(error) => Err(error.into()),
     }
