@@ -156,7 +156,7 @@ mod tests {
         let show = |text: &str| shown(text.as_bytes(), text.len());
         assert_eq!(
             show(r#"{"content":"hi","base64":"QUJD","context_token":"secret"}"#),
-            r#"{"content":"hi","base64":"(4 characters)","context_token":"(6 characters)"}"#
+            r#"{"base64":"(4 characters)","content":"hi","context_token":"(6 characters)"}"#
         );
         assert_eq!(show(""), "");
         assert_eq!(show("{\"content\":"), "(11 bytes)");

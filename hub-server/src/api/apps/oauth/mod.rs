@@ -238,7 +238,7 @@ impl<'a> ApiExtractor<'a> for Person {
         match User::from_request(request, body, options).await {
             Ok(User(actor)) => Ok(Self(actor)),
             Err(error) if error.status() == StatusCode::UNAUTHORIZED && wants_a_page(request.headers()) => {
-                let back = request.original_uri().path_and_query().map_or("/", |path| path.as_str());
+                let back = request.uri().path_and_query().map_or("/", |path| path.as_str());
                 let back: String = url::form_urlencoded::byte_serialize(back.as_bytes()).collect();
                 let sign_in = SeeOther::to(format!("/login?redirect={back}"));
                 Err(poem::Error::from_response(poem::IntoResponse::into_response(sign_in)))
