@@ -154,7 +154,7 @@ async fn what_is_not_yours_or_not_there_or_no_id_is_not_found() {
                         *id = &wrong;
                     }
                 }
-                let absent = stage.ask_as(&operation, &operation.with(&ids), &stage.ada).await;
+                let absent = stage.ask_as(&operation, &stage.path_of(&operation, &ids, ""), &stage.ada).await;
                 refused(&operation, &absent, 404, "NOT_FOUND", &format!("{parameter} is {wrong}"));
                 if operation.is_administration() {
                     continue;

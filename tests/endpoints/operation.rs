@@ -68,8 +68,9 @@ impl Operation {
         self.described["requestBody"].is_object()
     }
 
-    /// Whether it takes a body of this type.
+    /// Whether it takes a body of this type, whatever its parameters.
     pub fn takes(&self, content_type: &str) -> bool {
+        let content_type = content_type.split(';').next().unwrap_or_default();
         self.described["requestBody"]["content"][content_type].is_object()
     }
 

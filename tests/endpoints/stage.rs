@@ -299,6 +299,11 @@ impl Stage {
 
     /// As [`path`](Self::path), with more of a query.
     pub fn path_with(&self, operation: &Operation, more: &str) -> String {
+        self.path_of(operation, &self.ids(operation), more)
+    }
+
+    /// As [`path_with`](Self::path_with), of these ids.
+    pub fn path_of(&self, operation: &Operation, ids: &[(&str, &str)], more: &str) -> String {
         let needed = match operation.id.as_str() {
             // Nobody moves the clock for whoever waits.
             "pollChannelMessages" => "timeout=0".to_owned(),
@@ -314,7 +319,7 @@ impl Stage {
             _ => String::new(),
         };
         let query = [needed.as_str(), more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-        let path = operation.with(&self.ids(operation));
+        let path = operation.with(ids);
         if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
     }
 
