@@ -3,10 +3,13 @@
 use std::{
     collections::HashSet,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender, channel},
     },
+    thread,
     time::Duration,
 };
 
@@ -14,7 +17,7 @@ use argon2::{
     Algorithm, Argon2, Params, Version,
     password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     error::{Error, ErrorCode, Problems, Result},
@@ -69,14 +72,20 @@ fn is_guessed_first(password: &str, username: &str) -> bool {
         || zxcvbn::zxcvbn(password, &[username, product, spoken, written]).guesses() <= FIRST_GUESSES
 }
 
+/// Something to compute.
+type Job = Box<dyn FnOnce() + Send>;
+
 /// Computes argon2id hashes off the asynchronous threads, a few at a time. Each takes 19 MiB; who comes when
 /// all places and the queue are taken gets `RATE_LIMITED`. Cheap to clone.
+///
+/// The threads are its own: an allocator keeps what a thread has freed for that thread, so on a pool of hundreds
+/// each of them would in the end hold the memory of a hash.
 #[derive(Clone)]
 pub struct PasswordHasher {
     /// One permit per hash that runs or waits.
     room: Arc<Semaphore>,
-    /// One permit per hash that runs.
-    slots: Arc<Semaphore>,
+    /// To the threads, which end with the last sender.
+    jobs: Sender<Job>,
     /// How many were computed.
     computed: Arc<AtomicU64>,
     random: Random,
@@ -97,9 +106,15 @@ impl PasswordHasher {
     /// A hasher that computes `at_once` hashes at the same time.
     pub fn new(at_once: usize, random: Random) -> Self {
         let at_once = at_once.max(1);
+        let (jobs, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..at_once {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || work(&queue));
+        }
         Self {
             room: Arc::new(Semaphore::new(at_once + WAITING)),
-            slots: Arc::new(Semaphore::new(at_once)),
+            jobs,
             computed: Arc::default(),
             random,
         }
@@ -135,13 +150,24 @@ impl PasswordHasher {
             Error::new(ErrorCode::RateLimited, "too many people sign in at the moment")
                 .with_retry_after(Duration::from_secs(1))
         })?;
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(Error::internal)?;
-        self.computed.fetch_add(1, Ordering::Relaxed);
-        let job = tokio::task::spawn_blocking(move || {
-            let _held = (room, slot);
-            compute()
-        });
-        job.await.map_err(Error::internal)
+        let (answer, told) = oneshot::channel();
+        let computed = Arc::clone(&self.computed);
+        let job = move || {
+            let _held = room;
+            computed.fetch_add(1, Ordering::Relaxed);
+            // Nobody may be waiting any more.
+            let _ = answer.send(compute());
+        };
+        self.jobs.send(Box::new(job)).map_err(Error::internal)?;
+        told.await.map_err(Error::internal)
+    }
+}
+
+/// Does one job after the other. One that panics answers nobody, and the next one is done.
+fn work(queue: &Mutex<Receiver<Job>>) {
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(job) = next() {
+        let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 
