@@ -84,6 +84,8 @@ type Job = Box<dyn FnOnce() + Send>;
 pub struct PasswordHasher {
     /// One permit per hash that runs or waits.
     room: Arc<Semaphore>,
+    /// One permit per hash that runs.
+    slots: Arc<Semaphore>,
     /// To the threads, which end with the last sender.
     jobs: Sender<Job>,
     /// How many were computed.
@@ -114,6 +116,7 @@ impl PasswordHasher {
         }
         Self {
             room: Arc::new(Semaphore::new(at_once + WAITING)),
+            slots: Arc::new(Semaphore::new(at_once)),
             jobs,
             computed: Arc::default(),
             random,
@@ -150,15 +153,16 @@ impl PasswordHasher {
             Error::new(ErrorCode::RateLimited, "too many people sign in at the moment")
                 .with_retry_after(Duration::from_secs(1))
         })?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(Error::internal)?;
+        self.computed.fetch_add(1, Ordering::Relaxed);
         let (answer, told) = oneshot::channel();
-        let computed = Arc::clone(&self.computed);
         let job = move || {
-            let _held = room;
-            computed.fetch_add(1, Ordering::Relaxed);
+            let _held = (room, slot);
             // Nobody may be waiting any more.
             let _ = answer.send(compute());
         };
-        self.jobs.send(Box::new(job)).map_err(Error::internal)?;
+        // Without threads nobody answers.
+        let _ = self.jobs.send(Box::new(job));
         told.await.map_err(Error::internal)
     }
 }

@@ -2,7 +2,8 @@
 
 use oauth2::{
     AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
-    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, TokenResponse, TokenUrl, basic::BasicClient,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, TokenResponse, TokenUrl,
+    basic::{BasicClient, BasicErrorResponseType, BasicRequestTokenError},
 };
 use serde_json::Value;
 use url::Url;
@@ -79,7 +80,7 @@ impl Accounts<'_> {
                     .set_pkce_verifier(verifier)
                     .request_async(&http)
                     .await
-                    .map_err(|error| describe(&error))?;
+                    .map_err(|error| refusal(&error))?;
                 let request = oauth2::http::Request::get(endpoints.profile_url.as_str())
                     .header("accept", "application/json")
                     .header("authorization", format!("Bearer {}", token.access_token().secret()))
@@ -123,6 +124,18 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
         cause = current.source();
     }
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+}
+
+/// Why there is no token. What a provider says of it beyond the words of RFC 6749 §5.2 is left out: it may repeat
+/// what it was told, and that includes secrets.
+pub(super) fn refusal<E: std::error::Error + 'static>(error: &BasicRequestTokenError<E>) -> String {
+    match error {
+        RequestTokenError::ServerResponse(refused) => match refused.error() {
+            BasicErrorResponseType::Extension(_) => "the provider refused the code".to_owned(),
+            known => format!("the provider refused the code: {}", known.as_ref()),
+        },
+        other => describe(other),
+    }
 }
 
 /// Strict where it decides who somebody is, lenient where it only looks nice.

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{
     Provider,
-    exchange::{Profile, clean, clean_url, describe, is_subject},
+    exchange::{Profile, clean, clean_url, describe, is_subject, refusal},
     http,
 };
 use crate::{context::Context, secret::Secret};
@@ -89,7 +89,7 @@ pub(super) async fn profile(
         .set_pkce_verifier(verifier)
         .request_async(&http)
         .await
-        .map_err(|error| describe(&error))?;
+        .map_err(|error| refusal(&error))?;
     let id_token = token.id_token().ok_or("the issuer gave no ID token")?;
     let now = ctx.store.now();
     let id_verifier = client
