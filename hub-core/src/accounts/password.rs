@@ -7,7 +7,7 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
     time::Duration,
@@ -87,7 +87,7 @@ pub struct PasswordHasher {
     /// One permit per hash that runs.
     slots: Arc<Semaphore>,
     /// To the threads, which end with the last sender.
-    jobs: Sender<Job>,
+    jobs: SyncSender<Job>,
     /// How many were computed.
     computed: Arc<AtomicU64>,
     random: Random,
@@ -108,7 +108,8 @@ impl PasswordHasher {
     /// A hasher that computes `at_once` hashes at the same time.
     pub fn new(at_once: usize, random: Random) -> Self {
         let at_once = at_once.max(1);
-        let (jobs, queue) = channel();
+        // Never full: a job is sent with a slot.
+        let (jobs, queue) = sync_channel(at_once);
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..at_once {
             let queue = Arc::clone(&queue);
