@@ -2,7 +2,8 @@
 //! is typing and exchanges media with it over a real socket, and both sides are asked what happened. What
 //! Tencent's own modules and another author's client write is then compared with what the hub's connector writes.
 //!
-//! One server is among them: of the API that models are asked over.
+//! One server is among them, of the API that models are asked over; and one client of the hub itself, of the protocol
+//! in which models are offered tools.
 //!
 //! `.ci/run clients` installs them outside the checkout; a test whose client is missing is skipped, in CI it fails.
 
@@ -10,6 +11,7 @@ mod aimock;
 mod foreign;
 pub mod installed;
 mod likeness;
+mod mcp;
 mod openilink;
 mod story;
 mod tencent;

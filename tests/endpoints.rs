@@ -11,7 +11,9 @@ use stage::{Answer, ORIGIN, Stage};
 use table::TABLE;
 
 mod matrix;
+mod mcp;
 mod operation;
+mod parents;
 mod stage;
 mod table;
 
@@ -247,8 +249,21 @@ async fn bad_pages_are_refused() {
     let mut count = 0;
     for operation in lists {
         count += 1;
-        for query in ["limit=0", "limit=201", "limit=-1", "limit=x", "cursor=x", "cursor=AAAA", "cursor=%00"]
-        {
+        for query in [
+            "limit=0",
+            "limit=201",
+            "limit=-1",
+            "limit=x",
+            "limit=1.5",
+            "limit=1e2",
+            "limit=1e9",
+            "limit=",
+            "limit=99999999999999999999",
+            "cursor=x",
+            "cursor=AAAA",
+            "cursor=%00",
+            "cursor=",
+        ] {
             let path = stage.path_with(&operation, query);
             let answer = stage.ask_as(&operation, &path, &stage.ada).await;
             refused(&operation, &answer, 400, "INVALID_PARAMS", query);

@@ -6,6 +6,7 @@ mod clients;
 mod conformance;
 mod crash;
 mod endpoints;
+mod example_apps;
 mod examples;
 mod fault_proxy;
 mod faults;

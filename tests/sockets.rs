@@ -1,6 +1,10 @@
-//! WebSockets and long polls of channel clients over real loopback sockets: the conversation, what ends it, bad
-//! frames, and clients of other authors that lose their server.
+//! WebSockets and long polls of channel clients, and WebSockets of apps, over real loopback sockets: the conversation,
+//! what ends it, bad frames, and clients of other authors that lose their server.
 
+mod app_doors;
+mod app_foreign;
+mod app_nodes;
+mod apps;
 mod bad_frames;
 mod client;
 mod clock;
@@ -8,5 +12,6 @@ mod conversation;
 mod crash;
 mod doors;
 mod foreign;
-mod stage;
+mod listen;
+pub mod stage;
 mod two_nodes;

@@ -52,6 +52,7 @@ mod ai;
 mod app_calls;
 mod app_codes;
 mod app_events;
+mod app_sockets;
 mod apps;
 mod audit;
 mod binds;

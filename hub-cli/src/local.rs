@@ -7,6 +7,7 @@ use hub_core::{
     Error, Hub,
     access::Actor,
     bots::{Bot, Bots},
+    config::HubConfig,
     data_dir,
     demo::NETWORK,
     egress::{AllowRule, Egress, EgressConfig},
@@ -62,7 +63,13 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     let network = |name: &str| -> Result<IlinkNetwork, Error> {
         IlinkNetwork::new(name, IlinkConfig::default(), &egress, clock.clone(), random.clone())
     };
+    let mut config = HubConfig::default();
+    if let Some(url) = set("HUB_PUBLIC_URL") {
+        config.public_url =
+            url.parse().map_err(|_| Error::invalid("public_url", "HUB_PUBLIC_URL must be a URL"))?;
+    }
     let builder = Hub::builder()
+        .config(config)
         .store(store)
         .secret_key(key(&folder, &random)?)
         .network(network(NETWORK)?)
@@ -78,8 +85,13 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     Ok(hub)
 }
 
+/// A variable that is set.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// The private targets that the server may call, as it finds them in the environment.
-fn allowed() -> Result<Vec<AllowRule>, Error> {
+pub fn allowed() -> Result<Vec<AllowRule>, Error> {
     let text = std::env::var("HUB_EGRESS_ALLOW").unwrap_or_default();
     let rules = text.split(',').map(str::trim).filter(|rule| !rule.is_empty());
     rules.map(str::parse).collect()
@@ -87,7 +99,6 @@ fn allowed() -> Result<Vec<AllowRule>, Error> {
 
 /// The key as the server finds it: the setting, the file it names, or the one in the folder.
 fn key(folder: &std::path::Path, random: &Random) -> Result<[u8; 32], Error> {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (set("HUB_SECRET_KEY"), set("HUB_SECRET_KEY_FILE")) {
         (Some(text), None) => data_dir::parse_key(&Secret::new(text)),
         (None, Some(path)) => data_dir::read_key(path.as_ref()),

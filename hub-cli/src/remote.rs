@@ -59,6 +59,20 @@ impl Remote {
         Ok(Self { base: base.clone(), token, egress: Egress::new(EgressConfig::default())?.trusted()? })
     }
 
+    /// An address of the server; query values are encoded here.
+    pub fn address(&self, path: &str, query: &[(&str, Option<String>)]) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        let given = query.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let mut pairs = url.query_pairs_mut();
+        pairs.clear().extend_pairs(given);
+        drop(pairs);
+        if url.query() == Some("") {
+            url.set_query(None);
+        }
+        url
+    }
+
     /// The `data` of a call; `path` begins with `/api/`, query values are encoded here.
     ///
     /// # Errors
@@ -70,15 +84,7 @@ impl Remote {
         query: &[(&str, Option<String>)],
         body: &Value,
     ) -> Result<Value, Failure> {
-        let mut url = self.base.clone();
-        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
-        let given = query.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let mut pairs = url.query_pairs_mut();
-        pairs.clear().extend_pairs(given);
-        drop(pairs);
-        if url.query() == Some("") {
-            url.set_query(None);
-        }
+        let url = self.address(path, query);
         let mut headers = http::HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));

@@ -443,6 +443,12 @@ fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
         (&webhook["url"], &webhook["timeout_ms"]),
         (&"https://example.com/other".into(), &10_000.into())
     );
+    // Whether there is a network or not, nobody takes it there.
+    let output =
+        run(folder.path(), &["channels", "set-webhook", "orders", "--bot", "demo", "--test", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let pinged: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&pinged["test"]["status"], &pinged["webhook"]["enabled"]), (&"error".into(), &true.into()));
     let channel = set(&[
         "set-websocket",
         "orders",

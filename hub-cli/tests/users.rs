@@ -112,6 +112,46 @@ fn users_are_listed_shown_changed_and_deleted() {
 }
 
 #[test]
+fn a_link_sets_a_password_and_is_drawn() {
+    let folder = hub();
+    let path = folder.path();
+    let made = document(path, &["users", "reset-link", "bob"]);
+    let link = made["reset_link"].as_str().unwrap();
+    assert!(link.starts_with("http://localhost:9800/login/reset#hubr_"), "{link}");
+    assert!(made["expires_at"].is_string());
+    let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
+    elsewhere.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", path);
+    elsewhere.env("HUB_PUBLIC_URL", "https://hub.example.com").args(["users", "reset-link", "bob", "--qr"]);
+    let drawn = elsewhere.output().unwrap();
+    let (out, err) = (String::from_utf8(drawn.stdout).unwrap(), String::from_utf8(drawn.stderr).unwrap());
+    assert!(
+        out.starts_with("https://hub.example.com/login/reset#hubr_") && out.lines().count() == 1,
+        "{out}"
+    );
+    assert!(err.contains('█') && err.contains("sets the password of bob, once, until"), "{err}");
+    assert!(!err.contains("hubr_"), "what is shown beside the data is no secret in letters: {err}");
+    let token = |link: &str| link.trim().split_once('#').unwrap().1.to_owned();
+    let (first, second) = (token(link), token(&out));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let key = data_dir::load_key(path, &Random::system()).unwrap();
+        let store = StoreConfig::Sqlite(data_dir::database(path));
+        let hub = Hub::builder().store(store).secret_key(key).open().await.unwrap();
+        let (accounts, client) = (hub.accounts(), ClientInfo::default());
+        let set = async |token: String| {
+            accounts.reset_password(&token.into(), "tr0mbone solo".into(), &client).await
+        };
+        set(first).await.expect_err("a later link ends it");
+        assert_eq!(set(second).await.unwrap().username, "bob");
+        accounts.login("bob", "tr0mbone solo".into(), &client).await.unwrap();
+        hub.shutdown().await;
+    });
+    let log = document(path, &["audit", "list", "--action", "reset_link.created"]);
+    assert_eq!(log["items"][0]["actor"], "operator");
+    fails(path, &["users", "reset-link", "nobody"], 5, "NOT_FOUND");
+}
+
+#[test]
 fn refusals_have_their_exit_codes() {
     let folder = hub();
     let path = folder.path();

@@ -59,6 +59,10 @@ actions! {
     SessionEnded = "session.ended",
     /// Somebody changed their password, or got their first one.
     PasswordChanged = "password.changed",
+    /// An administrator made a link with which a user sets a new password.
+    ResetLinkCreated = "reset_link.created",
+    /// Somebody set a new password with such a link.
+    PasswordReset = "password.reset",
     /// Somebody added a passkey to their account.
     PasskeyAdded = "passkey.added",
     /// Somebody deleted one of their passkeys.

@@ -72,7 +72,7 @@ pub struct HubConfig {
     /// can lose what the network was just answering (`protocols/ilink.md` §7.2). With the announcement that
     /// polling ended it has to fit into five seconds.
     pub poll_grace: Duration,
-    /// WebSockets of channel clients on this node (reliability W5); further ones are told `RATE_LIMITED`.
+    /// WebSockets of channel clients and of apps on this node (reliability W5); further ones are told `RATE_LIMITED`.
     pub max_sockets: usize,
     /// The same on one channel.
     pub max_sockets_per_channel: usize,

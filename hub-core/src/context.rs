@@ -7,6 +7,7 @@ use tokio::sync::broadcast;
 use crate::{
     accounts::PasswordHasher,
     ai::Tools,
+    apps::sockets::Seats,
     bots::Typists,
     channels::log::Live,
     config::HubConfig,
@@ -22,6 +23,7 @@ use crate::{
     revocation::{Revocation, Revoked},
     sandbox::Sandbox,
     secret::Sealer,
+    sockets::Places,
     store::{Store, work::WorkStore},
     tasks::Computations,
     time::Clock,
@@ -64,8 +66,12 @@ pub struct Context<S = Store> {
     pub events: Events,
     /// What is counted.
     pub counters: Arc<Counters>,
+    /// Places for WebSockets on this node.
+    pub places: Places,
     /// Who listens to channels on this node.
     pub live: Live,
+    /// Which apps have sockets on this node.
+    pub seats: Seats,
     /// Connections that show people that a bot is typing.
     pub typists: Typists,
 }
@@ -94,7 +100,9 @@ impl Context {
             violations: self.violations.clone(),
             events: self.events.clone(),
             counters: Arc::clone(&self.counters),
+            places: self.places.clone(),
             live: self.live.clone(),
+            seats: self.seats.clone(),
             typists: self.typists.clone(),
         }
     }

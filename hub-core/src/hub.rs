@@ -8,13 +8,13 @@ use crate::{
     accounts::{Accounts, PasswordHasher},
     admin::{Admin, ai_config::AiConfigs},
     ai::{NoTools, Tools},
-    apps::Apps,
+    apps::{Apps, sockets::Seats},
     bots::{Bots, Typists},
     channels::{Channels, log::Live},
     config::HubConfig,
     context::{Context, Wake},
     counters::Load,
-    delivery::node::Engine,
+    delivery::{node::Engine, tools::AppTools},
     egress::{Egress, EgressConfig},
     error::{Error, Result},
     events::{Event, Events},
@@ -27,6 +27,7 @@ use crate::{
     revocation::Revoked,
     sandbox::{Sandbox, SandboxConfig},
     secret::Sealer,
+    sockets::Places,
     store::{Store, StoreConfig},
     tasks::{Computations, Tasks},
     time::Clock,
@@ -224,7 +225,8 @@ impl HubBuilder {
         self
     }
 
-    /// What models may call while they answer, in channels that want it; nothing without.
+    /// What models may call while they answer, in channels that want it; the tools of the apps on the bot without
+    /// this, nothing with [`NoTools`].
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
         self.tools = Some(tools);
@@ -281,7 +283,7 @@ impl HubBuilder {
         } else {
             Store::open_existing(&store, clock.clone()).await?
         };
-        let ctx = Context {
+        let mut ctx = Context {
             store,
             ids: Ids::new(clock.clone(), random.clone()),
             sealer: Sealer::new(&key, random.clone()),
@@ -290,18 +292,21 @@ impl HubBuilder {
             egress,
             media,
             sandbox: Sandbox::new(self.sandbox, clock.clone()),
-            tools: self.tools.unwrap_or_else(|| Arc::new(NoTools)),
+            tools: Arc::new(NoTools),
             networks: Arc::new(networks),
             config: Arc::new(self.config),
             wake: Wake::new(),
             violations: Violations::default(),
             events: Events::new(),
             counters: Arc::default(),
+            places: Places::default(),
             live: Live::new(),
+            seats: Seats::default(),
             typists: Typists::default(),
             clock,
             random,
         };
+        ctx.tools = self.tools.unwrap_or_else(|| Arc::new(AppTools::new(ctx.clone())));
         Ok(Hub { ctx: Arc::new(ctx), tasks: Tasks::new(), engine: Arc::default() })
     }
 }

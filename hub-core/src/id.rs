@@ -65,6 +65,7 @@ kinds! {
     AppEventId = AppEvent("evt_", "event");
     AppCallId = AppCall("cal_", "API call");
     InstallationId = Installation("ins_", "app on this bot");
+    SocketId = Socket("sock_", "socket");
 }
 
 /// An id of a thing of kind `K`. Sixteen bytes, `Copy`; ids of different kinds do not mix.

@@ -111,6 +111,7 @@
 //! | [`context`], [`config`], [`tasks`] | what every room is handed: the store, the injected world, the settings; background work |
 //! | [`events`], [`counters`], [`spans`] | what is told, counted and timed while all this works, for whoever listens |
 //! | [`audit`], [`revocation`] | what was done to credentials and by administrators; what ended, told to every node within a second |
+//! | [`sockets`] | places for WebSockets, of channels and of apps |
 //! | [`idempotency`], [`invariants`] | calls that may be repeated; rules that hold whatever happens |
 //! | [`local_http`], [`data_dir`], [`private_files`] | services without a port; the folder of a hub that runs on its own, and its files |
 //! | [`id`], [`file_type`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
@@ -145,6 +146,8 @@
 //! | deliveries in memory per kind of sink, in all and per channel | [`max_jobs`](config::HubConfig::max_jobs), 2,000 | the rest stays in the store |
 //! | webhook requests in flight | [`max_in_flight`](config::HubConfig::max_in_flight), per channel its `max_concurrency` | the rest waits in its lane |
 //! | messages being answered by models | [`max_ai_in_flight`](config::HubConfig::max_ai_in_flight), 4 per channel | the rest waits in its lane |
+//! | tools that a model is offered | 64, and 64 KiB of their definitions | further ones are left out |
+//! | a call of an app's tool | 64 KiB of arguments, 20 s, 16 KiB of the answer | the model is told; an answer is cut |
 //! | images that a model is shown with a message | 4, 5 MiB together | further ones are named in words |
 //! | an answer's body | 1 MiB, of a model [256 KiB](ai::MAX_ANSWER) | the attempt fails as `too_large` |
 //! | bytes of files in memory while they are fetched, encrypted or uploaded | [`max_in_memory`](media::MediaLimits::max_in_memory), 256 MiB | the next file waits |
@@ -158,6 +161,8 @@
 //! | logins by QR code under way | 10,000 | `RATE_LIMITED` |
 //! | plugins of a user, and of a channel | 100, 16 | `CONFLICT` |
 //! | versions of a plugin that are over and run nowhere | 20 | the oldest are forgotten |
+//! | WebSockets on a node, and of a user | [`max_sockets`](config::HubConfig::max_sockets), [`max_sockets_per_user`](config::HubConfig::max_sockets_per_user) | `RATE_LIMITED` |
+//! | what waits for an app's socket | see [`apps::sockets`] | the socket is closed; the store has it |
 //! | apps of a user, and on a bot | [`MAX_APPS`](apps::MAX_APPS), [`MAX_INSTALLATIONS`](apps::MAX_INSTALLATIONS) | `CONFLICT` |
 //! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is tried again later |
 //! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
@@ -212,6 +217,7 @@ pub mod random;
 pub mod revocation;
 pub mod sandbox;
 pub mod secret;
+pub mod sockets;
 pub mod spans;
 pub mod store;
 pub mod tasks;

@@ -76,6 +76,8 @@ pub enum TokenKind {
     Setup,
     /// An invitation to register, usable once.
     Invite,
+    /// A link with which a user sets a new password, usable once.
+    Reset,
     /// A ceremony of signing in that a browser has begun; also the `state` sent to external providers.
     Flow,
     /// The browser that began it; the value of a cookie.
@@ -109,6 +111,7 @@ impl TokenKind {
             Self::AppWebhook => "hubh_",
             Self::Setup => "hubt_",
             Self::Invite => "hubi_",
+            Self::Reset => "hubr_",
             Self::Flow => "hubf_",
             Self::Browser => "hubw_",
             Self::Qr => "hubq_",

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hub_core::{Hub, secret::Secret};
-use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, endpoint::make_sync, get};
+use poem::{
+    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, endpoint::make_sync, get, post,
+};
 
 use crate::{
     AppSettings,
@@ -11,6 +13,7 @@ use crate::{
     docs,
     edge::Edge,
     files, login_page,
+    mcp::{self, Mcp},
     metrics::{self, MetricsPage},
     oauth_complete, openapi,
     rate_limit::RateLimits,
@@ -32,8 +35,9 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     let document = bytes::Bytes::from(openapi::document(settings.public_url.as_str()).to_string());
     let openapi_json =
         make_sync(move |_| document.clone().with_content_type("application/json").into_response());
-    let limits = Arc::new(RateLimits::new(&settings.rate_limits));
+    let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
     let pages = files::routes(Route::new())
+        .at(mcp::PATH, post(Mcp::new(hub.clone(), Arc::clone(&limits))))
         .at("/", get(start_page))
         .at("/openapi.json", get(openapi_json))
         .nest("/docs", docs::pages(&service.swagger_ui_html()))
@@ -65,7 +69,7 @@ pub fn metrics_app(
     settings: AppSettings,
     token: Option<Secret>,
 ) -> impl Endpoint<Output = Response> + 'static {
-    let limits = Arc::new(RateLimits::new(&settings.rate_limits));
+    let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
     let page = Route::new().at(metrics::PATH, get(metrics_page(&hub, &settings, token)));
     Edge::new(page, hub, settings, limits, RouteTable::new::<()>(&[metrics::PATH]))
 }

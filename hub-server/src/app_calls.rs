@@ -1,4 +1,4 @@
-//! The log of what apps ask of the Bot API: the edge notes every call of a known app with its bodies, once it is
+//! The log of what apps ask of the Bot API and of `/mcp`: the edge notes every call of a known app with its bodies, once it is
 //! answered, refused or not.
 
 use std::{
@@ -13,11 +13,14 @@ use http_body_util::{BodyExt, combinators::BoxBody};
 use hub_core::{
     Hub,
     apps::{MAX_LOGGED_BODY, NewAppCall},
+    bots::Attachment,
     id::InstallationId,
 };
 use hyper::body::{Body, Frame, SizeHint};
 use poem::{Request, Response, http::StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::edge::is_app_call;
 
 /// Most of a body that is looked at, in bytes; of a longer one only its length is told.
 const MOST: usize = 64 * 1024;
@@ -34,12 +37,14 @@ struct Known {
     installation: Option<InstallationId>,
     body: Vec<u8>,
     length: usize,
+    /// What a form said: its bytes are not for a log.
+    said: Option<Value>,
 }
 
 impl CallNote {
-    /// Begins to note a call of the Bot API; `None` for every other request.
+    /// Begins to note a call of an app; `None` for every other request.
     pub(crate) fn begin(request: &mut Request) -> Option<Self> {
-        if !request.uri().path().starts_with("/bot/v1/") {
+        if !is_app_call(request.uri().path()) {
             return None;
         }
         let note = Self(Arc::default());
@@ -55,6 +60,14 @@ impl CallNote {
         self.known().installation = Some(installation);
     }
 
+    /// Says what a form held; of its file, everything but the bytes.
+    pub(crate) fn said(&self, mut texts: Value, file: Option<&Attachment>) {
+        if let Some(Attachment::Bytes { file_name, content_type, bytes }) = file {
+            texts["file"] = json!({ "name": file_name, "type": content_type, "bytes": bytes.len() });
+        }
+        self.known().said = Some(texts);
+    }
+
     /// Notes the answer; nothing of a call whose caller is not known. A socket is no call.
     pub(crate) async fn finish(
         self,
@@ -66,7 +79,11 @@ impl CallNote {
     ) {
         let (installation, request_body) = {
             let mut known = self.known();
-            (known.installation, shown(&std::mem::take(&mut known.body), known.length))
+            let shown = match known.said.take() {
+                Some(said) => without_confidential(said),
+                None => shown(&std::mem::take(&mut known.body), known.length),
+            };
+            (known.installation, shown)
         };
         let Some(installation_id) = installation else { return };
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -75,7 +92,7 @@ impl CallNote {
         // Answers of the Bot API are made whole before they are sent.
         let answer = response.take_body().into_bytes().await.unwrap_or_default();
         let trace_id = serde_json::from_slice::<Value>(&answer).ok();
-        let trace_id = trace_id.and_then(|json| json["trace_id"].as_str()?.parse().ok());
+        let trace_id = trace_id.and_then(|json| trace_of(&json)?.parse().ok());
         hub.apps().note_call(NewAppCall {
             installation_id,
             trace_id,
@@ -94,22 +111,34 @@ impl CallNote {
     }
 }
 
+/// The trace that an answer names, of the Bot API or of a tool.
+fn trace_of(answer: &Value) -> Option<&str> {
+    let of_tool = || answer.pointer("/result/structuredContent/trace_id");
+    answer.get("trace_id").or_else(of_tool)?.as_str()
+}
+
 /// A body as it stands in the log.
-fn shown(body: &[u8], length: usize) -> String {
+pub(crate) fn shown(body: &[u8], length: usize) -> String {
     if length == 0 {
         return String::new();
     }
     match serde_json::from_slice::<Value>(body) {
-        Ok(mut json) if length == body.len() => {
-            for field in CONFIDENTIAL {
-                if let Some(Value::String(text)) = json.get_mut(field) {
-                    *text = format!("({} characters)", text.chars().count());
-                }
-            }
-            json.to_string()
-        }
+        Ok(json) if length == body.len() => without_confidential(json),
         _ => format!("({length} bytes)"),
     }
+}
+
+/// A call of the Bot API, or of a tool, with what it says of its files and permissions.
+fn without_confidential(mut json: Value) -> String {
+    for place in ["", "/params/arguments"] {
+        let Some(fields) = json.pointer_mut(place) else { continue };
+        for field in CONFIDENTIAL {
+            if let Some(Value::String(text)) = fields.get_mut(field) {
+                *text = format!("({} characters)", text.chars().count());
+            }
+        }
+    }
+    json.to_string()
 }
 
 /// A body whose beginning is kept while the handler reads it.
@@ -157,6 +186,10 @@ mod tests {
         assert_eq!(
             show(r#"{"content":"hi","base64":"QUJD","context_token":"secret"}"#),
             r#"{"base64":"(4 characters)","content":"hi","context_token":"(6 characters)"}"#
+        );
+        assert_eq!(
+            show(r#"{"method":"tools/call","params":{"arguments":{"base64":"QUJD"}}}"#),
+            r#"{"method":"tools/call","params":{"arguments":{"base64":"(4 characters)"}}}"#
         );
         assert_eq!(show(""), "");
         assert_eq!(show("{\"content\":"), "(11 bytes)");

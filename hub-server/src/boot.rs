@@ -5,7 +5,7 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 use hub_core::{
     Hub, Result,
     accounts::EnsuredAdmin,
-    demo::{self, Demo, DemoListener, DemoReceiver, RECEIVER_HOST},
+    demo::{self, AppMock, Demo, DemoListener, DemoReceiver, MockSetup, RECEIVER_HOST},
     egress::{Egress, EgressConfig},
     local_http::LocalService,
     network::{
@@ -45,6 +45,7 @@ pub async fn open(
         simulator: Simulator::new(SimConfig::default(), clock.clone(), random.clone()),
         receiver: DemoReceiver::new(clock.clone()),
         hub: None,
+        mock: None,
     });
     let mut in_process: HashMap<String, Arc<dyn LocalService>> = HashMap::new();
     if let Some(simulated) = &simulated {
@@ -96,6 +97,8 @@ pub async fn open(
     let hub = builder.open().await?;
     if let Some(simulated) = &mut simulated {
         simulated.hub = Some(hub.clone());
+        let mock = || AppMock::new(hub.clone(), simulated.simulator.clone(), MockSetup::default());
+        simulated.mock = config.development.then(mock);
     }
     Ok(Booted { hub, simulated })
 }

@@ -1,11 +1,11 @@
 //! Credentials: what was presented, and who that is (`contract.md` §2; reliability B7, B10).
 //!
-//! [`User`], [`Administrator`], [`ChannelClient`] and [`AppClient`] are arguments of handlers and come first. Holding one is
+//! [`User`], [`Administrator`], [`ChannelClient`], [`AppClient`] and its kin are arguments of handlers and come first. Holding one is
 //! the proof of the check: it ran before anything else of the request was read, and refusals are typed errors.
 //! They are written by hand because the derived scheme enumerations keep only the last error of their
 //! alternatives, so that a failing database would look like a missing cookie.
 
-use hub_core::{ErrorCode, Hub, access::Actor, secret::Secret};
+use hub_core::{ErrorCode, Hub, access::Actor, accounts::DEVICE_LIFETIME, id::UserId, secret::Secret};
 use poem::{
     Request, RequestBody, Result,
     http::{HeaderMap, Method, header},
@@ -18,8 +18,9 @@ use poem_openapi::{
 use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError};
 
 mod app;
+mod waiting;
 
-pub use app::AppClient;
+pub use app::{AppClient, AppOwner, AppSocketClient};
 
 /// Name of the session cookie when the public URL is https.
 pub const SECURE_COOKIE: &str = "__Host-session";
@@ -85,6 +86,31 @@ pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::tim
     } else {
         format!("{PLAIN_COOKIE}={}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax", token.expose())
     }
+}
+
+/// Name of the cookie of a browser that somebody has signed in with before.
+pub(crate) fn device_cookie_name(settings: &AppSettings) -> &'static str {
+    if settings.is_https() { "__Host-device" } else { "device" }
+}
+
+/// `Set-Cookie` for such a browser. `Strict`: only the hub's own pages ask with it.
+fn device_cookie(settings: &AppSettings, device: &Secret) -> String {
+    let (name, value, seconds) = (device_cookie_name(settings), device.expose(), DEVICE_LIFETIME.as_secs());
+    let secure = if settings.is_https() { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly{secure}; SameSite=Strict")
+}
+
+/// `Set-Cookie` for whoever has just proven who they are: first the fresh session, then the browser, which is known
+/// from now on.
+pub(crate) async fn entry_cookies(
+    hub: &Hub,
+    settings: &AppSettings,
+    user_id: UserId,
+    token: &Secret,
+) -> std::result::Result<Vec<String>, ApiError> {
+    let device = hub.accounts().device_cookie(user_id).await?;
+    let session = session_cookie(settings, token, hub.context().config.session_lifetime);
+    Ok([session].into_iter().chain(device.map(|device| device_cookie(settings, &device))).collect())
 }
 
 /// Name of the cookie that binds a ceremony of signing in to a browser.
@@ -254,11 +280,7 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
         _: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
-        let mut presented = Presented::of(request.headers(), true);
-        if request.method() == Method::GET {
-            presented = presented.with_query(request.uri().query());
-        }
-        let key = presented.explicit.ok_or_else(|| {
+        let key = Self::presented(request).explicit.ok_or_else(|| {
             ApiError::new(ErrorCode::Unauthorized, "send the channel's API key in X-API-Key")
         })?;
         let actor = data::<Hub>(request).channels().authenticate_key(key.expose()).await;

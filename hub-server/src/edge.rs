@@ -13,7 +13,7 @@ use tracing::{Instrument, field::Empty};
 
 use crate::{
     AppSettings, Client, app_calls::CallNote, body_cap, credentials::Presented, envelope::ApiError, files,
-    metrics, rate_limit::RateLimits, routes::RouteTable,
+    mcp, metrics, rate_limit::RateLimits, routes::RouteTable,
 };
 
 /// What a form may have around its file.
@@ -87,6 +87,10 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             note.finish(&self.hub, method.as_str(), &path, &mut response, started.elapsed()).await;
         }
         set_headers(&mut response, &path, &id.0);
+        if self.settings.is_https() {
+            let year = HeaderValue::from_static("max-age=31536000");
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, year);
+        }
         let operation = response.data::<OperationId>().map_or("-", |operation| operation.0);
         let (status, took) = (response.status(), started.elapsed());
         span.record("http.response.status_code", status.as_u16());
@@ -121,7 +125,7 @@ impl<E: Endpoint> Edge<E> {
         body_cap::limit(request, cap)?;
         let client = Client::of(request, &self.settings.trusted_proxies, self.settings.proxy_header);
         let path = request.uri().path();
-        if path.starts_with("/api") || path.starts_with("/bot/v1") {
+        if path.starts_with("/api") || is_app_call(path) {
             let network = client.network();
             let presented = Presented::of(request.headers(), self.settings.is_https());
             let credential = presented.any().map(hub_core::secret::Secret::expose);
@@ -173,11 +177,21 @@ impl<E: Endpoint> Edge<E> {
         {
             response.headers_mut().insert(header::ALLOW, allow);
         }
+        if path == mcp::PATH
+            && let Some(challenge) = mcp::challenge(inner.code())
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
         if let Some(operation) = operation {
             response.set_data(operation);
         }
         response
     }
+}
+
+/// Whether a path is one that installed apps call with their token.
+pub(crate) fn is_app_call(path: &str) -> bool {
+    path.starts_with("/bot/v1") || path == mcp::PATH
 }
 
 /// The chain of causes in one line.
@@ -206,7 +220,7 @@ pub(crate) fn set_headers(response: &mut Response, path: &str, id: &str) {
     default(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
     default(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
     default(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-    if path.starts_with("/api") || path.starts_with("/bot/v1") {
+    if path.starts_with("/api") || is_app_call(path) {
         default(header::CACHE_CONTROL, "no-store");
     }
 }

@@ -78,7 +78,7 @@ fn faulty(app: &App) -> TestClient<impl Endpoint<Output = poem::Response>> {
         .at("/*path", OpenApiService::new(Faulty, "faulty", "0"))
         .data(app.hub.clone())
         .data(app.settings.clone());
-    let limits = Arc::new(RateLimits::new(&app.settings.rate_limits));
+    let limits = Arc::new(RateLimits::new(&app.settings.rate_limits, &app.hub.context().clock));
     let routes = RouteTable::new::<Faulty>(&[]);
     TestClient::new(Edge::new(inner, app.hub.clone(), app.settings.clone(), limits, routes))
 }
@@ -94,6 +94,17 @@ async fn ask<E: Endpoint>(client: &TestClient<E>, method: Method, path: &str, bo
 
 const BOT: &str = "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA";
 const CHANNEL: &str = "ch_01K9ZC3V5T8QK4X7M2N6P0RSWA";
+
+#[tokio::test]
+async fn on_https_browsers_are_told_to_stay_there() {
+    let secure = App::at("https://hub.example").await;
+    for path in ["/login", "/api/auth/me", "/nothing", "/healthz"] {
+        let reply = secure.stranger().get(path).await;
+        assert_eq!(reply.header("strict-transport-security"), Some("max-age=31536000"), "{path}");
+    }
+    let plain = App::new().await;
+    assert_eq!(plain.stranger().get("/login").await.header("strict-transport-security"), None);
+}
 
 #[tokio::test]
 async fn swapped_or_foreign_ids_name_nothing() {

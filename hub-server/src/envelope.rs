@@ -207,6 +207,11 @@ impl ApiError {
         &self.0
     }
 
+    /// The failure behind it, for answers that are no responses.
+    pub(crate) fn into_inner(self) -> Error {
+        self.0
+    }
+
     /// What a failure of the framework means. `None` when it carries a finished response of its own.
     pub(crate) fn from_framework(error: poem::Error) -> Result<Self, Box<Response>> {
         if error.is_from_response() {

@@ -39,7 +39,8 @@ pub(crate) fn routes(routes: Route) -> Route {
 pub(crate) fn brings_file(method: &Method, path: &str, content_type: Option<&str>) -> bool {
     let upload = *method == Method::PUT && path.starts_with("/api/uploads/");
     let multipart = content_type.is_some_and(|text| text.trim_start().starts_with("multipart/form-data"));
-    upload || (*method == Method::POST && multipart && path == "/api/v1/channels/send")
+    let sends = ["/api/v1/channels/send", "/bot/v1/messages/send", "/bot/v1/message/send"];
+    upload || (*method == Method::POST && multipart && sends.contains(&path))
 }
 
 #[handler]

@@ -59,6 +59,8 @@ fn only_what_brings_a_file_may_be_long() {
     let form = Some("multipart/form-data; boundary=x");
     assert!(brings_file(&Method::PUT, "/api/uploads/med_1", None));
     assert!(brings_file(&Method::POST, "/api/v1/channels/send", form));
+    assert!(brings_file(&Method::POST, "/bot/v1/messages/send", form));
+    assert!(brings_file(&Method::POST, "/bot/v1/message/send", form));
     assert!(!brings_file(&Method::POST, "/api/v1/channels/send", Some("application/json")));
     assert!(!brings_file(&Method::POST, "/api/auth/login", form));
     assert!(!brings_file(&Method::POST, "/api/bots/bot_1/send", form));

@@ -7,6 +7,7 @@ mod app_calls;
 #[cfg(test)]
 mod app_tests;
 pub mod banner;
+pub mod beside;
 mod body_cap;
 pub mod boot;
 mod client;
@@ -20,6 +21,7 @@ pub mod envelope;
 mod files;
 pub mod logging;
 mod login_page;
+mod mcp;
 pub mod metrics;
 mod oauth_complete;
 pub mod openapi;

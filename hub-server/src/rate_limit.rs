@@ -1,23 +1,33 @@
-//! Token buckets in memory, per node (`contract.md` §1).
+//! Token buckets in memory, per node (`contract.md` §1). They fill up by the machine's monotonic clock, so that a jump
+//! of the wall clock changes nothing; in tests by the hub's clock, which is moved by hand.
 
 use std::{
     net::IpAddr,
     num::NonZeroU32,
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use governor::{
-    DefaultKeyedRateLimiter, Quota, RateLimiter,
-    clock::{Clock, DefaultClock},
+    Quota, RateLimiter,
+    clock::{Clock as _, DefaultClock, Reference as _},
+    middleware::NoOpMiddleware,
+    state::keyed::DashMapStateStore,
 };
-use hub_core::{Error, ErrorCode, Result, access::Actor, secret::TokenHash};
+use hub_core::{
+    Error, ErrorCode, Result,
+    access::Actor,
+    accounts::KnownDevice,
+    secret::TokenHash,
+    time::{Clock, Timestamp},
+};
 
 /// Requests per minute of each class; a bucket holds a minute's worth.
 #[derive(Debug, Clone, Copy)]
 pub struct RateLimitSettings {
     /// Sign-in attempts from one address.
     pub auth_per_ip: NonZeroU32,
-    /// Sign-in attempts on one account name.
+    /// Sign-in attempts on one account name, and as many from each browser that its user has signed in with before.
     pub auth_per_account: NonZeroU32,
     /// Sends and typing signs per channel key (`contract.md` §1).
     pub sends: NonZeroU32,
@@ -67,6 +77,7 @@ enum Key {
 pub struct RateLimits {
     auth_per_ip: Buckets,
     auth_per_account: Buckets,
+    auth_per_device: Buckets,
     sends: Buckets,
     default: Buckets,
     debug: Buckets,
@@ -74,12 +85,13 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
-    /// Full buckets.
-    pub fn new(settings: &RateLimitSettings) -> Self {
-        let buckets = |quota| Buckets::new(quota, settings.max_keys);
+    /// Full buckets. `clock` counts when it is moved by hand.
+    pub fn new(settings: &RateLimitSettings, clock: &Clock) -> Self {
+        let buckets = |quota| Buckets::new(quota, settings.max_keys, RefillClock::of(clock));
         Self {
             auth_per_ip: buckets(settings.auth_per_ip),
             auth_per_account: buckets(settings.auth_per_account),
+            auth_per_device: buckets(settings.auth_per_account),
             sends: buckets(settings.sends),
             default: buckets(settings.default),
             debug: buckets(settings.debug),
@@ -95,12 +107,17 @@ impl RateLimits {
         self.auth_per_ip.check(Key::Ip(network))
     }
 
-    /// Takes a token for a sign-in attempt on an account name; to be asked before the account is looked up.
+    /// Takes a token for a sign-in attempt on an account name; to be asked before the account is looked up. A browser
+    /// that the account's user has signed in with before has a bucket of its own, so that whoever guesses at the name
+    /// elsewhere does not shut its user out (reliability A6).
     ///
     /// # Errors
     /// `RATE_LIMITED` with the time until the next token.
-    pub fn check_account(&self, username: &str) -> Result<()> {
-        self.auth_per_account.check(Key::Hash(TokenHash::of(&username.to_lowercase())))
+    pub fn check_account(&self, username: &str, device: Option<&KnownDevice>) -> Result<()> {
+        match device {
+            Some(device) => self.auth_per_device.check(Key::Hash(device.mark.clone())),
+            None => self.auth_per_account.check(Key::Hash(TokenHash::of(&username.to_lowercase()))),
+        }
     }
 
     /// Takes a token for a send or a typing sign of a program, beside the request's own.
@@ -140,8 +157,35 @@ impl RateLimits {
     }
 }
 
+/// The time by which buckets fill up, since they were made.
+#[derive(Debug, Clone)]
+struct RefillClock {
+    machine: DefaultClock,
+    started: <DefaultClock as governor::clock::Clock>::Instant,
+    /// The hub's clock.
+    hub: Clock,
+}
+
+impl RefillClock {
+    fn of(hub: &Clock) -> Self {
+        let machine = DefaultClock::default();
+        Self { started: machine.now(), machine, hub: hub.clone() }
+    }
+}
+
+impl governor::clock::Clock for RefillClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        match self.hub.as_manual() {
+            Some(manual) => manual.now().since(Timestamp::from_millis(0)),
+            None => self.machine.now().duration_since(self.started).into(),
+        }
+    }
+}
+
 struct Buckets {
-    limiter: DefaultKeyedRateLimiter<Key>,
+    limiter: RateLimiter<Key, DashMapStateStore<Key>, RefillClock, NoOpMiddleware<Duration>>,
     max_keys: usize,
     calls: AtomicU32,
 }
@@ -153,8 +197,8 @@ impl std::fmt::Debug for Buckets {
 }
 
 impl Buckets {
-    fn new(quota: NonZeroU32, max_keys: usize) -> Self {
-        let limiter = RateLimiter::keyed(Quota::per_minute(quota));
+    fn new(quota: NonZeroU32, max_keys: usize, clock: RefillClock) -> Self {
+        let limiter = RateLimiter::dashmap_with_clock(Quota::per_minute(quota), clock);
         Self { limiter, max_keys, calls: AtomicU32::new(0) }
     }
 
@@ -167,40 +211,58 @@ impl Buckets {
         let key = if self.limiter.len() < self.max_keys { key } else { Key::Rest };
         self.limiter.check_key(&key).map_err(|early| {
             Error::new(ErrorCode::RateLimited, "too many requests")
-                .with_retry_after(early.wait_time_from(DefaultClock::default().now()))
+                .with_retry_after(early.wait_time_from(self.limiter.clock().now()))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hub_core::time::ManualClock;
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
+    fn limits(settings: &RateLimitSettings) -> (RateLimits, ManualClock) {
+        let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+        (RateLimits::new(settings, &clock.clone().into()), clock)
+    }
+
     #[test]
     fn a_class_refuses_past_its_quota_and_says_when_to_come_back() {
-        let limits = RateLimits::new(&RateLimitSettings::default());
+        let (limits, clock) = limits(&RateLimitSettings::default());
         for _ in 0..10 {
             limits.check_auth(HERE).unwrap();
         }
         let error = limits.check_auth(HERE).unwrap_err();
         assert_eq!(error.code(), ErrorCode::RateLimited);
-        assert!((1..=6).contains(&error.retry_after().unwrap().as_millis().div_ceil(1000)));
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(6)));
+        clock.advance(Duration::from_millis(5_999));
+        limits.check_auth(HERE).unwrap_err();
+        clock.advance(Duration::from_millis(1));
+        limits.check_auth(HERE).unwrap();
+        limits.check_auth(HERE).unwrap_err();
         limits.check_auth("10.0.0.1".parse().unwrap()).unwrap();
         limits.check_default(None, HERE).unwrap();
         for _ in 0..5 {
-            limits.check_account("Ada").unwrap();
+            limits.check_account("Ada", None).unwrap();
         }
-        assert!(limits.check_account("ADA").is_err(), "names count without regard to case");
-        limits.check_account("bob").unwrap();
+        assert!(limits.check_account("ADA", None).is_err(), "names count without regard to case");
+        limits.check_account("bob", None).unwrap();
+        // Who guesses at the name does not shut out a browser that is known, which has a limit too.
+        let phone = KnownDevice { mark: TokenHash::of("phone") };
+        let tries = (0..1000).take_while(|_| limits.check_account("ada", Some(&phone)).is_ok()).count();
+        assert_eq!(tries, 5);
+        let laptop = KnownDevice { mark: TokenHash::of("laptop") };
+        limits.check_account("ada", Some(&laptop)).unwrap();
     }
 
     #[test]
     fn credentials_have_their_own_buckets_and_buckets_are_bounded() {
         let settings =
             RateLimitSettings { default: per_minute(2), max_keys: 3, ..RateLimitSettings::default() };
-        let limits = RateLimits::new(&settings);
+        let (limits, _) = limits(&settings);
         for key in ["a", "b"] {
             limits.check_default(Some(key), HERE).unwrap();
             limits.check_default(Some(key), HERE).unwrap();
@@ -215,7 +277,7 @@ mod tests {
 
     #[test]
     fn sends_debug_runs_and_bad_credentials_have_quotas_of_their_own() {
-        let limits = RateLimits::new(&RateLimitSettings::default());
+        let (limits, _) = limits(&RateLimitSettings::default());
         let passed = |check: &dyn Fn() -> Result<()>| (0..1000).take_while(|_| check().is_ok()).count();
         assert_eq!(passed(&|| limits.check_send(&Actor::Operator)), 120);
         assert_eq!(passed(&|| limits.check_debug("usr_1")), 30);

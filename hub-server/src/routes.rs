@@ -6,7 +6,7 @@ use std::sync::Arc;
 use poem::http::Method;
 use poem_openapi::OpenApi;
 
-use crate::{body_cap::STRANGER, files};
+use crate::{body_cap::STRANGER, files, mcp};
 
 /// The paths of the application with their methods.
 #[derive(Debug)]
@@ -36,13 +36,14 @@ impl RouteTable {
             methods: vec![Method::GET],
             with_body: Vec::new(),
         });
-        let files = [(files::READ, Method::GET), (files::UPLOAD, Method::PUT)].map(|(path, method)| Route {
+        let others = [(files::READ, Method::GET), (files::UPLOAD, Method::PUT), (mcp::PATH, Method::POST)];
+        let others = others.map(|(path, method)| Route {
             template: path.into(),
-            with_body: if method == Method::PUT { vec![Method::PUT] } else { Vec::new() },
+            with_body: if method == Method::GET { Vec::new() } else { vec![method.clone()] },
             methods: vec![method],
         });
-        let files = if A::meta().is_empty() { Vec::new() } else { files.into() };
-        Self(api.chain(pages).chain(files).collect())
+        let others = if A::meta().is_empty() { Vec::new() } else { others.into() };
+        Self(api.chain(pages).chain(others).collect())
     }
 
     /// The value of `Allow` for a path; HEAD comes with GET.

@@ -47,6 +47,14 @@ pub fn openilink() -> Option<Command> {
     python("openilink-sdk-python-0.1.1", "openilink_client.py")
 }
 
+/// mcp 2.3.0, in an environment of its own.
+pub fn mcp() -> Option<Command> {
+    find("mcp", "python-mcp-2.3.0/installed")?;
+    let mut command = Command::new(find("mcp", "python-mcp-2.3.0/bin/python")?);
+    command.arg(script("mcp_client.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
+}
+
 /// wechat-link 0.4.0.
 pub fn wechat_link() -> Option<Command> {
     python("wechat-link-0.4.0", "wechat_link_client.py")
@@ -90,6 +98,23 @@ pub fn ws() -> Option<Command> {
     let modules = find("ws", "npm-ws-8.18.3/node_modules/ws")?;
     let mut command = Command::new("node");
     command.arg(script("../sockets/clients/ws_client.mjs"));
+    command.env("CLIENT_MODULES", modules.parent()?);
+    Some(command)
+}
+
+/// websockets 15.0.1, as an app.
+pub fn app_with_websockets() -> Option<Command> {
+    find("websockets", "python/websockets-15.0.1")?;
+    let mut command = Command::new(find("websockets", "python/bin/python")?);
+    command.arg(script("../sockets/clients/websockets_app.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
+}
+
+/// ws 8.18.3, as an app.
+pub fn app_with_ws() -> Option<Command> {
+    let modules = find("ws", "npm-ws-8.18.3/node_modules/ws")?;
+    let mut command = Command::new("node");
+    command.arg(script("../sockets/clients/ws_app.mjs"));
     command.env("CLIENT_MODULES", modules.parent()?);
     Some(command)
 }

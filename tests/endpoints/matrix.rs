@@ -28,6 +28,8 @@ enum Access {
     Channel,
     /// An installed app.
     App,
+    /// An app as a whole, by its secret.
+    WholeApp,
 }
 
 use Access::{Admin, Channel, InPerson, Open, Shared, User};
@@ -53,6 +55,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("openQrLogin", InPerson),
     ("confirmQrLogin", InPerson),
     ("exchangeQrLogin", Open),
+    ("resetPassword", Open),
     ("logout", User),
     ("getMe", User),
     ("listSessions", User),
@@ -129,6 +132,8 @@ const ACCESS: &[(&str, Access)] = &[
     ("getAppBotOlder", Access::App),
     ("setAppTools", Access::App),
     ("setInstallationTools", Access::App),
+    ("connectInstallation", Access::App),
+    ("connectApp", Access::WholeApp),
     ("listPendingPlugins", Admin),
     ("approvePlugin", Admin),
     ("rejectPlugin", Admin),
@@ -139,6 +144,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("listUserSessions", Admin),
     ("endUserSessions", Admin),
     ("endUserSession", Admin),
+    ("createResetLink", Admin),
     ("listAllBots", Admin),
     ("getStats", Admin),
     ("listAudit", Admin),
@@ -178,6 +184,7 @@ fn the_matrix_has_every_operation_once_and_agrees_with_the_document() {
             }
             Channel => assert!(security.contains("channelKey"), "{}: {security}", operation.id),
             Access::App => assert!(security.contains("appToken"), "{}: {security}", operation.id),
+            Access::WholeApp => assert!(security.contains("appSecret"), "{}: {security}", operation.id),
         }
         let is_admin = operation.path.starts_with("/api/admin/");
         assert_eq!(access(operation) == Admin, is_admin, "{} {}", operation.id, operation.path);
@@ -225,7 +232,7 @@ async fn whoever_may_not_call_an_operation_is_refused_as_declared() {
     for operation in operations() {
         let access = access(&operation);
         let path = stage.path(&operation);
-        let is_user = ![Open, Access::Channel, Access::App].contains(&access);
+        let is_user = ![Open, Access::Channel, Access::App, Access::WholeApp].contains(&access);
         let of_users = |answer| if is_user { answer } else { INVALID_TOKEN };
         let cookie = |answer| if is_user { answer } else { UNAUTHORIZED };
         let mut expected = vec![
@@ -257,7 +264,7 @@ async fn whoever_may_not_call_an_operation_is_refused_as_declared() {
             ]),
             InPerson => expected.extend([(Shown::Bearer(&all.ada_key), FORBIDDEN)]),
             User | Shared => {}
-            Access::Channel | Access::App => expected.extend([
+            Access::Channel | Access::App | Access::WholeApp => expected.extend([
                 (Shown::Cookie(&stage.ada), cookie(UNAUTHORIZED)),
                 (Shown::Bearer(&all.ada_key), of_users(INVALID_TOKEN)),
             ]),
@@ -314,7 +321,7 @@ async fn a_key_may_what_its_user_may_but_for_credentials() {
         let answers = match access(operation) {
             User | Shared | Admin => entry.answers,
             InPerson => 403,
-            Open | Access::Channel | Access::App => continue,
+            Open | Access::Channel | Access::App | Access::WholeApp => continue,
         };
         let answer = ask(&stage, operation, &stage.path(operation), &shown).await;
         assert_eq!(answer.status, answers, "{}: {}", operation.id, answer.json);

@@ -54,9 +54,14 @@ impl Operation {
         self.described["security"].to_string().contains("appToken")
     }
 
+    /// Whether it asks for the secret of a whole app.
+    pub fn is_for_whole_apps(&self) -> bool {
+        self.described["security"].to_string().contains("appSecret")
+    }
+
     /// Whether a program asks, with a key of its own: it knows no cookie, and may say more than the hub knows.
     pub fn is_for_programs(&self) -> bool {
-        self.is_for_channels() || self.is_for_apps()
+        self.is_for_channels() || self.is_for_apps() || self.is_for_whole_apps()
     }
 
     /// Whether it is OAuth's own: it ignores what it does not know, and answers in words of its own.

@@ -43,6 +43,10 @@ pub struct Stage {
     pub plugin: String,
     /// An app that is on no bot yet.
     pub spare_app: String,
+    /// Another bot of ada's, with nothing.
+    pub other_bot: String,
+    /// Bob.
+    pub other_user: String,
     /// A login that a client of the channel started.
     channel_bind: String,
     /// Key of the channel.
@@ -62,6 +66,8 @@ pub struct Credentials {
     pub channel_key: String,
     /// Of the app on the bot.
     pub app_token: String,
+    /// Its webhook secret.
+    pub app_secret: String,
     pub expired_session: String,
     pub expired_key: String,
 }
@@ -115,6 +121,7 @@ impl Stage {
         let hub = World::builder().store(StoreConfig::Sqlite(file.clone())).open().await;
         let bot = hub.bind(None).await;
         let channel = hub.channel(&bot, World::webhook("/hook")).await;
+        let other_bot = hub.bind(Some("wx-other")).await.id.to_string();
         let bind = hub.hub.bots().start_bind(&hub.owner, NewBind::default()).await.unwrap().bind_id;
         let own_key =
             hub.hub.channels().regenerate_key(&hub.owner, bot.id, channel, None).await.unwrap().api_key;
@@ -140,9 +147,9 @@ impl Stage {
         let plugin = plugins.submit(&hub.owner, new, None).await.unwrap().id;
         let new = NewInstallation { plugin_id: plugin, version: None, position: None };
         plugins.install(&hub.owner, bot.id, channel, new).await.unwrap();
-        let weather = hub.hub.apps().create(&hub.owner, new_app("weather"), None).await.unwrap().app.id;
+        let weather = hub.hub.apps().create(&hub.owner, new_app("weather"), None).await.unwrap();
         let spare_app = hub.hub.apps().create(&hub.owner, new_app("news"), None).await.unwrap().app.id;
-        let new = hub_core::apps::NewInstallation { app_id: weather, scopes: None, handle: None };
+        let new = hub_core::apps::NewInstallation { app_id: weather.app.id, scopes: None, handle: None };
         let installed = hub.hub.apps().install(&hub.owner, bot.id, new, None).await.unwrap();
         let Install::Done(installed) = installed else { panic!("{installed:?}") };
         let app_token = installed.app_token;
@@ -202,6 +209,7 @@ impl Stage {
             bob_key: bob_key.secret.expose().to_owned(),
             channel_key: channel_key.expose().to_owned(),
             app_token: app_token.expose().to_owned(),
+            app_secret: weather.webhook_secret.expose().to_owned(),
             expired_session: expired.token.expose().to_owned(),
             expired_key: expired_key.secret.expose().to_owned(),
         };
@@ -229,8 +237,8 @@ impl Stage {
             ("session", session.to_string()),
             ("plugin", plugin.to_string()),
             ("pluginId", plugin.to_string()),
-            ("app", weather.to_string()),
-            ("appId", weather.to_string()),
+            ("app", weather.app.id.to_string()),
+            ("appId", weather.app.id.to_string()),
             ("key", key.to_string()),
             ("user", dan.me.user.id.to_string()),
             ("sessionId", dans.user().unwrap().session_id.unwrap().to_string()),
@@ -247,6 +255,8 @@ impl Stage {
             bind: bind.to_string(),
             plugin: plugin.to_string(),
             spare_app: spare_app.to_string(),
+            other_bot,
+            other_user: bob.me.user.id.to_string(),
             channel_bind: channel_bind.to_string(),
             key: own_key.expose().to_owned(),
             ids,
@@ -314,6 +324,7 @@ impl Stage {
                 self.asked()
             ),
             "authorizeAppOlder" => self.asked(),
+            "connectApp" => format!("app_id={}", self.known("app")),
             "setUpApp" => format!("bot_id={}", self.known("bot")),
             "getChannelLogin" => format!("bind_id={}&wait_ms=0", self.channel_bind),
             _ => String::new(),
@@ -342,6 +353,8 @@ impl Stage {
             ("X-API-Key", self.key.clone())
         } else if operation.is_for_apps() {
             ("Authorization", format!("Bearer {}", self.credentials.app_token))
+        } else if operation.is_for_whole_apps() {
+            ("Authorization", format!("Bearer {}", self.credentials.app_secret))
         } else {
             ("Cookie", format!("session={cookie}"))
         }

@@ -53,6 +53,8 @@ pub const TABLE: &[Entry] = &[
         |_| json!({ "qr_id": "hubq_x", "poll_secret": "hubp_x", "exchange": "hubx_x" }),
         401,
     ),
+    // No such link was made.
+    entry("resetPassword", |_| json!({ "token": "hubr_x", "new_password": PASSWORD }), 401),
     entry("getMe", none, 200),
     entry("listPasskeys", none, 200),
     entry("listLinkedAccounts", none, 200),
@@ -142,6 +144,9 @@ pub const TABLE: &[Entry] = &[
     entry("listAppContactsOlder", none, 200),
     entry("getAppBot", none, 200),
     entry("getAppBotOlder", none, 200),
+    // As the channel's.
+    entry("connectInstallation", none, 400),
+    entry("connectApp", none, 400),
     entry("setAppTools", |_| json!({ "tools": [] }), 200),
     entry("setInstallationTools", |_| json!({ "tools": [{ "name": "t" }] }), 200),
     entry("changeInstalledApp", |_| json!({ "scopes": ["bot:read"] }), 200),
@@ -152,6 +157,7 @@ pub const TABLE: &[Entry] = &[
     entry("getUser", none, 200),
     entry("updateUser", |_| json!({ "display_name": "Dan" }), 200),
     entry("listUserSessions", none, 200),
+    entry("createResetLink", none, 200),
     entry("endUserSession", none, 200),
     entry("endUserSessions", none, 200),
     entry("listAllBots", none, 200),

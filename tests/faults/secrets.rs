@@ -90,6 +90,12 @@ async fn sweep(database: Option<&Secret>) {
     ways_in(&mut caller, &mut plants, &port).await;
     read_everything(&mut caller, &bot, &metrics).await;
     administer(&mut caller, &mut plants, &admin, &port).await;
+    assert!(caller.devices.len() >= 5);
+    for device in &caller.devices {
+        plants.keep("the cookie of a browser that is known", device);
+        // What it is known by to the limits.
+        plants.keep("the nonce of it", device.split('.').nth(3).unwrap());
+    }
     assert!(plants.0.len() >= 100, "{} secrets", plants.0.len());
 
     // Who finds nothing has to be able to find something.
@@ -143,6 +149,7 @@ async fn read_everything(caller: &mut Caller, bot: &str, metrics: &str) {
         "/api/user/activity?limit=200",
         "/api/user/oauth-accounts",
         "/login",
+        "/login/reset",
         "/api/bots",
     ] {
         caller.call(Method::GET, path, &[], None, false).await;

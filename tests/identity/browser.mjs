@@ -187,6 +187,62 @@ try {
   await screen.page.goto(`${base}/login?error=declined`);
   await says(screen.page, 'problem', '服务提供方未完成登录');
 
+  // Bob has lost his password, and opens the link of an administrator on a small screen, in the dark.
+  const lost = await open('lost', 'zh-CN');
+  await lost.page.setViewportSize({ width: 360, height: 740 });
+  await lost.page.emulateMedia({ colorScheme: 'dark' });
+  await lost.page.goto(`${base}/login`);
+  await lost.page.locator('summary').click();
+  await lost.page.locator('#new-username').fill('carol');
+  await lost.page.locator('#new-password').fill('password1');
+  await lost.page.locator('#register [type=submit]').click();
+  await says(lost.page, 'problem', '密码: 太容易被猜到');
+  // What went wrong is seen, however far down the form is.
+  assert.ok(await lost.page.evaluate(() => {
+    const { top, bottom } = document.getElementById('problem').getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight;
+  }));
+  await lost.page.goto(process.env.RESET_LINK);
+  await lost.page.locator('#set-password').waitFor({ state: 'visible' });
+  assert.equal(await lost.page.evaluate(() => document.activeElement.id), 'new-password');
+  await picture(lost.page, 'reset-zh-dark-small');
+  // The other language keeps the link.
+  await lost.page.locator('#language').click();
+  await lost.page.waitForURL(/lang=en/);
+  await lost.page.keyboard.type('password1');
+  await lost.page.keyboard.press('Tab');
+  await lost.page.keyboard.type('password2');
+  await lost.page.keyboard.press('Enter');
+  await says(lost.page, 'problem', 'not the same');
+  await lost.page.locator('#again').fill('password1');
+  await lost.page.keyboard.press('Enter');
+  await says(lost.page, 'problem', 'New password: is too easy to guess');
+  await picture(lost.page, 'reset-problem');
+  await lost.page.locator('#new-password').fill('a much better passphrase');
+  await lost.page.locator('#again').fill('a much better passphrase');
+  await lost.page.keyboard.press('Enter');
+  await says(lost.page, 'whose', 'bob');
+  assert.equal(await lost.page.evaluate(() => document.activeElement.id), 'to-sign-in');
+  assert.ok(!lost.page.url().includes('hubr_'));
+  assert.ok(!(await lost.page.locator('#language').getAttribute('href')).includes('hubr_'));
+  await picture(lost.page, 'reset-done');
+  await bob.page.goto(`${base}/login`);
+  await bob.page.locator('#entrance').waitFor({ state: 'visible' });
+  await lost.page.keyboard.press('Enter');
+  await lost.page.locator('#username').fill('bob');
+  await lost.page.locator('#password').fill('a much better passphrase');
+  await lost.page.keyboard.press('Enter');
+  await isInside(lost.page, 'bob');
+  await lost.page.goto(process.env.RESET_LINK);
+  await lost.page.locator('#new-password').fill('yet another passphrase');
+  await lost.page.locator('#again').fill('yet another passphrase');
+  await lost.page.keyboard.press('Enter');
+  await says(lost.page, 'problem', '链接不正确、已使用或已过期');
+  await lost.page.goto(`${base}/login/reset?lang=en`);
+  await says(lost.page, 'problem', 'This link is not complete');
+  assert.equal(await lost.page.locator('#set-password').isVisible(), false);
+  console.log('a lost password');
+
   assert.deepEqual(violations, []);
   console.log('all of it');
 } finally {

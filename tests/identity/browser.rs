@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use hub_core::{
+    access::Actor,
     accounts::{ClientInfo, NewUser},
     egress::EgressConfig,
 };
@@ -28,7 +29,8 @@ async fn people_sign_in_with_a_real_browser() {
         display_name: None,
         email: None,
     };
-    house.hub.accounts().register(bob, None, &ClientInfo::default()).await.unwrap();
+    let bob = house.hub.accounts().register(bob, None, &ClientInfo::default()).await.unwrap();
+    let link = house.hub.admin().create_reset_link(&Actor::Operator, bob.me.user.id).await.unwrap();
     let pictures = std::env::var_os("HUB_TEST_PICTURES").unwrap_or_default();
     let told = Command::new("node")
         .arg(script("browser.mjs"))
@@ -36,6 +38,7 @@ async fn people_sign_in_with_a_real_browser() {
         .env("CHROMIUM", chromium)
         .env("HUB_URL", &house.url)
         .env("PICTURES", pictures)
+        .env("RESET_LINK", link.url.expose())
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()

@@ -18,6 +18,7 @@ use crate::support::{
     world::{TestBot, World},
 };
 
+mod apps;
 mod images;
 mod retries;
 mod rules;

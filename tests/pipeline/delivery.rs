@@ -6,6 +6,7 @@ use hub_core::{
     ErrorCode,
     bots::BotStatus,
     channels::{Filter, NewChannel, sinks::Change},
+    delivery::ping::ping,
     id::ChannelId,
     traces::{StepName, Trace, TraceStatus},
 };
@@ -386,4 +387,28 @@ async fn a_fence_that_does_not_grow_stops_its_bot() {
     hub.say(&bot, "unheard");
     hub.jump(Duration::from_secs(100)).await;
     assert_eq!((hub.receiver.received().len(), hub.hub.violations()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_ping_takes_the_way_of_a_message_and_is_stored_nowhere() {
+    let (hub, bot, channel) = scene().await;
+    let (owner, bot_id) = (&hub.owner, bot.id);
+    hub.receiver.then("/hook", [Reply::json(&json!({ "reply": "pong" })), Reply::status(500)]);
+    let trace = ping(&hub.hub, owner, bot_id, channel).await.unwrap();
+    assert_eq!((trace.status, trace.summary.as_str()), (TraceStatus::Ok, "status 200"));
+    assert_eq!(steps(&trace), [StepName::Request, StepName::Response]);
+    let received = hub.wait_received(1).await;
+    assert_eq!(contents(&received), ["ping"]);
+    assert!(received[0].is_signed_with(WEBHOOK_SECRET));
+    let refused = ping(&hub.hub, owner, bot_id, channel).await.unwrap();
+    assert_eq!((refused.status, refused.summary.as_str()), (TraceStatus::Error, "status 500"));
+    hub.jump(HOUR).await;
+    assert_eq!(hub.receiver.received().len(), 2, "a ping is not tried again");
+    assert!(hub.sent(&bot).is_empty() && hub.traces(&bot).await.is_empty());
+
+    let silent = hub.channel_with(&bot, NewChannel::named("silent")).await;
+    let error = ping(&hub.hub, owner, bot_id, silent).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidParams);
+    let error = ping(&hub.hub, owner, bot_id, ChannelId::from_u128(7)).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NotFound);
 }

@@ -44,15 +44,7 @@ impl Stage {
         let world = World::builder().config(change).start().await;
         let bot = world.bot().await;
         let created = world.hub.channels().create(&world.owner, bot.id, channel, None).await.unwrap();
-        let many = std::num::NonZeroU32::new(10_000_000).unwrap();
-        let limits = RateLimitSettings { default: many, sends: many, ..RateLimitSettings::default() };
-        let settings =
-            AppSettings::from(Values { rate_limits: limits, ..Values::new(ORIGIN.parse().unwrap()) });
-        let (listener, tasks) = (bind("127.0.0.1:0".parse().unwrap()).await.unwrap(), Tasks::new());
-        let address = listener.local_addr().unwrap();
-        // Deadlines of HTTP have their own tests; here the clock is moved for other reasons.
-        let server = Server::new(ServeLimits::default(), tasks.clone(), Clock::system(), Random::system());
-        server.serve(vec![listener], app(world.hub.clone(), settings.clone()));
+        let (settings, address, tasks) = serve(&world).await;
         Self {
             world,
             bot,
@@ -62,6 +54,14 @@ impl Stage {
             settings,
             tasks,
         }
+    }
+
+    /// Stops the hub and its server, and starts both again, elsewhere.
+    pub async fn restart(&mut self) {
+        self.settings.draining.cancel();
+        self.tasks.stop();
+        self.world.restart().await;
+        (self.settings, self.address, self.tasks) = serve(&self.world).await;
     }
 
     pub fn clock(&self) -> ManualClock {
@@ -101,4 +101,17 @@ impl Stage {
         self.tasks.stop();
         self.world.stop().await;
     }
+}
+
+/// Puts a listener in front of a hub.
+async fn serve(world: &World) -> (AppSettings, SocketAddr, Tasks) {
+    let many = std::num::NonZeroU32::new(10_000_000).unwrap();
+    let limits = RateLimitSettings { default: many, sends: many, ..RateLimitSettings::default() };
+    let settings = AppSettings::from(Values { rate_limits: limits, ..Values::new(ORIGIN.parse().unwrap()) });
+    let (listener, tasks) = (bind("127.0.0.1:0".parse().unwrap()).await.unwrap(), Tasks::new());
+    let address = listener.local_addr().unwrap();
+    // Deadlines of HTTP have their own tests; here the clock is moved for other reasons.
+    let server = Server::new(ServeLimits::default(), tasks.clone(), Clock::system(), Random::system());
+    server.serve(vec![listener], app(world.hub.clone(), settings.clone()));
+    (settings, address, tasks)
 }

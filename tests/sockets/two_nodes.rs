@@ -6,9 +6,11 @@ use std::{sync::Arc, time::Duration};
 use hub_core::{
     Hub,
     access::Actor,
+    accounts::UserStatus,
+    admin::UserPatch,
     channels::{
         NewChannel,
-        log::{Audience, Item, LogEntry, PAGE},
+        log::{Audience, Ended, Item, LogEntry, News, PAGE},
     },
     tasks::Tasks,
     testing::{TestHub, until},
@@ -112,6 +114,55 @@ async fn clients_of_every_node_get_everything_also_when_the_bots_node_dies() {
     for got in &here {
         assert_eq!(*got.lock().await, expected[..BEFORE]);
     }
+    second.shutdown().await;
+    server.drop_database(&store).await;
+}
+
+/// Reliability B5, B11, K6: what ends on one node ends its clients on the other, where nobody has done anything.
+#[tokio::test]
+async fn clients_of_one_node_end_with_what_ends_on_the_other() {
+    let Some(server) = postgres::server() else { return };
+    let store = server.create_database().await;
+    let builder = TestHub::builder().store(store.clone()).system_clock();
+    let mut first = builder.config(|config| config.lease = LEASE).start().await;
+    let mut second = first.another().seed(2).start().await;
+    // The first one is the administrator, who cannot be switched off.
+    let _root = first.register("root-1").await;
+    let ada = first.register("ada").await;
+    let bot = first.bind(&ada).await;
+    let mut listeners = Vec::new();
+    for name in ["replaced", "deleted", "off"] {
+        let made = first.hub().channels().create(&ada, bot.id, NewChannel::named(name), None).await.unwrap();
+        let there = second.hub().channels();
+        let client = there.authenticate_key(made.api_key.expose()).await.unwrap();
+        let listener = there.listen(&client, Audience::Socket, None).await.unwrap();
+        listeners.push((made.channel.id, made.api_key, listener));
+    }
+    let here = first.hub();
+    here.channels().regenerate_key(&ada, bot.id, listeners[0].0, None).await.unwrap();
+    here.channels().delete(&ada, bot.id, listeners[1].0).await.unwrap();
+    for n in [0, 1, 2] {
+        if n == 2 {
+            let off = UserPatch { status: Some(UserStatus::Disabled), ..UserPatch::default() };
+            let id = ada.user().unwrap().user_id;
+            here.admin().update_user(&Actor::Operator, id, off).await.unwrap();
+        }
+        let (_, key, listener) = &mut listeners[n];
+        let ended = loop {
+            match listener.news() {
+                Some(News::Ended(ended)) => break ended,
+                Some(_) => {}
+                None => {
+                    let changed = tokio::time::timeout(Duration::from_secs(30), listener.changed()).await;
+                    changed.expect("the other node hears of it");
+                }
+            }
+        };
+        assert_eq!(ended, if n == 2 { Ended::Off } else { Ended::Revoked });
+        second.hub().channels().authenticate_key(key.expose()).await.unwrap_err();
+    }
+    drop(listeners);
+    first.shutdown().await;
     second.shutdown().await;
     server.drop_database(&store).await;
 }

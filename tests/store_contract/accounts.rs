@@ -24,8 +24,10 @@ contract!("accounts": {
     a_session_is_touched_once_per_span => [touch_session],
     sessions_are_listed_newest_first_and_belong_to_their_user => [list_sessions, delete_session],
     the_oldest_sessions_are_trimmed => [trim_sessions],
+    known_browsers_are_forgotten_together => [device_generation, forget_devices],
     ways_of_signing_in_are_counted => [count_sign_in_methods, lock_user, session_opened_at],
-    a_one_time_thing_works_once_for_its_purpose_until_it_expires => [insert_one_time, use_one_time],
+    a_one_time_thing_works_once_for_its_purpose_until_it_expires =>
+        [insert_one_time, find_one_time, use_one_time],
     one_time_things_are_forgotten => [delete_one_time, delete_expired_one_time],
 });
 
@@ -248,6 +250,22 @@ async fn ways_of_signing_in_are_counted(db: &Db) {
     assert_eq!(read.accounts().session_opened_at(db.ids.next()).await.unwrap(), None);
 }
 
+async fn known_browsers_are_forgotten_together(db: &Db) {
+    let (ada, _) = add(db, "ada", None).await;
+    let (bob, _) = add(db, "bob", None).await;
+    let generation = async |id: UserId| {
+        let mut read = db.store.read().await.unwrap();
+        read.accounts().device_generation(id).await.unwrap()
+    };
+    assert_eq!(generation(ada).await, Some(("ada".to_owned(), 0)));
+    for _ in 0..2 {
+        commit!(db, |tx| tx.accounts().forget_devices(ada).await).unwrap();
+    }
+    assert_eq!(generation(ada).await, Some(("ada".to_owned(), 2)));
+    assert_eq!(generation(bob).await, Some(("bob".to_owned(), 0)));
+    assert_eq!(generation(db.ids.next()).await, None);
+}
+
 async fn a_one_time_thing_works_once_for_its_purpose_until_it_expires(db: &Db) {
     let hash = |text| TokenHash::of(text);
     for token in ["used", "late"] {
@@ -262,10 +280,25 @@ async fn a_one_time_thing_works_once_for_its_purpose_until_it_expires(db: &Db) {
         let hash = hash(token);
         commit!(db, |tx| tx.accounts().use_one_time(Purpose::Setup, &hash, at).await).unwrap()
     };
+    let find = async |token, purpose, at| {
+        let mut read = db.store.read().await.unwrap();
+        read.accounts().find_one_time(purpose, &hash(token), at).await.unwrap()
+    };
+    assert_eq!(find("unknown", Purpose::Setup, START).await, None);
+    assert_eq!(find("used", Purpose::Reset, START).await, None, "for another purpose");
+    assert_eq!(find("used", Purpose::Setup, START + HOUR).await, None, "too late");
+    for _ in 0..2 {
+        assert_eq!(
+            find("used", Purpose::Setup, START).await.as_deref(),
+            Some("it"),
+            "looking uses nothing up"
+        );
+    }
     assert_eq!(take("unknown", START).await, None);
     let many = futures_util::future::join_all((0..20).map(|_| take("used", START))).await;
     assert_eq!(many.into_iter().flatten().collect::<Vec<_>>(), ["it"], "one of twenty gets it");
     assert_eq!(take("late", START + HOUR).await, None);
+    assert_eq!(find("used", Purpose::Setup, START).await, None, "it is used");
 }
 
 async fn one_time_things_are_forgotten(db: &Db) {

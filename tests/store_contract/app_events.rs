@@ -20,7 +20,9 @@ contract!("app_events": {
     an_event_is_taken_by_one_node_at_a_time => [claim, has_due],
     one_app_takes_no_more_than_its_share => [claim],
     what_an_installation_is_still_to_be_told_is_given_up => [give_up],
+    what_has_no_webhook_waits_for_a_socket => [park, hasten],
     old_events_are_forgotten => [delete_before],
+    what_was_told_at_once_is_noted_and_found => [note, find],
 });
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -40,8 +42,8 @@ async fn scene(db: &Db, name: &str) -> Scene {
     Scene { app, bot, installation: install(db, app, bot, name).await }
 }
 
-async fn tell(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> AppEventId {
-    let event = NewAppEvent {
+fn event(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> NewAppEvent {
+    NewAppEvent {
         id: db.ids.next(),
         app_id: scene.app,
         bot_id: scene.bot,
@@ -52,9 +54,13 @@ async fn tell(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> AppEventId {
         peer: text.to_owned(),
         event: text.to_owned(),
         now: at,
-    };
+    }
+}
+
+async fn tell(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> AppEventId {
+    let event = event(db, scene, text, at);
     let id = event.id;
-    commit!(db, |tx| tx.app_events().insert(&[event]).await).unwrap();
+    commit!(db, |tx| tx.app_events().insert(&[&event]).await).unwrap();
     id
 }
 
@@ -156,6 +162,33 @@ async fn what_an_installation_is_still_to_be_told_is_given_up(db: &Db) {
     assert_eq!(claim(db, START, 4).await, [stays.to_string()]);
 }
 
+async fn what_has_no_webhook_waits_for_a_socket(db: &Db) {
+    let (waits, goes) = (scene(db, "weather").await, scene(db, "news").await);
+    db.sql(format!("UPDATE apps SET webhook_verified = FALSE WHERE id = '{}'", waits.app)).await;
+    let waiting = tell(db, &waits, "{}", START).await;
+    let going = tell(db, &goes, "{}", START).await;
+    let park = async |at| commit!(db, |tx| tx.app_events().park(at, MINUTE).await).unwrap();
+    let has_due = async |at| db.store.read().await.unwrap().app_events().has_due(at).await.unwrap();
+    park(START).await;
+    assert_eq!(claim(db, START, 4).await, [going.to_string()]);
+    let done = told(going, AppEventState::Delivered, START);
+    commit!(db, |tx| tx.app_events().settle(&done).await).unwrap();
+    let later = START + Duration::from_secs(30);
+    assert!(!has_due(later).await);
+    // Its time is over.
+    park(START + MINUTE).await;
+    assert!(has_due(START + MINUTE).await);
+    let app = waits.app;
+    commit!(db, |tx| tx.app_events().hasten(app, later).await).unwrap();
+    assert!(has_due(later).await, "the webhook has just answered");
+    park(later).await;
+    assert!(claim(db, later, 4).await.is_empty(), "it has not, after all");
+    db.sql("UPDATE apps SET webhook_verified = TRUE").await;
+    commit!(db, |tx| tx.app_events().hasten(app, later).await).unwrap();
+    park(later).await;
+    assert_eq!(claim(db, later, 4).await, [waiting.to_string()]);
+}
+
 async fn old_events_are_forgotten(db: &Db) {
     let scene = scene(db, "weather").await;
     for _ in 0..3 {
@@ -168,4 +201,44 @@ async fn old_events_are_forgotten(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let left = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
     assert_eq!(left.iter().map(|event| event.id).collect::<Vec<_>>(), [stays]);
+}
+
+async fn what_was_told_at_once_is_noted_and_found(db: &Db) {
+    let scene = scene(db, "weather").await;
+    let find = async |id| db.store.read().await.unwrap().app_events().find(id).await.unwrap();
+    for text in HOSTILE_TEXTS {
+        let called = event(db, &scene, text, START);
+        let id = called.id;
+        assert_eq!(find(id).await, None);
+        let failed = told(id, AppEventState::Failed, START);
+        let first = called.clone();
+        commit!(db, |tx| tx.app_events().note(&first, &failed).await).unwrap();
+        let noted = find(id).await.unwrap();
+        assert_eq!((&*noted.event, noted.state, noted.attempts), (text, AppEventState::Failed, 1));
+        assert_eq!((noted.response_status, noted.error.as_deref()), (Some(500), Some("status 500")));
+        assert_eq!((noted.trace_id, noted.created_at), (called.trace_id, START));
+        // The same call once more, which went well.
+        let again = ToldEvent {
+            response_status: Some(200),
+            response_body: text.to_owned(),
+            error: None,
+            duration_ms: 9,
+            ..told(id, AppEventState::Delivered, START)
+        };
+        commit!(db, |tx| tx.app_events().note(&called, &again).await).unwrap();
+        let noted = find(id).await.unwrap();
+        assert_eq!((&*noted.response_body, noted.state, noted.attempts), (text, AppEventState::Delivered, 2));
+        assert_eq!((noted.response_status, noted.error, noted.duration_ms), (Some(200), None, 9));
+    }
+    // Nobody takes it up, and it stands in the log with the others.
+    assert!(claim(db, START, 50).await.is_empty());
+    let mut read = db.store.read().await.unwrap();
+    let log = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
+    assert_eq!(log.len(), HOSTILE_TEXTS.len());
+    drop(read);
+    let gone = Scene { app: scene.app, bot: db.ids.next(), installation: scene.installation };
+    let called = event(db, &gone, "{}", START);
+    let (id, of_gone) = (called.id, told(called.id, AppEventState::Delivered, START));
+    commit!(db, |tx| tx.app_events().note(&called, &of_gone).await).unwrap();
+    assert_eq!(find(id).await, None);
 }

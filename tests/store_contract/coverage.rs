@@ -10,6 +10,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("app_calls", super::app_calls::COVERED),
     ("app_codes", super::app_codes::COVERED),
     ("app_events", super::app_events::COVERED),
+    ("app_sockets", super::app_sockets::COVERED),
     ("apps", super::apps::COVERED),
     ("binds", super::binds::COVERED),
     ("bots", super::bots::COVERED),

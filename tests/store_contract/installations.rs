@@ -19,11 +19,13 @@ contract!("installations": {
     a_bots_apps_are_listed_newest_first => [page],
     an_installation_is_changed_and_taken_off => [update, delete],
     a_token_stands_for_its_installation_while_everybody_is_active => [find_by_token],
+    an_app_acts_on_the_bots_that_have_it => [find_of_app],
     an_installation_has_tools_of_its_own => [set_tools],
     a_token_is_ended_while_it_is_the_current_one => [end_token],
     handles_are_taken_per_bot => [has_handle],
-    apps_that_can_be_told_are_loaded_with_their_commands => [runtimes],
+    apps_that_are_switched_on_are_loaded_with_their_commands => [runtimes],
     a_token_is_replaced_with_and_without_grace => [replace_token],
+    apps_that_models_can_call_are_loaded_with_their_tools => [toolboxes],
 });
 
 fn token(name: &str, old_until: Option<Duration>) -> NewToken {
@@ -173,6 +175,26 @@ async fn a_token_stands_for_its_installation_while_everybody_is_active(db: &Db) 
     assert!(holder(&format!("token of {of_own}"), hour).await.unwrap().0.is_own);
 }
 
+async fn an_app_acts_on_the_bots_that_have_it(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let bot = db.bot(ada).await;
+    let (weather, news) = (add(db, app(db, bob, "weather")).await, add(db, app(db, bob, "news")).await);
+    let id = install(db, weather, bot, "weather").await;
+    let find = async |app: AppId, id: InstallationId| {
+        db.store.read().await.unwrap().installations().find_of_app(app, id).await.unwrap()
+    };
+    let (actor, enabled) = find(weather, id).await.unwrap();
+    assert_eq!((actor.installation_id, actor.app_id, actor.bot_id, actor.owner_id), (id, weather, bot, ada));
+    assert_eq!((actor.is_own, enabled), (false, true));
+    assert!(find(news, id).await.is_none(), "it is another app's");
+    assert!(find(weather, db.ids.next()).await.is_none());
+    for user in [ada, bob] {
+        db.sql(format!("UPDATE users SET status = 'disabled' WHERE id = '{user}'")).await;
+        assert!(!find(weather, id).await.unwrap().1);
+        db.sql(format!("UPDATE users SET status = 'active' WHERE id = '{user}'")).await;
+    }
+}
+
 async fn an_installation_has_tools_of_its_own(db: &Db) {
     let ada = db.user("ada").await;
     let bot = db.bot(ada).await;
@@ -224,7 +246,7 @@ async fn handles_are_taken_per_bot(db: &Db) {
     assert!(!read.installations().has_handle(other, "sky").await.unwrap());
 }
 
-async fn apps_that_can_be_told_are_loaded_with_their_commands(db: &Db) {
+async fn apps_that_are_switched_on_are_loaded_with_their_commands(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let bot = db.bot(ada).await;
     let tool = |command: &str| AppTool {
@@ -239,7 +261,7 @@ async fn apps_that_can_be_told_are_loaded_with_their_commands(db: &Db) {
     weather.tools = vec![tool("weather")];
     weather.events = vec![hub_core::apps::AppEventKind::Command];
     let weather = add(db, weather).await;
-    // One that has not shown that it is there, and one without an address.
+    // One that has not shown that it is there, and one without an address: both may open sockets.
     let silent = App { webhook_url: Some("https://b.example".to_owned()), ..app(db, bob, "silent") };
     let silent = add(db, silent).await;
     let nowhere = add(db, app(db, bob, "nowhere")).await;
@@ -248,7 +270,11 @@ async fn apps_that_can_be_told_are_loaded_with_their_commands(db: &Db) {
     }
     let loaded = async || db.store.read().await.unwrap().installations().runtimes(bot).await.unwrap();
     let found = loaded().await;
-    assert_eq!(found.len(), 1);
+    assert_eq!(
+        found.iter().map(|app| app.app.app_id).collect::<Vec<_>>(),
+        [weather, silent, nowhere],
+        "in the order of their installation"
+    );
     let (id, tools) = (found[0].app.installation_id, vec![tool("sky")]);
     assert_eq!(
         (found[0].app.app_id, found[0].app.owner_id, found[0].handle.as_str()),
@@ -259,4 +285,60 @@ async fn apps_that_can_be_told_are_loaded_with_their_commands(db: &Db) {
     assert_eq!(loaded().await[0].commands, ["weather", "sky"]);
     db.sql(format!("UPDATE users SET status = 'disabled' WHERE id = '{bob}'")).await;
     assert!(loaded().await.is_empty());
+}
+
+async fn apps_that_models_can_call_are_loaded_with_their_tools(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let (bot, other) = (db.bot(ada).await, db.bot(ada).await);
+    let tool = |name: &str, description: &str| AppTool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        command: None,
+        parameters: Some(serde_json::json!({ "type": "object" })),
+    };
+    let reachable = |name: &str, tools: Vec<AppTool>| App {
+        webhook_url: Some(format!("https://{name}.example")),
+        webhook_verified: true,
+        tools,
+        ..app(db, bob, name)
+    };
+    let weather = add(db, reachable("weather", vec![tool("now", "of the app"), tool("later", "")])).await;
+    let bare = add(db, reachable("bare", Vec::new())).await;
+    let silent = App { webhook_verified: false, ..reachable("silent", vec![tool("now", "")]) };
+    let silent = add(db, silent).await;
+    let of_weather = install(db, weather, bot, "weather").await;
+    let of_bare = install(db, bare, bot, "bare").await;
+    install(db, silent, bot, "silent").await;
+    install(db, weather, other, "weather").await;
+    let loaded = async || db.store.read().await.unwrap().installations().toolboxes(bot).await.unwrap();
+    let all = loaded().await;
+    let [toolbox] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(
+        (toolbox.app.installation_id, toolbox.app.app_id, toolbox.app.bot_id),
+        (of_weather, weather, bot)
+    );
+    assert_eq!((toolbox.app.owner_id, toolbox.app.is_own, &*toolbox.app_name), (ada, false, "weather"));
+    assert_eq!(
+        (&*toolbox.webhook_url, toolbox.webhook_secret.as_str()),
+        ("https://weather.example", "sealed")
+    );
+    assert_eq!(toolbox.app.scopes, AppScopes::parse(["bot:read"]).unwrap());
+    let told = |tools: &[AppTool]| -> Vec<(String, String)> {
+        tools.iter().map(|tool| (tool.name.clone(), tool.description.clone())).collect()
+    };
+    let pair = |name: &str, description: &str| (name.to_owned(), description.to_owned());
+    assert_eq!(told(&toolbox.tools), [pair("now", "of the app"), pair("later", "")]);
+    // What an installation has of its own comes beside them, and before those of the same name.
+    for id in [of_weather, of_bare] {
+        let own = vec![tool("now", "of this bot")];
+        commit!(db, |tx| tx.installations().set_tools(id, &own, START).await).unwrap();
+    }
+    let all = loaded().await;
+    assert_eq!(told(&all[0].tools), [pair("later", ""), pair("now", "of this bot")]);
+    assert_eq!((all.len(), told(&all[1].tools)), (2, vec![pair("now", "of this bot")]));
+    let scopes = AppScopes::default();
+    commit!(db, |tx| tx.installations().update(of_weather, "weather", scopes, false, START).await).unwrap();
+    assert_eq!(loaded().await.len(), 1, "switched off");
+    db.sql(format!("UPDATE users SET status = 'disabled' WHERE id = '{bob}'")).await;
+    assert!(loaded().await.is_empty(), "and so is the author");
 }

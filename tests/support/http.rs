@@ -12,6 +12,7 @@ pub struct Caller {
     client: reqwest::Client,
     base: String,
     cookie: Option<String>,
+    bearer: Option<String>,
 }
 
 impl Caller {
@@ -23,7 +24,7 @@ impl Caller {
         let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
         // Shorter than the server's own patience: a connection that it is about to close is not used again.
         let client = client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap();
-        Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None }
+        Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None, bearer: None }
     }
 
     /// The same person against another address: a server that was started again.
@@ -36,6 +37,12 @@ impl Caller {
     #[must_use]
     pub fn with_cookie(self, cookie: String) -> Self {
         Self { cookie: Some(cookie), ..self }
+    }
+
+    /// Somebody with a key or a token.
+    #[must_use]
+    pub fn with_bearer(self, bearer: &str) -> Self {
+        Self { bearer: Some(bearer.to_owned()), ..self }
     }
 
     /// A request as it is: status and JSON (null when there is none).
@@ -51,6 +58,9 @@ impl Caller {
             .header("sec-fetch-site", "same-origin");
         if let Some(cookie) = &self.cookie {
             request = request.header(header::COOKIE, cookie);
+        }
+        if let Some(bearer) = &self.bearer {
+            request = request.bearer_auth(bearer);
         }
         if let Some(body) = body {
             request = request.json(&body);
@@ -83,6 +93,9 @@ impl Caller {
             .json(body);
         if let Some(cookie) = &self.cookie {
             request = request.header(header::COOKIE, cookie);
+        }
+        if let Some(bearer) = &self.bearer {
+            request = request.bearer_auth(bearer);
         }
         let answer = request.send().await?;
         let status = answer.status();

@@ -23,11 +23,21 @@ impl HubProcess {
     /// Starts a server whose data lies in `folder` and waits until it is ready. `settings` are environment
     /// variables beside the ones every test needs.
     pub async fn start(folder: &Path, network: &NetworkProcess, settings: &[(&str, &str)]) -> Self {
+        Self::start_at(folder, network, "127.0.0.1:0", settings).await
+    }
+
+    /// As [`HubProcess::start`], at an address.
+    pub async fn start_at(
+        folder: &Path,
+        network: &NetworkProcess,
+        listen: &str,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let folder = folder.display().to_string();
         let mut environment = vec![("HUB_DATA_DIR", folder.as_str()), ("HUB_SIM_URL", network.url.as_str())];
         environment.extend([("HUB_NETWORK", "sim"), ("HUB_DEMO", "false")]);
         environment.extend(settings);
-        let arguments = ["--listen", "127.0.0.1:0"];
+        let arguments = ["--listen", listen];
         let mut process = Process::start(&binaries::release("hub-server"), &arguments, &environment);
         let url = process.wait_line("Start page").await.trim_end_matches('/').to_owned();
         let ready = Caller::stranger(&url);

@@ -1,7 +1,7 @@
 //! The other end of webhooks: keeps what it was sent and answers as it was told.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::Sha256;
 
 use hub_core::{
@@ -130,6 +130,8 @@ struct State {
     received: Vec<Received>,
     next: HashMap<String, VecDeque<Reply>>,
     usual: HashMap<String, Reply>,
+    /// Where challenges are echoed.
+    apps: HashSet<String>,
 }
 
 impl Receiver {
@@ -158,6 +160,11 @@ impl Receiver {
         self.state().usual.insert(path.to_owned(), reply);
     }
 
+    /// Makes a path one of an app: whoever sends a challenge there gets it back, and nothing is kept of that.
+    pub fn is_app(&self, path: &str) {
+        self.state().apps.insert(path.to_owned());
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,6 +173,12 @@ impl Receiver {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let mut state = self.state();
+        if state.apps.contains(&path)
+            && let Ok(asked) = serde_json::from_slice::<Value>(&body)
+            && asked["type"] == "url_verification"
+        {
+            return Reply::json(&json!({ "challenge": asked["challenge"] }));
+        }
         let next = state.next.get_mut(&path).and_then(VecDeque::pop_front);
         let reply = next.or_else(|| state.usual.get(&path).cloned());
         let at = self.clock.now();

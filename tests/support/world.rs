@@ -11,7 +11,7 @@ use hub_core::{
     Hub,
     access::{Actor, UserActor},
     accounts::{ClientInfo, NewUser},
-    ai::{NoTools, Tools},
+    ai::Tools,
     bots::{BindStatus, BotHealth, NewBind, NewSend, Sent},
     channels::{
         NewChannel,
@@ -79,7 +79,7 @@ struct Parts {
     store: StoreConfig,
     config: HubConfig,
     ilink: IlinkConfig,
-    tools: Arc<dyn Tools>,
+    tools: Option<Arc<dyn Tools>>,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -114,7 +114,7 @@ impl WorldBuilder {
         self
     }
 
-    /// What models may call.
+    /// What models may call in place of the tools of installed apps.
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
         self.tools = Some(tools);
@@ -130,7 +130,7 @@ impl WorldBuilder {
             store,
             config: self.config.unwrap_or_else(test_config),
             ilink: test_ilink(),
-            tools: self.tools.unwrap_or_else(|| Arc::new(NoTools)),
+            tools: self.tools,
             _folder: Some(folder),
             clock: clock.clone(),
         };
@@ -188,12 +188,15 @@ impl Parts {
         let (clock, random) = (self.clock.clone(), Random::seeded(2));
         let network = IlinkNetwork::new("sim", self.ilink.clone(), &client, clock.clone(), random)
             .expect("a connector can be made");
-        Hub::builder()
+        let builder = match &self.tools {
+            Some(tools) => Hub::builder().tools(Arc::clone(tools)),
+            None => Hub::builder(),
+        };
+        builder
             .store(self.store.clone())
             .secret_key([7; 32])
             .network(network)
             .egress(egress)
-            .tools(Arc::clone(&self.tools))
             .sandbox(SandboxConfig::of(WorkerProgram::InProcessTrustedOnly))
             .config(self.config.clone())
             .clock(clock)

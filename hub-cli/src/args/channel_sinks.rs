@@ -21,8 +21,8 @@ pub struct SettingsFile {
 /// What is not named stays. A webhook that is set for the first time is on.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n
-Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 6 the file is unreadable.\nSee also: hub-cli channels show, hub-cli listen"
+    after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n  hub-cli channels set-webhook orders --bot demo --test\n
+Exit codes: 0 set, 1 the ping failed, 2 a value is not acceptable, 5 no such channel, bot or hub, 6 the file is unreadable.\nSee also: hub-cli channels show, hub-cli listen"
 )]
 pub struct SetWebhookArgs {
     #[command(flatten)]
@@ -42,6 +42,9 @@ pub struct SetWebhookArgs {
     /// Whether a text `reply` in the answer goes to the sender
     #[arg(long, value_name = "BOOL")]
     pub auto_reply: Option<bool>,
+    /// Then send one signed ping and show its trace
+    #[arg(long)]
+    pub test: bool,
     #[command(flatten)]
     pub settings: SettingsFile,
     #[command(flatten)]

@@ -1,6 +1,8 @@
 use clap::{Args, Subcommand};
 
-use super::{ChannelPluginsCommand, LocalArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs};
+use super::{
+    ChannelPluginsCommand, LocalArgs, PageArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs,
+};
 
 /// Manage where the messages of a bot go
 #[derive(Debug, Subcommand)]
@@ -42,12 +44,8 @@ pub struct ChannelsListArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
-    /// At most so many, 1 to 200
-    #[arg(long, default_value_t = 50)]
-    pub limit: u32,
-    /// Go on from here, as an earlier page said
-    #[arg(long)]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub local: LocalArgs,
 }

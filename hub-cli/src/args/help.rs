@@ -21,9 +21,10 @@ HUB_SECRET_KEY_FILE   file with that key [default: secret.key in the folder]
 HUB_SERVER            address of a hub server to ask, in place of a data folder
 HUB_TOKEN             API key for that server [default: that of the profile that is signed in there]
 HUB_PROFILE           profile to use, as `profiles list` shows them [default: the one in use]
+HUB_PUBLIC_URL        where people reach the hub, for links made on its files; as for the server
 HUB_EGRESS_ALLOW      private targets that the hub may call, as for the server
 HUB_SIM_URL           address of a running simulator [default: http://127.0.0.1:9801]
-HUB_SIM_LISTEN        address of `sim serve` [default: 127.0.0.1:9801]
+HUB_SIM_LISTEN        address of `sim serve` and `sim app` [default: 127.0.0.1:9801]
 NO_COLOR              no colour, when set to anything
 CLICOLOR_FORCE        colour also without a terminal, when set to anything
 COLUMNS               width of the output, 40 to 500

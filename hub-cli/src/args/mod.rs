@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 mod ai_config;
+mod apps;
 mod audit;
 mod channel_plugins;
 mod channel_sinks;
@@ -25,6 +26,10 @@ mod user_sessions;
 mod users;
 
 pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
+pub use apps::{
+    AppFields, AppsAuthorizeArgs, AppsCommand, AppsCreateArgs, AppsDeleteArgs, AppsEditArgs, AppsInstallArgs,
+    AppsListArgs, AppsLogArgs, AppsRotateTokenArgs, AppsShowArgs, AppsUninstallArgs,
+};
 pub use audit::{AuditCommand, AuditListArgs, StatsArgs};
 pub use channel_plugins::{ChannelPluginsCommand, ChannelTarget};
 pub use channel_sinks::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile};
@@ -45,12 +50,13 @@ pub use plugins::{
     PluginsVersionsArgs, PluginsWithdrawArgs,
 };
 pub use send::SendArgs;
-pub use sim::{SimCommand, SimSayArgs, SimTarget};
+pub use sim::{SimAppArgs, SimCommand, SimSayArgs, SimTarget};
 pub use tail::TailArgs;
 pub use traces::{TracesCommand, TracesListArgs, TracesShowArgs};
 pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
 pub use users::{
-    CreateAdminArgs, InviteArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs,
+    CreateAdminArgs, InviteArgs, ResetLinkArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs,
+    UsersUpdateArgs,
 };
 
 use crate::{
@@ -159,6 +165,9 @@ pub enum Command {
     /// Write, check and review plugins
     #[command(subcommand, alias = "plugin")]
     Plugins(PluginsCommand),
+    /// Make apps, put them onto bots, see what they are told and ask
+    #[command(subcommand, alias = "app")]
+    Apps(AppsCommand),
     /// Use the simulated chat network
     #[command(subcommand)]
     Sim(SimCommand),
@@ -219,6 +228,7 @@ impl Cli {
                 | Command::Channels(_)
                 | Command::Debug(_)
                 | Command::Plugins(_)
+                | Command::Apps(_)
                 | Command::Sim(SimCommand::Say(_))
                 | Command::Users(_)
                 | Command::Stats(_)
@@ -236,7 +246,7 @@ impl Cli {
 
     /// Whether a signal is the usual end of this command.
     pub fn ends_by_signal(&self) -> bool {
-        matches!(self.command, Command::Sim(SimCommand::Serve { .. }))
+        matches!(self.command, Command::Sim(SimCommand::Serve { .. } | SimCommand::App(_)))
     }
 }
 

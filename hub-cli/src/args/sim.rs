@@ -18,6 +18,8 @@ Exit codes: 0 stopped by a signal, 2 the address is taken.\nSee also: HUB_SIM_UR
         #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9801")]
         listen: SocketAddr,
     },
+    /// Run a hub in this process to develop an app against
+    App(SimAppArgs),
     /// Make a running simulator forget everything
     #[command(
         after_help = "Examples:\n  hub-cli sim reset\n  hub-cli sim reset --sim http://127.0.0.1:9901\n
@@ -29,6 +31,32 @@ Exit codes: 0 done, 7 no simulator answers.\nSee also: hub-cli sim serve"
         #[command(flatten)]
         target: SimTarget,
     },
+}
+
+/// Run a hub in this process to develop an app against
+///
+/// A whole hub on the simulated network, with one bot and one app on it, in a folder that is removed at the end. The
+/// bot API, its WebSockets and the hub's own API are the server's; POST `/mock/event` writes to the bot, GET
+/// `/mock/messages` shows what the app sent, GET and PUT `/mock/config` what it is, POST `/mock/reset` starts over.
+/// The app may listen anywhere on this machine.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli sim app --webhook-url http://localhost:8080/webhook --command weather\n  hub-cli sim app --listen 127.0.0.1:9901 --app-slug my-app --json\n
+Exit codes: 0 stopped by a signal, 2 the address is taken, or the app is not acceptable.\nSee also: hub-cli sim serve, hub-cli apps create"
+)]
+pub struct SimAppArgs {
+    /// Address of everything; the calls under /mock have no password
+    #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9801")]
+    pub listen: SocketAddr,
+    /// Where the app's events go; without one it uses the WebSocket, or says it by PUT /mock/config
+    #[arg(long, value_name = "URL")]
+    pub webhook_url: Option<Url>,
+    /// Short name of the app, by which people call it [default: test-app]
+    #[arg(long, value_name = "SLUG")]
+    pub app_slug: Option<String>,
+    /// A command of the app; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub command: Vec<String>,
 }
 
 /// Which simulator.

@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use hub_core::traces::TraceStatus;
 
-use super::LocalArgs;
+use super::{LocalArgs, PageArgs};
 
 /// Look at what happened to messages
 #[derive(Debug, Subcommand)]
@@ -26,12 +26,8 @@ pub struct TracesListArgs {
     /// Only in this state
     #[arg(long)]
     pub status: Option<TraceStatusArg>,
-    /// At most so many, 1 to 200
-    #[arg(long, default_value_t = 50)]
-    pub limit: u32,
-    /// Go on from here, as an earlier page said
-    #[arg(long)]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub local: LocalArgs,
 }

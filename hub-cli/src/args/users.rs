@@ -34,6 +34,8 @@ Exit codes: 0 done, 4 not signed in or no administrator, 5 no such user, 6 the l
     Sessions(UserSessionsCommand),
     /// Make an invitation to register
     Invite(InviteArgs),
+    /// Make a link with which a user sets a new password
+    ResetLink(ResetLinkArgs),
     /// Make an administrator
     CreateAdmin(CreateAdminArgs),
 }
@@ -126,6 +128,26 @@ pub struct InviteArgs {
     /// After how many days it ends, 1 to 90
     #[arg(long, default_value_t = 7)]
     pub days: u32,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Make a link with which a user sets a new password
+///
+/// It works once, for an hour; a later one ends it. Whoever opens it chooses the password themselves: nobody sets it
+/// for them. Their sessions end with that. This is its only sight. On the files of a hub, the link leads to
+/// `HUB_PUBLIC_URL`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli users reset-link ada\n  hub-cli users reset-link ada --qr --server https://hub.example.com\n
+Exit codes: 0 made, 4 no administrator, or your own account, 5 no such user, 7 nobody answers.\nSee also: hub-cli users sessions revoke"
+)]
+pub struct ResetLinkArgs {
+    /// Id or name of the user
+    pub user: String,
+    /// Draw the link as a QR code too
+    #[arg(long)]
+    pub qr: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }

@@ -8,22 +8,24 @@ use hub_core::{
         filter::Filter,
         sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
     },
+    delivery::ping::ping,
     secret::Secret,
+    traces::TraceStatus,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
     channels::{document, find},
-    read_file,
+    read_file, traces, waterfall,
 };
 use crate::{
     args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile},
-    exit::Failure,
+    exit::{Exit, Failure},
     printer::Printer,
 };
 
-pub async fn set_webhook(args: SetWebhookArgs, printer: &Printer) -> Result<(), Failure> {
+pub async fn set_webhook(args: SetWebhookArgs, printer: &Printer) -> Result<Exit, Failure> {
     let (hub, bot, channel) = find(&args.local, &args.which.bot, &args.which.channel).await?;
     let is_new = channel.webhook == WebhookSettings::default();
     let mut draft = Draft::of(&channel.webhook, args.settings.file.as_deref())?;
@@ -37,9 +39,21 @@ pub async fn set_webhook(args: SetWebhookArgs, printer: &Printer) -> Result<(), 
         update.auth.secret = Change::Set(first_line(path)?);
     }
     let channel = hub.channels().set_webhook(&Actor::Operator, bot.id, channel.id, update).await?;
+    let trace = if args.test { Some(ping(&hub, &Actor::Operator, bot.id, channel.id).await?) } else { None };
     hub.shutdown().await;
     let state = state(channel.webhook.enabled);
-    print(&channel, &format!("webhook {state}\t{}", channel.webhook.url), printer)
+    let mut text = line(&channel, &format!("webhook {state}\t{}", channel.webhook.url));
+    let mut document = document(&channel);
+    let mut exit = Exit::Done;
+    if let Some(trace) = &trace {
+        text = format!("{text}\n{}", waterfall::draw(trace, printer));
+        document["test"] = traces::document(trace);
+        if trace.status == TraceStatus::Error {
+            exit = Exit::Failed;
+        }
+    }
+    printer.one(document, &text)?;
+    Ok(exit)
 }
 
 pub async fn set_websocket(args: SetWebSocketArgs, printer: &Printer) -> Result<(), Failure> {
@@ -140,5 +154,9 @@ const fn state(on: bool) -> &'static str {
 }
 
 fn print(channel: &Channel, text: &str, printer: &Printer) -> Result<(), Failure> {
-    printer.one(document(channel), &format!("{}\t{}\t{text}", channel.id, channel.name))
+    printer.one(document(channel), &line(channel, text))
+}
+
+fn line(channel: &Channel, text: &str) -> String {
+    format!("{}\t{}\t{text}", channel.id, channel.name)
 }

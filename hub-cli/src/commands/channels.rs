@@ -20,7 +20,8 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const FIELDS: [&str; 13] = [
+/// The last one is only there after a test.
+pub const FIELDS: [&str; 14] = [
     "id",
     "bot_id",
     "name",
@@ -34,6 +35,7 @@ pub const FIELDS: [&str; 13] = [
     "stats",
     "created_at",
     "api_key",
+    "test",
 ];
 pub const KEY_FIELDS: [&str; 3] = ["id", "api_key", "old_key_expires_at"];
 pub const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
@@ -44,7 +46,11 @@ const MAX_CHANNELS: usize = 1_000;
 pub async fn list(args: ChannelsListArgs, printer: &Printer) -> Result<(), Failure> {
     let hub = local::open(&args.local, Open::Existing).await?;
     let bot = local::find_bot(&hub, &args.bot).await?;
-    let page = PageRequest::parse(&Channels::channel_list(bot.id), Some(args.limit), args.cursor.as_deref())?;
+    let page = PageRequest::parse(
+        &Channels::channel_list(bot.id),
+        Some(args.page.limit),
+        args.page.cursor.as_deref(),
+    )?;
     let page = hub.channels().list(&Actor::Operator, bot.id, &page).await?;
     hub.shutdown().await;
     let row = |channel: &Channel| {

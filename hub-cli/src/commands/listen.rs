@@ -1,11 +1,13 @@
 //! `listen`: a channel's messages, posted to a URL on this machine as the webhook sink would post them.
 //!
-//! It follows the channel by long polls, so that the cursor is the acknowledgement: a message counts as taken
-//! when the local URL answered it, and comes again when this program was stopped before that.
+//! It follows the channel over its WebSocket. A message is acknowledged when the local URL answered it, and comes
+//! again when this program was stopped before that; a connection that is lost goes on after the last
+//! acknowledgement, so that nothing is missed.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hub_core::{
     delivery::signing::{self, Method, Signing},
@@ -14,7 +16,12 @@ use hub_core::{
     secret::Secret,
     time::Clock,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Message, client::IntoClientRequest, protocol::frame::coding::CloseCode},
+};
 use url::Url;
 
 use crate::{
@@ -26,29 +33,22 @@ use crate::{
 
 pub const FIELDS: [&str; 4] = ["seq", "id", "status", "reply"];
 
-/// Seconds of one poll.
-const POLL: u64 = 25;
-/// How much longer the hub may take to answer one.
-const SLACK: Duration = Duration::from_secs(15);
+/// Limit for connecting and for the first frame.
+const CONNECT: Duration = Duration::from_secs(15);
+/// A connection on which nothing comes is lost: the hub pings every 30 s (`contract.md` §5.1).
+const SILENCE: Duration = Duration::from_secs(75);
 /// How long the local URL may take, as for a webhook.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Pause before a hub that does not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 64 << 20;
-/// The fields of a webhook's body.
-const PAYLOAD: [&str; 10] = [
-    "type",
-    "content",
-    "sender",
-    "sessionID",
-    "contextToken",
-    "msg_type",
-    "timestamp",
-    "bot_id",
-    "channel_id",
-    "quoted",
-];
+/// With this the hub closes a connection whose key is no longer valid.
+const REVOKED: u16 = 4401;
+/// What a frame has besides the body of a webhook.
+const FRAME_ONLY: [&str; 3] = ["seq", "id", "context_token"];
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 struct Listen {
     args: ListenArgs,
@@ -79,42 +79,108 @@ pub async fn run(args: ListenArgs, printer: &Printer) -> Result<(), Failure> {
 impl Listen {
     async fn follow(&self, printer: &Printer) -> Result<(), Failure> {
         // A wrong key, or nobody at all, ends it here.
-        let status =
-            self.hub("GET", "/api/v1/channels/status", &Value::Null, Duration::from_secs(10)).await?;
+        let mut name = self.channel_name().await?;
         if self.args.print_secret {
             printer.note(&format!("signing secret: {}", self.secret.expose()));
         }
-        let name = screen::clean(status["channel_name"].as_str().unwrap_or_default());
-        Printer::ready(&format!("ready channel={name} forward={}", self.args.forward_to));
-        let mut cursor = String::new();
         loop {
-            let path = format!("/api/v1/channels/messages?timeout={POLL}{cursor}");
-            let page = match self.hub("GET", &path, &Value::Null, Duration::from_secs(POLL) + SLACK).await {
-                Ok(page) => page,
-                Err(failure) if failure.exit == Exit::Unreachable || failure.code == "RATE_LIMITED" => {
-                    printer.note(&format!("lost the hub: {}; trying again", failure.message));
-                    self.clock.sleep(AGAIN).await;
-                    continue;
+            let lost = match self.connect().await {
+                Ok(mut socket) => {
+                    Printer::ready(&format!("ready channel={name} forward={}", self.args.forward_to));
+                    self.listen(&mut socket, printer).await?
                 }
-                Err(failure) => return Err(failure),
+                Err(why) => why,
             };
-            for message in page["items"].as_array().into_iter().flatten() {
-                self.forward(message, printer).await?;
+            printer.note(&format!("lost the hub: {lost}; trying again"));
+            loop {
+                self.clock.sleep(AGAIN).await;
+                match self.channel_name().await {
+                    Ok(still) => break name = still,
+                    Err(failure) if failure.exit == Exit::Unreachable || failure.code == "RATE_LIMITED" => {}
+                    Err(failure) => return Err(failure),
+                }
             }
-            if let Some(next) = page["next_cursor"].as_str() {
-                cursor = format!("&cursor={next}");
+        }
+    }
+
+    async fn channel_name(&self) -> Result<String, Failure> {
+        let path = "/api/v1/channels/status";
+        let status = self.hub("GET", path, &Value::Null, HeaderMap::new()).await?;
+        Ok(screen::clean(status["channel_name"].as_str().unwrap_or_default()))
+    }
+
+    /// A connection on which the hub has greeted, or why there is none.
+    async fn connect(&self) -> Result<Socket, String> {
+        let mut url = self.args.server.clone();
+        let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
+        url.set_scheme(scheme).map_err(|()| "the server's URL cannot be used".to_owned())?;
+        let url = format!("{}/api/v1/channels/connect", url.as_str().trim_end_matches('/'));
+        let mut request = url.into_client_request().map_err(|error| error.to_string())?;
+        let key = HeaderValue::try_from(self.args.key.as_str()).map_err(|error| error.to_string())?;
+        request.headers_mut().insert(HeaderName::from_static("x-api-key"), key);
+        let greeted = async {
+            let (mut socket, _) =
+                Box::pin(connect_async(request)).await.map_err(|error| error.to_string())?;
+            loop {
+                match frame(socket.next().await)? {
+                    Some(frame) if frame["type"] == "init" => return Ok(socket),
+                    _ => {}
+                }
+            }
+        };
+        self.clock.timeout(CONNECT, greeted).await.unwrap_or_else(|| Err("no answer".to_owned()))
+    }
+
+    /// Forwards what comes, until the connection ends; says why it did.
+    async fn listen(&self, socket: &mut Socket, printer: &Printer) -> Result<String, Failure> {
+        loop {
+            let Some(message) = self.clock.timeout(SILENCE, socket.next()).await else {
+                return Ok("it says nothing".to_owned());
+            };
+            if let Some(Ok(Message::Close(Some(close)))) = &message
+                && close.code == CloseCode::from(REVOKED)
+            {
+                return Err(Failure::new(Exit::Denied, "UNAUTHORIZED", "the key is not valid any more"));
+            }
+            let frame = match frame(message) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => continue,
+                Err(why) => return Ok(why),
+            };
+            let data = &frame["data"];
+            match frame["type"].as_str() {
+                Some("message") => {
+                    self.forward(data, printer).await?;
+                    let ack = json!({ "type": "ack", "data": { "seq": data["seq"] } });
+                    if let Err(error) = socket.send(Message::text(ack.to_string())).await {
+                        return Ok(error.to_string());
+                    }
+                }
+                Some("status") => {
+                    let status = data["status"].as_str().unwrap_or_default();
+                    printer.note(&format!("the bot is {}", screen::clean(status)));
+                }
+                Some("lagged") if data["gone"] == true => {
+                    printer.note(&format!(
+                        "messages {} to {} are too old: the hub does not keep them any more",
+                        data["from"], data["to"]
+                    ));
+                }
+                Some("error") => {
+                    let message = data["message"].as_str().unwrap_or_default();
+                    printer.note(&format!("the hub says: {}", screen::clean(message)));
+                }
+                _ => {}
             }
         }
     }
 
     /// Posts one message and sends the reply that comes back.
     async fn forward(&self, message: &Value, printer: &Printer) -> Result<(), Failure> {
-        let mut payload: Map<String, Value> = PAYLOAD
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), message.get(*name)?.clone())))
-            .collect();
-        if message["msg_type"] != 1 {
-            payload.insert("items".to_owned(), message["items"].clone());
+        let mut payload = message.as_object().cloned().unwrap_or_default();
+        payload.retain(|name, _| !FRAME_ONLY.contains(&name.as_str()));
+        if message["msg_type"] == 1 {
+            payload.remove("items");
         }
         let body = Bytes::from(Value::Object(payload).to_string());
         let mut headers = self.extra.clone();
@@ -149,7 +215,12 @@ impl Listen {
         if let Some(reply) = reply {
             let send = json!({ "to_user_id": message["sender"]["user_id"], "content": reply });
             let path = "/api/v1/channels/send";
-            if let Err(failure) = self.hub("POST", path, &send, Duration::from_secs(10)).await {
+            // A message that comes again after a lost acknowledgement is answered once.
+            let key = format!("listen-{}", message["id"].as_str().unwrap_or_default());
+            let headers = HeaderMap::from_iter(
+                HeaderValue::try_from(key).map(|key| (HeaderName::from_static("idempotency-key"), key)),
+            );
+            if let Err(failure) = self.hub("POST", path, &send, headers).await {
                 printer.note(&format!("the reply was not sent: {}", failure.message));
             }
         }
@@ -157,17 +228,22 @@ impl Listen {
     }
 
     /// A call to the hub with the channel's key: the data of its answer.
-    async fn hub(&self, method: &str, path: &str, body: &Value, limit: Duration) -> Result<Value, Failure> {
+    async fn hub(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Value,
+        mut headers: HeaderMap,
+    ) -> Result<Value, Failure> {
         let url = format!("{}{path}", self.args.server.as_str().trim_end_matches('/'));
         let url = url.parse().map_err(|_| Failure::usage("--server: not a URL"))?;
-        let mut headers = HeaderMap::new();
         let key =
             HeaderValue::try_from(self.args.key.as_str()).map_err(|_| Failure::usage("--key: not a key"))?;
         headers.insert(HeaderName::from_static("x-api-key"), key);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let answer = self
-            .call(method, &url, headers, bytes, limit)
+            .call(method, &url, headers, bytes, CONNECT)
             .await
             .map_err(|failure| failure.with_hint("is the hub running? another address goes into --server"))?;
         let mut document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -205,5 +281,18 @@ impl Listen {
             failure.causes.push(error.to_string());
             failure
         })
+    }
+}
+
+/// What a message of the socket says: a frame of the hub, something that needs no act, or that it is over.
+fn frame(
+    message: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>,
+) -> Result<Option<Value>, String> {
+    match message {
+        Some(Ok(Message::Text(text))) => Ok(serde_json::from_str(&text).ok()),
+        Some(Ok(Message::Close(Some(close)))) => Err(screen::clean(&close.reason)),
+        Some(Ok(Message::Close(None))) | None => Err("it closed the connection".to_owned()),
+        Some(Ok(_)) => Ok(None),
+        Some(Err(error)) => Err(error.to_string()),
     }
 }

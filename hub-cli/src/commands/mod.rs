@@ -1,6 +1,7 @@
 //! What the commands do. One file per verb that has more to it than a call.
 
 mod ai_config;
+mod apps;
 mod audit;
 mod channel_plugins;
 mod channel_sinks;
@@ -19,6 +20,7 @@ mod reset;
 mod say;
 mod send;
 mod serve;
+mod sim_app;
 mod tail;
 mod traces;
 mod user_sessions;
@@ -61,7 +63,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     }
     if cli.is_local_in_vain() {
         return Err(Failure::usage("--local: this command works on no data folder").with_hint(
-            "send, traces, tail, channels, sim say, plugins, users, ai-config, stats, audit and db do; leave --local out",
+            "send, traces, tail, channels, sim say, plugins, apps, users, ai-config, stats, audit and db do; leave --local out",
         ));
     }
     let local = cli.is_local();
@@ -84,7 +86,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Traces(TracesCommand::Show(args)) => traces::show(args, printer).await?,
         Command::Debug(command) => return debug::run(command, local, printer).await,
         Command::Channels(ChannelsCommand::SetWebhook(args)) => {
-            channel_sinks::set_webhook(*args, printer).await?;
+            return channel_sinks::set_webhook(*args, printer).await;
         }
         Command::Channels(ChannelsCommand::SetWebsocket(args)) => {
             channel_sinks::set_websocket(*args, printer).await?;
@@ -97,8 +99,10 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
             channel_plugins::run(command, printer).await?;
         }
         Command::Plugins(command) => return plugins::run(command, local, printer).await,
+        Command::Apps(command) => apps::run(command, local, printer).await?,
         Command::Sim(SimCommand::Say(args)) => say::run(args, printer).await?,
         Command::Sim(SimCommand::Serve { listen }) => serve::run(listen, printer).await?,
+        Command::Sim(SimCommand::App(args)) => sim_app::run(args, printer).await?,
         Command::Sim(SimCommand::Reset { target }) => reset::run(&target, printer).await?,
         Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, printer).await?,
         Command::Users(UsersCommand::List(args)) => users::list(args, local, printer).await?,
@@ -115,6 +119,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
             user_sessions::run(command, local, printer).await?;
         }
         Command::Users(UsersCommand::Invite(args)) => users::invite(args, local, printer).await?,
+        Command::Users(UsersCommand::ResetLink(args)) => users::reset_link(args, local, printer).await?,
         Command::Stats(args) => audit::stats(args, local, printer).await?,
         Command::Audit(AuditCommand::List(args)) => audit::list(args, local, printer).await?,
         Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, local, printer).await?,
@@ -142,16 +147,20 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Channels(ChannelsCommand::RotateKey(_)) => &channels::KEY_FIELDS,
         Command::Channels(ChannelsCommand::Delete(_)) => &channels::DELETE_FIELDS,
         Command::Channels(ChannelsCommand::Plugins(_)) => &channel_plugins::FIELDS,
-        Command::Channels(_) => &channels::FIELDS,
+        Command::Channels(ChannelsCommand::SetWebhook(_)) => &channels::FIELDS,
+        Command::Channels(_) => &channels::FIELDS[..13],
         Command::Traces(TracesCommand::Show(_)) => &traces::FIELDS,
         Command::Debug(_) => &debug::FIELDS,
         Command::Plugins(command) => plugins::fields(command),
+        Command::Apps(command) => apps::fields(command),
         Command::Sim(SimCommand::Say(_)) => &say::FIELDS,
         Command::Sim(SimCommand::Serve { .. }) => &[],
+        Command::Sim(SimCommand::App(_)) => &sim_app::FIELDS,
         Command::Sim(SimCommand::Reset { .. }) => &reset::FIELDS,
         Command::Users(UsersCommand::CreateAdmin(_)) => &create_admin::FIELDS,
         Command::Users(UsersCommand::Delete(_)) => &users::DELETE_FIELDS,
         Command::Users(UsersCommand::Invite(_)) => &users::INVITE_FIELDS,
+        Command::Users(UsersCommand::ResetLink(_)) => &users::RESET_LINK_FIELDS,
         Command::Users(UsersCommand::Sessions(UserSessionsCommand::List(_))) => &user_sessions::FIELDS,
         Command::Users(UsersCommand::Sessions(UserSessionsCommand::Revoke(_))) => {
             &user_sessions::REVOKE_FIELDS

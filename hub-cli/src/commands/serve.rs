@@ -32,7 +32,8 @@ pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn stopped() {
+/// Waits for the signal that ends a server.
+pub async fn stopped() {
     #[cfg(unix)]
     {
         if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {

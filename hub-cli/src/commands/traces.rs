@@ -46,7 +46,8 @@ pub async fn list(args: TracesListArgs, printer: &Printer) -> Result<(), Failure
     let hub = local::open(&args.local, Open::Existing).await?;
     let bot = local::find_bot(&hub, &args.bot).await?;
     let query = TraceQuery { status: args.status.map(Into::into), ..TraceQuery::default() };
-    let page = PageRequest::parse(&query.list_name(bot.id), Some(args.limit), args.cursor.as_deref())?;
+    let page =
+        PageRequest::parse(&query.list_name(bot.id), Some(args.page.limit), args.page.cursor.as_deref())?;
     let page = hub.traces().list(&Actor::Operator, bot.id, &query, &page).await?;
     hub.shutdown().await;
     let row = |trace: &Trace| {

@@ -1,16 +1,18 @@
-//! `users list`, `show`, `update`, `disable`, `enable`, `delete`, `invite`.
+//! `users list`, `show`, `update`, `disable`, `enable`, `delete`, `invite`, `reset-link`.
 
 use hub_core::{
     accounts::UserStatus,
     admin::{UserPatch, UserQuery},
+    bots::qr::qr_text_art,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    args::{InviteArgs, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs},
+    args::{InviteArgs, ResetLinkArgs, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs},
     exit::Failure,
     printer::{List, Printer},
     reach::Reach,
+    screen,
 };
 
 pub const FIELDS: [&str; 12] = [
@@ -30,6 +32,7 @@ pub const FIELDS: [&str; 12] = [
 
 pub const DELETE_FIELDS: [&str; 3] = ["id", "username", "deleted"];
 pub const INVITE_FIELDS: [&str; 2] = ["invite", "expires_at"];
+pub const RESET_LINK_FIELDS: [&str; 2] = ["reset_link", "expires_at"];
 
 /// A field of a document as a cell.
 pub(super) fn cell(document: &Value, field: &str) -> String {
@@ -122,6 +125,20 @@ pub async fn invite(args: InviteArgs, local: bool, printer: &Printer) -> Result<
     printer.note(&format!("one person can register with it until {}", cell(&invite, "expires_at")));
     let text = cell(&invite, "invite");
     printer.one(invite, &text)
+}
+
+pub async fn reset_link(args: ResetLinkArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let made = reach.reset_link(&args.user).await?;
+    reach.close().await;
+    let link = screen::clean(&cell(&made, "reset_link"));
+    if args.qr {
+        // Asked for: on stderr whatever the format.
+        Printer::ready(&qr_text_art(&link)?);
+    }
+    let until = cell(&made, "expires_at");
+    printer.note(&format!("whoever opens it sets the password of {}, once, until {until}", args.user));
+    printer.one(made, &link)
 }
 
 fn print(user: Value, printer: &Printer) -> Result<(), Failure> {

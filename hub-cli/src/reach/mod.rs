@@ -11,10 +11,12 @@ use hub_core::{
 use serde_json::{Map, Value, json};
 
 mod ai_config;
+mod apps;
 mod plugins;
 mod target;
 mod users;
 
+pub use apps::{AppLog, AppPlace, id_of};
 pub use plugins::{Verdict, Whose, permissions_document};
 use target::Target;
 

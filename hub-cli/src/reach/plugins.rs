@@ -220,7 +220,7 @@ async fn submit(hub: &Hub, author: &Actor, name: Option<String>, script: String)
 }
 
 /// A user by name, to act for.
-async fn user(hub: &Hub, name: &str) -> Result<Actor, Failure> {
+pub(super) async fn user(hub: &Hub, name: &str) -> Result<Actor, Failure> {
     let mut read = hub.context().store.read().await?;
     let found = read.accounts().find_user_by_name(&name.to_lowercase()).await?;
     let (user, _) = found.ok_or_else(|| Failure::not_found(format!("there is no user called {name}")))?;

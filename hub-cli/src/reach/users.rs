@@ -3,7 +3,7 @@
 use hub_core::{
     access::Actor,
     accounts::Session,
-    admin::{Admin, AdminUser, Invite, UserPatch, UserQuery},
+    admin::{Admin, AdminUser, Invite, ResetLink, UserPatch, UserQuery},
     id::{SessionId, UserId},
     page::PageRequest,
 };
@@ -105,6 +105,21 @@ impl Reach {
             Self::Remote(remote) => {
                 let body = json!({ "expires_in_days": days });
                 remote.call("POST", "/api/admin/invites", &[], &body).await
+            }
+        }
+    }
+
+    /// Makes a link with which a user sets a new password.
+    pub async fn reset_link(&self, id_or_name: &str) -> Result<Value, Failure> {
+        let id = id_of(&self.user(id_or_name).await?)?;
+        match self {
+            Self::Local(hub) => {
+                let ResetLink { url, expires_at } =
+                    hub.admin().create_reset_link(&Actor::Operator, id).await?;
+                Ok(json!({ "reset_link": url.expose(), "expires_at": expires_at }))
+            }
+            Self::Remote(remote) => {
+                remote.call("POST", &format!("/api/admin/users/{id}/reset-link"), &[], &Value::Null).await
             }
         }
     }

@@ -48,9 +48,7 @@ impl Accounts<'_> {
             }
             Registration::Closed => return Err(closed()),
         }
-        if self.ctx.config.setup_token_required
-            && !self.ctx.store.read().await?.accounts().has_admin().await?
-        {
+        if self.ctx.config.setup_token_required && self.is_new().await? {
             return Err(setup_token_missing());
         }
         Ok(Admission::Open)

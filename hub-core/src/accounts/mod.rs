@@ -7,12 +7,14 @@
 mod activity;
 mod admission;
 mod api_key;
+mod device;
 mod external;
 mod flow;
 mod passkey;
 mod password;
 mod profile;
 mod qr_login;
+mod reset;
 mod session;
 mod setup;
 #[cfg(test)]
@@ -23,9 +25,10 @@ use std::net::IpAddr;
 
 pub use activity::{Activity, ActivityBy};
 pub use api_key::{ApiKey, CreatedApiKey, MAX_KEY_DAYS, MAX_KEYS, NewApiKey};
+pub use device::{DEVICE_LIFETIME, KnownDevice};
 pub use external::{
-    ExternalAccount, ExternalReturn, ExternalStart, OAuthEndpoints, Provider, ProviderKind, ReturnError,
-    is_safe_path,
+    ExternalAccount, ExternalReturn, ExternalStart, MAX_RETURN_PATH, OAuthEndpoints, Provider, ProviderKind,
+    ReturnError, is_safe_path,
 };
 pub use flow::Browser;
 pub use passkey::{Ceremony, NewPasskey, Passkey};

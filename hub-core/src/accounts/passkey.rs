@@ -1,4 +1,6 @@
-//! Passkeys (WebAuthn Level 3): making one, signing in with one, and the list of them (`contract.md` §3).
+//! Passkeys (WebAuthn Level 3): making one and signing in with one (`contract.md` §3).
+
+mod list;
 
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use webauthn_rs::prelude::{
     PublicKeyCredential, RegisterPublicKeyCredential, Uuid, Webauthn, WebauthnBuilder, WebauthnError,
 };
 
+pub use list::Passkey;
+
 use crate::{
     access::Actor,
     accounts::{
@@ -19,31 +23,16 @@ use crate::{
     },
     audit::Action,
     error::{Error, ErrorCode, Problems, Result},
-    id::{PasskeyId, UserId},
-    page::{Page, PageRequest},
+    id::UserId,
     secret::Secret,
     store::{passkeys::PasskeyRow, sign_in_flows::FlowPurpose},
     text,
-    time::Timestamp,
 };
 
 /// How long a ceremony may take.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
 /// Passkeys of one user.
 const MOST: u32 = 50;
-
-/// A passkey in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passkey {
-    /// The id.
-    pub id: PasskeyId,
-    /// What its user calls it.
-    pub name: String,
-    /// When it was added.
-    pub created_at: Timestamp,
-    /// When somebody last signed in with it.
-    pub last_used_at: Option<Timestamp>,
-}
 
 /// The beginning of a ceremony, for the browser.
 #[derive(Debug, Clone)]
@@ -329,42 +318,6 @@ impl Accounts<'_> {
         Ok(SignedIn { me, token })
     }
 
-    /// The user's passkeys, newest first. Cursors belong to the list [`Accounts::passkey_list`] names.
-    ///
-    /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
-    pub async fn passkeys(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Passkey>> {
-        let user = actor.user()?;
-        let rows = self.ctx.store.read().await?.passkeys().list(user.user_id, page).await?;
-        Ok(Page::from_rows(&Self::passkey_list(actor), page, rows, |passkey| passkey.id.to_string()))
-    }
-
-    /// The name of an actor's list of passkeys, for [`PageRequest::parse`].
-    pub fn passkey_list(actor: &Actor) -> String {
-        format!("passkeys:{}", actor.principal())
-    }
-
-    /// Deletes one of the user's passkeys.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when it is not one of theirs, `CONFLICT` when it is their only way to sign in, `FORBIDDEN`
-    /// when the session is not fresh.
-    pub async fn delete_passkey(&self, actor: &Actor, id: PasskeyId) -> Result<()> {
-        let user_id = self.fresh_user(actor).await?.user_id;
-        let noted = self.ctx.audit(actor, Action::PasskeyDeleted).target(id, "");
-        let delete = self.ctx.store.write(move |tx| {
-            Box::pin(async move {
-                tx.accounts().lock_user(user_id).await?;
-                if !tx.passkeys().delete(user_id, id).await? {
-                    return Err(Error::not_found("passkey"));
-                }
-                super::flow::check_a_way_is_left(tx, user_id).await?;
-                tx.audit().add(&noted).await
-            })
-        });
-        delete.await
-    }
-
     /// The site that passkeys belong to: from the public URL alone, never from a request (reliability C2).
     fn webauthn(self) -> Result<Webauthn> {
         let url = &self.ctx.config.public_url;
@@ -422,7 +375,14 @@ fn read_credential<T: DeserializeOwned>(mut credential: Value) -> Result<T> {
 }
 
 fn refused(error: &WebauthnError) -> Error {
-    tracing::debug!(%error, "a passkey was refused");
+    if matches!(error, WebauthnError::InvalidRPOrigin) {
+        // What the operator of a hub behind a proxy has to find; nobody else learns of it.
+        tracing::info!(
+            "a passkey was used on a page whose address is not the hub's public URL: scheme, host or port"
+        );
+    } else {
+        tracing::debug!(%error, "a passkey was refused");
+    }
     wrong_passkey()
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     accounts::tests::{House, code},
     config::{HubConfig, Registration},
+    page::PageRequest,
     testing::Authenticator,
 };
 

@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Problems, Result},
     revocation::Revoked,
     secret::{Secret, TokenHash, TokenKind, new_token},
+    store::accounts::Purpose,
     text,
 };
 
@@ -54,7 +55,8 @@ impl Accounts<'_> {
     }
 
     /// Changes the user's password, or gives them their first one. Every other session ends, and the one that asks
-    /// goes on under a new secret, which is returned (reliability A9, B2). API keys live on.
+    /// goes on under a new secret, which is returned (reliability A9, B2). No browser of the user is known any more,
+    /// and a link to set a new password is worth nothing. API keys live on.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `old_password` when it is missing or wrong, on `new_password` when it is not acceptable;
@@ -85,6 +87,8 @@ impl Accounts<'_> {
                     return Err(Error::conflict("the password was changed meanwhile"));
                 }
                 accounts.end_other_sessions(user.id, acting.session_id).await?;
+                accounts.forget_devices(user.id).await?;
+                accounts.delete_one_time(Purpose::Reset, &user.id.to_string()).await?;
                 if let (Some(id), Some(hash)) = (acting.session_id, &token_hash) {
                     accounts.renew_session(id, hash).await?;
                 }

@@ -277,3 +277,7 @@ fn wrong_credentials() -> Error {
 pub(super) fn not_signed_in() -> Error {
     Error::new(ErrorCode::Unauthorized, "sign in first: there is no session, or it has ended")
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

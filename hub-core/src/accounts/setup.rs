@@ -27,6 +27,11 @@ pub enum EnsuredAdmin {
 }
 
 impl Accounts<'_> {
+    /// Whether the hub has no administrator yet: whoever registers first becomes one.
+    pub async fn is_new(&self) -> Result<bool> {
+        Ok(!self.ctx.store.read().await?.accounts().has_admin().await?)
+    }
+
     /// Makes a setup token for [`Accounts::register`], usable once within [`SETUP_TOKEN_LIFETIME`]; earlier
     /// ones end. `None` when an admin exists: there is nothing left to set up.
     pub async fn mint_setup_token(&self) -> Result<Option<Secret>> {
@@ -54,7 +59,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when a member has the name.
     pub async fn ensure_admin(&self, username: &str, password: Secret) -> Result<EnsuredAdmin> {
-        if self.ctx.store.read().await?.accounts().has_admin().await? {
+        if !self.is_new().await? {
             return Ok(EnsuredAdmin::Exists);
         }
         let new = NewUser { username: username.to_owned(), password, display_name: None, email: None };
@@ -94,3 +99,7 @@ impl Accounts<'_> {
         write.await
     }
 }
+
+#[cfg(test)]
+#[path = "setup_tests.rs"]
+mod tests;

@@ -1,4 +1,5 @@
-//! Administration: users, everybody's bots, statistics, invitations, the audit log (`contract.md` §9). Every operation
+//! Administration: users, everybody's bots, statistics, invitations, links for lost passwords, the
+//! audit log (`contract.md` §9). Every operation
 //! asks for an administrator first, and every change stands in the audit log.
 
 use crate::context::Context;
@@ -7,6 +8,7 @@ pub mod ai_config;
 mod audit;
 mod bots;
 mod invite;
+mod reset;
 mod sessions;
 mod stats;
 pub(crate) mod tally;
@@ -16,6 +18,7 @@ mod users;
 
 pub use bots::{AdminBot, BotQuery};
 pub use invite::{INVITE_DAYS, Invite, MAX_INVITE_DAYS};
+pub use reset::{RESET_LINK_LIFETIME, ResetLink};
 pub use stats::{BotCounts, DeliveryCounts, Minute, Stats, UserCounts};
 pub use users::{AdminUser, UserPatch, UserQuery};
 

@@ -36,7 +36,8 @@ impl Admin<'_> {
         format!("admin.sessions:{id}")
     }
 
-    /// Ends one session of a user, or all of them, here and on other nodes; says how many. API keys live on.
+    /// Ends one session of a user, or all of them, here and on other nodes; says how many. With all of them no
+    /// browser of the user is known any more. API keys live on.
     ///
     /// # Errors
     /// `FORBIDDEN` for anybody but an administrator, `NOT_FOUND` when there is no such user, or no such session of
@@ -53,7 +54,10 @@ impl Admin<'_> {
                 let ended = match session {
                     Some(session) if accounts.delete_session(id, session).await? => 1,
                     Some(_) => return Err(Error::not_found("session")),
-                    None => accounts.end_other_sessions(id, None).await?,
+                    None => {
+                        accounts.forget_devices(id).await?;
+                        accounts.end_other_sessions(id, None).await?
+                    }
                 };
                 let detail = json!({ "sessions": ended, "session": session.map(|id| id.to_string()) });
                 tx.audit().add(&entry.detail(detail)).await?;

@@ -8,13 +8,15 @@ use super::Admin;
 use crate::{
     access::{Actor, Role},
     accounts::{User, UserStatus},
+    apps::{status_of, tell_status},
     audit::Action,
+    bots::BotStatus,
     context::Hint,
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
     page::{Page, PageRequest},
     revocation::Revoked,
-    store::users::Guarded,
+    store::{accounts::Purpose, users::Guarded},
     text,
     time::Timestamp,
 };
@@ -138,7 +140,7 @@ impl Admin<'_> {
         problems.finish()?;
         let (now, revocation) = (self.ctx.store.now(), self.ctx.revocation(Revoked::User(id)));
         let entry = self.ctx.audit(actor, Action::UserUpdated).target(id, "").detail(patch.summary());
-        let status = patch.status;
+        let (status, ids) = (patch.status, self.ctx.ids.clone());
         let write = self.ctx.store.write(move |tx| {
             Box::pin(async move {
                 tx.accounts().lock_admins().await?;
@@ -146,11 +148,18 @@ impl Admin<'_> {
                 let bots = match status {
                     Some(UserStatus::Disabled) => {
                         tx.accounts().end_other_sessions(id, None).await?;
+                        tx.accounts().forget_devices(id).await?;
                         tx.users().rest_bots(id, now).await?
                     }
                     Some(UserStatus::Active) => tx.users().wake_bots(id, now).await?,
                     None => Vec::new(),
                 };
+                for bot in &bots {
+                    let is_moved = [Some(BotStatus::Offline), Some(BotStatus::Connecting)];
+                    if is_moved.contains(&status_of(tx, *bot).await?) {
+                        tell_status(tx, &ids, *bot, None, now).await?;
+                    }
+                }
                 tx.audit().add(&entry).await?;
                 tx.revocations().add(&revocation).await?;
                 Ok(bots)
@@ -182,6 +191,7 @@ impl Admin<'_> {
                 let bots = tx.users().delete_bots(id).await?;
                 let count = bots.len();
                 tx.audit().add(&entry.detail(json!({ "bots": count }))).await?;
+                tx.accounts().delete_one_time(Purpose::Reset, &id.to_string()).await?;
                 tx.users().delete(id).await?;
                 tx.revocations().add(&revocation).await?;
                 Ok(bots)

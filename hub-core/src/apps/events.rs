@@ -1,6 +1,7 @@
 //! What apps are told: the events, and the log of them.
 
-use serde_json::{Value, json};
+use bytes::Bytes;
+use serde_json::{Value, json, value::RawValue};
 
 use super::{AppEventKind, AppRuntime, Apps, Told, routing};
 use crate::{
@@ -65,6 +66,8 @@ pub struct AppEvent {
     pub error: Option<String>,
     /// How long the last attempt took, in milliseconds.
     pub duration_ms: u64,
+    /// When it was written to a socket of the app.
+    pub written_at: Option<Timestamp>,
     /// When it happened.
     pub created_at: Timestamp,
 }
@@ -137,6 +140,36 @@ pub(crate) fn of_message(
         NewAppEvent { message_id, trace_id, peer, ..plain(of, kind, &data, ids, sent_at, now) }
     };
     told.into_iter().map(event).collect()
+}
+
+/// An event as it is told, by webhook or over a socket.
+///
+/// # Errors
+/// `INTERNAL_ERROR` for a damaged row.
+pub(crate) fn envelope(
+    trace_id: Option<&str>,
+    installation_id: &str,
+    bot_id: &str,
+    event: &str,
+) -> Result<Bytes> {
+    #[derive(serde::Serialize)]
+    struct Envelope<'a> {
+        v: u32,
+        r#type: &'static str,
+        trace_id: &'a str,
+        installation_id: &'a str,
+        bot: Value,
+        event: &'a RawValue,
+    }
+    let envelope = Envelope {
+        v: 1,
+        r#type: "event",
+        trace_id: trace_id.unwrap_or_default(),
+        installation_id,
+        bot: json!({ "id": bot_id }),
+        event: serde_json::from_str(event).map_err(Error::internal)?,
+    };
+    Ok(Bytes::from(serde_json::to_vec(&envelope).map_err(Error::internal)?))
 }
 
 fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {

@@ -274,7 +274,7 @@ pub(super) async fn tell(
         "bot_id": installation.bot_id, "handle": installation.handle, "scopes": installation.scopes });
     let now = ctx.store.now();
     let of = (app.id, installation.bot_id, installation.id);
-    tx.app_events().insert(&[super::plain(of, kind, &data, &ctx.ids, now, now)]).await
+    tx.app_events().insert(&[&super::plain(of, kind, &data, &ctx.ids, now, now)]).await
 }
 
 /// An installation that is not stored yet.

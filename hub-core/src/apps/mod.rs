@@ -30,9 +30,12 @@ mod oauth;
 mod record;
 mod routing;
 mod scope;
+pub mod sockets;
+mod status;
 mod subscription;
 mod token;
 mod tool;
+pub(crate) mod tool_calls;
 mod verification;
 
 pub use calls::{AppCall, MAX_LOGGED_BODY, NewAppCall};
@@ -48,8 +51,10 @@ pub use scope::{AppScope, AppScopes};
 pub use subscription::AppEventKind;
 pub use token::{MAX_GRACE_HOURS, NewToken, RegeneratedToken, token_prefix};
 pub use tool::{AppTool, MAX_TOOLS};
+pub use tool_calls::Toolbox;
 
-pub(crate) use events::{Heard, of_message, plain};
+pub(crate) use events::{Heard, envelope, of_message, plain};
+pub(crate) use status::{status_of, tell_status};
 
 /// Apps of one user.
 pub const MAX_APPS: u32 = 50;

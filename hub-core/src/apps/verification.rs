@@ -51,10 +51,13 @@ impl Apps<'_> {
             return Err(Error::conflict("the app has no URL for events"));
         };
         let outcome = self.asked(app.id, &url).await;
-        let (id, verified) = (app.id, outcome.is_ok());
+        let (id, verified, now) = (app.id, outcome.is_ok(), self.ctx.store.now());
         let noted = self.ctx.store.write(move |tx| {
             Box::pin(async move {
                 let same = tx.apps().set_verified(id, &url, verified).await?;
+                if same && verified {
+                    tx.app_events().hasten(id, now).await?;
+                }
                 // Bots that have the app tell it from now on, or no more.
                 Ok((same, tx.apps().begin_change(id).await?))
             })
@@ -63,6 +66,7 @@ impl Apps<'_> {
         for bot_id in bots {
             self.ctx.wake.hint(Hint::Bot(bot_id));
         }
+        self.ctx.wake.hint(Hint::AppEvents);
         if !same {
             return Err(Error::conflict("the app's URL was changed meanwhile"));
         }

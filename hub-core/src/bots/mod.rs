@@ -2,7 +2,7 @@
 
 use crate::{
     access::Actor,
-    apps::AppScope,
+    apps::{AppScope, status_of, tell_status},
     context::{Context, Hint},
     error::{Error, Result},
     id::{BotId, ChannelId},
@@ -128,17 +128,23 @@ impl<'h> Bots<'h> {
     /// `NOT_FOUND` unless it is the actor's; `CONFLICT` when the network wants a new login.
     pub async fn reconnect(&self, actor: &Actor, id: BotId) -> Result<Bot> {
         let owner = actor.scope()?.owner();
-        let now = self.ctx.store.now();
-        let done = self
-            .ctx
-            .store
-            .write(move |tx| Box::pin(async move { tx.bots().reconnect(owner, id, now).await }))
-            .await?;
+        let (ids, now) = (self.ctx.ids.clone(), self.ctx.store.now());
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let before = status_of(tx, id).await?;
+                let done = tx.bots().reconnect(owner, id, now).await?;
+                Ok((done, done && tell_status(tx, &ids, id, before, now).await?))
+            })
+        });
+        let (done, is_told) = write.await?;
         let bot = self.get(actor, id).await?;
         if !done {
             return Err(login_expired());
         }
         self.ctx.wake.hint(Hint::Bot(id));
+        if is_told {
+            self.ctx.wake.hint(Hint::AppEvents);
+        }
         Ok(bot)
     }
 

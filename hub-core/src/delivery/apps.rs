@@ -1,17 +1,16 @@
 //! Telling apps what happened: events are taken from the store, posted and signed as published apps expect
 //! (`dialects.md` §1.10), tried again on the schedule of webhooks, and what apps answer at once goes to the person
-//! who asked.
+//! who asked. What an app without a webhook is to be told waits for its [sockets](crate::apps::sockets).
 //!
 //! Nothing here waits for an app while another's events are due: each has a few attempts at a time of its own, and
 //! an attempt is short.
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::json;
 use tokio::sync::Notify;
 
 use super::{
@@ -20,7 +19,7 @@ use super::{
 };
 use crate::{
     access::{Actor, AppActor},
-    apps::{AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, secret_place},
+    apps::{AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, envelope, secret_place, sockets},
     bots::{Attachment, Bots, NewSend},
     channels::sinks::DEFAULT_SCHEDULE_S,
     context::{Context, Hint},
@@ -82,14 +81,17 @@ async fn work(ctx: Context, tasks: Tasks) {
     }
 }
 
-/// Takes what is due. A look that finds nothing writes nothing.
+/// Takes what is due, and leaves to sockets what has no webhook. A look that finds nothing writes nothing.
 async fn take(ctx: &Context) -> Result<Vec<DueEvent>> {
     let now = ctx.store.now();
     if !ctx.store.read().await?.app_events().has_due(now).await? {
         return Ok(Vec::new());
     }
     let write = ctx.store.write(move |tx| {
-        Box::pin(async move { tx.app_events().claim(now, now + HELD, MOST_PER_APP, MOST).await })
+        Box::pin(async move {
+            tx.app_events().park(now, sockets::wait()).await?;
+            tx.app_events().claim(now, now + HELD, MOST_PER_APP, MOST).await
+        })
     });
     write.await
 }
@@ -131,24 +133,15 @@ impl Outcome {
 }
 
 async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
-    let Some(url) = &due.webhook_url else {
-        return Ok(Outcome::failed("the app has no URL that has echoed a challenge".to_owned()));
-    };
+    if due.webhook_url.is_none() {
+        // It was left to sockets as long as that goes.
+        return Ok(Outcome::over("no socket of the app came for it, and no URL has echoed a challenge"));
+    }
     // That it is gone is told after it is.
     if due.scopes.is_none() && due.kind != AppEventKind::AppUninstalled.as_str() {
         return Ok(Outcome::over("the app was taken off the bot, or switched off"));
     }
-    let secret = ctx.sealer.open(&secret_place(due.app_id.parse()?), &due.sealed_secret())?;
-    let body = body(due)?;
-    let call = Call {
-        method: Method::POST,
-        url: ctx.egress.check_url(url)?,
-        headers: headers(due, &secret, &body, ctx.store.now())?,
-        body,
-        deadline: PATIENCE,
-        max_answer: MAX_ANSWER,
-    };
-    let answer = match ctx.egress.send(call).await {
+    let answer = match ctx.egress.send(call_of(ctx, due, PATIENCE)?).await {
         Ok(answer) => answer,
         Err(error) => return Ok(Outcome::failed(error.to_string())),
     };
@@ -156,10 +149,9 @@ async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
     let mut outcome = Outcome {
         verdict,
         status: Some(answer.status.as_u16()),
-        body: String::from_utf8_lossy(&answer.body).replace('\0', "\u{fffd}"),
+        body: logged(&answer.body),
         error: (verdict != Verdict::Success).then(|| format!("status {}", answer.status.as_u16())),
     };
-    outcome.body.truncate(outcome.body.floor_char_boundary(MAX_LOGGED_BODY));
     if verdict == Verdict::Success
         && let Err(error) = reply(ctx, due, &answer.body).await
     {
@@ -171,27 +163,26 @@ async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The envelope around an event.
-fn body(due: &DueEvent) -> Result<Bytes> {
-    #[derive(serde::Serialize)]
-    struct Envelope<'a> {
-        v: u32,
-        r#type: &'static str,
-        trace_id: &'a str,
-        installation_id: &'a str,
-        bot: Value,
-        event: &'a RawValue,
-    }
-    let event = serde_json::from_str(&due.event).map_err(Error::internal)?;
-    let envelope = Envelope {
-        v: 1,
-        r#type: "event",
-        trace_id: due.trace_id.as_deref().unwrap_or_default(),
-        installation_id: &due.installation_id,
-        bot: json!({ "id": due.bot_id }),
-        event,
-    };
-    Ok(Bytes::from(serde_json::to_vec(&envelope).map_err(Error::internal)?))
+/// The beginning of an answer, as the log keeps it.
+pub(super) fn logged(body: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
+    text.truncate(text.floor_char_boundary(MAX_LOGGED_BODY));
+    text
+}
+
+/// The signed request that tells an app of an event, at its URL.
+pub(super) fn call_of(ctx: &Context, due: &DueEvent, deadline: Duration) -> Result<Call> {
+    let url = due.webhook_url.as_deref().unwrap_or_default();
+    let secret = ctx.sealer.open(&secret_place(due.app_id.parse()?), &due.sealed_secret())?;
+    let body = envelope(due.trace_id.as_deref(), &due.installation_id, &due.bot_id, &due.event)?;
+    Ok(Call {
+        method: Method::POST,
+        url: ctx.egress.check_url(url)?,
+        headers: headers(due, &secret, &body, ctx.store.now())?,
+        body,
+        deadline,
+        max_answer: MAX_ANSWER,
+    })
 }
 
 fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Result<HeaderMap> {
@@ -214,7 +205,7 @@ fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Resu
 /// What an app answers at once.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Answered {
+pub(super) struct Answered {
     #[serde(rename = "reply")]
     text: Option<String>,
     #[serde(rename = "reply_url")]
@@ -225,28 +216,59 @@ struct Answered {
     name: Option<String>,
     /// The answer comes later, through the bot API.
     #[serde(rename = "reply_async")]
-    later: bool,
+    pub later: bool,
 }
 
-/// Sends what an app answered to the person who asked; once, however often the event is told.
-async fn reply(ctx: &Context, due: &DueEvent, body: &[u8]) -> Result<()> {
-    let (Some(scopes), false) = (&due.scopes, due.peer.is_empty()) else { return Ok(()) };
-    // What is not an answer in this form is none.
-    let answer: Answered = serde_json::from_slice(body).unwrap_or_default();
-    let some = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let media = match (some(answer.url), some(answer.base64)) {
-        (Some(url), _) => Some(Attachment::Url(url)),
-        (None, Some(text)) => {
-            let name = answer.name.unwrap_or_default();
-            Some(Attachment::from_base64("reply_base64", &text, name)?)
+impl Answered {
+    /// Reads an answer; what is not one in this form says nothing.
+    pub fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// The text; empty when there is none.
+    pub fn text(&mut self) -> String {
+        self.text.take().filter(|text| !text.trim().is_empty()).unwrap_or_default()
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` for one that cannot be read.
+    pub fn file(self) -> Result<Option<Attachment>> {
+        let some = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        match (some(self.url), some(self.base64)) {
+            (Some(url), _) => Ok(Some(Attachment::Url(url))),
+            (None, Some(text)) => {
+                Attachment::from_base64("reply_base64", &text, self.name.unwrap_or_default()).map(Some)
+            }
+            (None, None) => Ok(None),
         }
-        (None, None) => None,
-    };
-    let content = some(answer.text).unwrap_or_default();
-    if answer.later || (content.is_empty() && media.is_none()) {
+    }
+}
+
+/// Sends what an app answered to the person who asked.
+async fn reply(ctx: &Context, due: &DueEvent, body: &[u8]) -> Result<()> {
+    if due.scopes.is_none() || due.peer.is_empty() {
         return Ok(());
     }
-    let scopes: AppScopes = serde_json::from_str(scopes).map_err(Error::internal)?;
+    let mut answer = Answered::read(body);
+    let (later, content) = (answer.later, answer.text());
+    let media = answer.file()?;
+    if later || (content.is_empty() && media.is_none()) {
+        return Ok(());
+    }
+    send(ctx, due, content, media).await
+}
+
+/// Sends something to the person of an event as its app; once, however often the event is told.
+pub(super) async fn send(
+    ctx: &Context,
+    due: &DueEvent,
+    content: String,
+    media: Option<Attachment>,
+) -> Result<()> {
+    let scopes: AppScopes =
+        serde_json::from_str(due.scopes.as_deref().unwrap_or("[]")).map_err(Error::internal)?;
     let actor = Actor::App(AppActor {
         installation_id: due.installation_id.parse()?,
         app_id: due.app_id.parse()?,

@@ -7,9 +7,9 @@ use futures_util::FutureExt;
 use tokio::sync::MutexGuard;
 
 use super::{
-    inbox::lane_of,
     job::{Job, open_job},
     node::{Behind, BotWork, Engine},
+    routing::lane_of,
 };
 use crate::{
     channels::sinks::{SinkId, SinkKey},

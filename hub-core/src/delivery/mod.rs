@@ -1,13 +1,14 @@
 //! The way of a message, in order:
 //!
 //! 1. [`poller`](self): a bot's network is asked for what is new.
-//! 2. `inbox`: messages, their deliveries and the cursor are committed in one transaction.
+//! 2. `inbox`: `routing` decides where each message goes; messages, their deliveries and the cursor are committed in one transaction.
 //! 3. [`lanes`]: deliveries wait in order per conversation, channels take turns.
 //! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last; or by a model.
 //! 5. `conclusion`: what follows from it is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
-//! Beside them, `apps` tells installed apps what their bots were told, out of the store and at its own pace.
+//! Beside them, `apps` tells installed apps what their bots were told, out of the store and at its own pace; sockets of
+//! apps [pull it from there](crate::apps::sockets), and `tools` asks apps for models that answer.
 //!
 //! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 
@@ -24,14 +25,17 @@ mod media;
 pub mod node;
 mod outbox;
 pub mod payload;
+pub mod ping;
 mod poller;
 pub mod redact;
 mod replies;
 mod retention;
 pub mod retry;
+mod routing;
 pub mod signing;
 pub mod sink;
 pub mod stage;
+pub(crate) mod tools;
 mod worker;
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub use super::bot::{Behind, BotWork};
 use super::{apps, hints, job::Job, lanes::Lanes, retention};
 use crate::{
     admin::tally,
+    apps::sockets,
     bots::BotStatus,
     channels::{log, sinks::SinkId},
     context::{Context, Hint, WorkContext},
@@ -69,6 +70,7 @@ impl Engine {
         tally::start(&ctx, engine.node, &engine.tasks);
         log::start(&ctx, engine.node, &engine.tasks);
         apps::start(&ctx, &engine.tasks);
+        sockets::start(&ctx, &engine.tasks);
         if ctx.store.is_shared() {
             hints::start(&ctx, engine.node, &engine.tasks);
         }
@@ -327,10 +329,12 @@ impl Engine {
     /// Moves a bot to another status and tells who listens.
     async fn set_status(&self, lease: &Lease, status: BotStatus, reason: Option<String>) -> Result<()> {
         let bot_id = lease.bot_id;
-        let changed = self.ctx.store.set_status(lease, status, reason, self.ctx.store.now()).await?;
+        let changed =
+            self.ctx.store.set_status(lease, status, reason, &self.ctx.ids, self.ctx.store.now()).await?;
         if changed {
             tracing::info!(%bot_id, status = status.as_str(), "bot status");
             self.ctx.events.tell(Event::Bot { bot_id, status });
+            self.ctx.wake.hint(Hint::AppEvents);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A hub to look at: one simulated bot, two people, one channel, and a receiver that checks signatures. The
 //! server seeds it in development, `hub-cli demo` runs it in one process.
 
+mod mock;
 mod names;
 mod receiver;
 mod recent;
@@ -10,6 +11,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
+pub use mock::{AppMock, MOCK_PATH, MOCK_SLUG, MockSetup};
 pub use names::{greet, name_contacts, person_id};
 pub use receiver::{Behaviour, DemoReceiver, Received};
 pub use recent::{Recent, recent};

@@ -84,7 +84,7 @@ pub async fn renew_logins(hub: &Hub, simulator: &Simulator) -> Result<usize> {
 }
 
 /// Binds an account as its person would: by scanning and confirming.
-async fn bind(
+pub(super) async fn bind(
     hub: &Hub,
     simulator: &Simulator,
     owner: UserId,
@@ -135,7 +135,7 @@ async fn secret_of(hub: &Hub, bot: BotId, channel: ChannelId) -> Result<Option<S
 }
 
 /// The user the demo belongs to, made when there is nobody yet.
-async fn holder(hub: &Hub) -> Result<UserId> {
+pub(super) async fn holder(hub: &Hub) -> Result<UserId> {
     let ctx = hub.context();
     let user = User {
         id: ctx.ids.next(),

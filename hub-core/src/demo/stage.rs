@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
 
-use super::{Behaviour, DemoReceiver, NETWORK, renew_logins};
+use super::{AppMock, Behaviour, DemoReceiver, MOCK_PATH, NETWORK, renew_logins};
 use crate::{
     egress::{Egress, EgressConfig},
     error::{Error, Result},
@@ -32,7 +32,8 @@ pub fn connector(simulator: &Simulator, clock: Clock, random: Random) -> Result<
     IlinkNetwork::new(NETWORK, config, &Egress::new(egress)?, clock, random)
 }
 
-/// What a development server shows on its second port: the simulator, and under `/receiver/` the receiver.
+/// What a development server shows on its second port: the simulator, under `/receiver/` the receiver, and under
+/// `/mock/` the place to develop apps.
 #[derive(Debug, Clone)]
 pub struct DemoListener {
     /// The simulator.
@@ -42,6 +43,8 @@ pub struct DemoListener {
     /// The hub whose bots live in this simulator. A reset forgets their accounts like everything else, and
     /// then they are bound anew as after a restart, so that whoever resets goes on with a working demo.
     pub hub: Option<Hub>,
+    /// The place to develop apps, in development.
+    pub mock: Option<AppMock>,
 }
 
 impl DemoListener {
@@ -51,6 +54,9 @@ impl DemoListener {
 
     async fn start_over(&self) {
         self.receiver.behave(Behaviour::default(), None);
+        if let Some(mock) = &self.mock {
+            mock.start_over().await;
+        }
         let Some(hub) = &self.hub else { return };
         if let Err(error) = renew_logins(hub, &self.simulator).await {
             tracing::warn!(%error, "not every simulated bot could be logged in again");
@@ -61,8 +67,11 @@ impl DemoListener {
 #[async_trait]
 impl LocalService for DemoListener {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
-        if Self::is_for_receiver(request.uri().path()) {
+        let path = request.uri().path();
+        if Self::is_for_receiver(path) {
             self.receiver.call(request).await
+        } else if let Some(mock) = self.mock.as_ref().filter(|_| path.starts_with(MOCK_PATH)) {
+            mock.call(request).await
         } else {
             let resets = Simulator::is_reset(&request);
             let answer = self.simulator.call(request).await?;

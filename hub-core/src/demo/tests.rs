@@ -108,6 +108,7 @@ async fn a_reset_of_the_network_leaves_a_demo_that_answers() {
         simulator: world.simulator.clone(),
         receiver: world.receiver.clone(),
         hub: Some(world.hub.clone()),
+        mock: None,
     };
     let reset = Request::post("http://sim.local/_sim/reset").body(Bytes::new()).unwrap();
     assert_eq!(listener.call(reset).await.unwrap().status(), StatusCode::OK);

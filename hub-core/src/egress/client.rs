@@ -34,6 +34,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection waits for its next request: less than common servers wait, so that they seldom
 /// close it under a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest pause within an answer, unless another is configured.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
 /// connection that is closed between two messages costs more than the message.
 const MAX_IDLE_PER_HOST: usize = 128;
@@ -49,30 +51,29 @@ tokio::task_local! {
     static PORT: u16;
 }
 
-/// Builds a client; names are resolved under `rules`, or freely without. A machine without certificates of its
-/// own, a slim container for example, gets the ones that are built in.
-pub(super) fn build(
-    rules: Option<Arc<EgressConfig>>,
-    resolver: Option<Arc<dyn Resolver>>,
-) -> Result<reqwest::Client> {
+/// Builds a client; names are resolved under the rules, or freely when it is not `ruled`. A machine without
+/// certificates of its own, a slim container for example, gets the ones that are built in.
+pub(super) fn build(config: &Arc<EgressConfig>, ruled: bool) -> Result<reqwest::Client> {
     // An error says that a provider is set already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    settings(rules.clone(), resolver.clone()).build().or_else(|error| {
+    settings(config, ruled).build().or_else(|error| {
         tracing::warn!(%error, "this machine's CA certificates cannot be read; the built-in ones are used");
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots: Vec<_> = roots.filter_map(|root| reqwest::Certificate::from_der(root).ok()).collect();
-        settings(rules, resolver).tls_certs_only(roots).build().map_err(Error::internal)
+        settings(config, ruled).tls_certs_only(roots).build().map_err(Error::internal)
     })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
-fn settings(rules: Option<Arc<EgressConfig>>, resolver: Option<Arc<dyn Resolver>>) -> reqwest::ClientBuilder {
+fn settings(config: &Arc<EgressConfig>, ruled: bool) -> reqwest::ClientBuilder {
+    let (rules, resolver) = (ruled.then(|| Arc::clone(config)), config.resolver.clone());
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(config.read_timeout.unwrap_or(READ_TIMEOUT))
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
         .tcp_nodelay(true)

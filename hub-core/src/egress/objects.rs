@@ -73,3 +73,37 @@ fn failed(error: reqwest::Error) -> HttpError {
     };
     HttpError::new(kind, error.without_url())
 }
+
+#[cfg(test)]
+mod tests {
+    use object_store::client::HttpRequestBody;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::{egress::EgressConfig, tasks::Tasks};
+
+    #[tokio::test]
+    async fn a_file_whose_service_falls_silent_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let tasks = Tasks::new();
+        tasks.spawn("a silent service", async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 1024];
+            let _ = stream.read(&mut head).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let config =
+            EgressConfig { read_timeout: Some(Duration::from_millis(50)), ..EgressConfig::default() };
+        let egress = Egress::new(config).unwrap().trusted().unwrap();
+        let request = http::Request::get(format!("http://{address}/file")).body(HttpRequestBody::empty());
+        let answer = ObjectHttp::new(egress).call(request.unwrap()).await.unwrap();
+        let mut body = answer.into_body();
+        assert_eq!(&*body.frame().await.unwrap().unwrap().into_data().unwrap(), b"half");
+        assert_eq!(body.frame().await.unwrap().unwrap_err().kind(), HttpErrorKind::Timeout);
+    }
+}

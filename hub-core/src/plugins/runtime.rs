@@ -1,13 +1,16 @@
 //! A channel's plugins as the workers use them: read once with the channel's rules, ready to run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use super::{VersionState, breaker::Breaker, manifest::Manifest, record::stored};
 use crate::{
     context::WorkContext,
     error::Result,
     id::{BotId, ChannelId, PluginId, PluginVersionId},
-    sandbox::Source,
+    sandbox::{Hooks, Source},
     store::channel_plugins::InstalledRow,
 };
 
@@ -26,6 +29,8 @@ pub struct Installed {
     pub content_hash: String,
     /// What there is to run.
     pub code: Code,
+    /// Its hooks, once a run has told. A plugin that would define them anew each time is held to that.
+    pub hooks: OnceLock<Hooks>,
     /// Its runs in a row that did not end by themselves.
     pub breaker: Breaker,
 }
@@ -96,6 +101,7 @@ impl Installed {
             version: row.version,
             content_hash: row.content_hash,
             code,
+            hooks: OnceLock::new(),
             breaker: Breaker::default(),
         })
     }

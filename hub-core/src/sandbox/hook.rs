@@ -251,6 +251,8 @@ pub struct PluginResponse {
 pub struct HookOutcome {
     /// Whether the source defines the hook. Nothing happened when it does not.
     pub present: bool,
+    /// The hooks that the source defines; `None` when its top level did not come to an end.
+    pub hooks: Option<Hooks>,
     /// The request as `onRequest` left it; `None` when it changed nothing, failed, or in `onResponse`.
     pub request: Option<PluginRequest>,
     /// Replies in the order in which they were made, at most [`MAX_REPLIES`].
@@ -268,6 +270,25 @@ pub struct HookOutcome {
     /// Bytes of the JavaScript heap in use when the hook ended; the limit when that was reached, 0 when the run was
     /// stopped before it could be read.
     pub memory_bytes: u64,
+}
+
+/// Which hooks a source defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hooks {
+    /// `onRequest`.
+    pub on_request: bool,
+    /// `onResponse`.
+    pub on_response: bool,
+}
+
+impl Hooks {
+    /// Whether this one is among them.
+    pub const fn have(self, hook: Hook) -> bool {
+        match hook {
+            Hook::OnRequest => self.on_request,
+            Hook::OnResponse => self.on_response,
+        }
+    }
 }
 
 /// A reply made by a plugin (`contract.md` §7, `dialects.md` 1.8).

@@ -25,6 +25,8 @@ pub enum Purpose {
     Setup,
     /// Lets somebody register.
     Invite,
+    /// Lets a user set a new password.
+    Reset,
 }
 
 impl Purpose {
@@ -32,6 +34,7 @@ impl Purpose {
         match self {
             Self::Setup => "setup",
             Self::Invite => "invite",
+            Self::Reset => "reset",
         }
     }
 }
@@ -413,6 +416,25 @@ impl Accounts<'_> {
         Ok(at.map(Timestamp::from_millis))
     }
 
+    /// The name of a user and the number that their known browsers carry.
+    pub async fn device_generation(&mut self, id: UserId) -> Result<Option<(String, i64)>> {
+        on!(self.0, |conn| sqlx::query_as("SELECT username, device_generation FROM users WHERE id = $1")
+            .bind(id.to_string())
+            .fetch_optional(conn)
+            .await)
+    }
+
+    /// Moves that number on: no browser of the user is known any more.
+    pub async fn forget_devices(&mut self, id: UserId) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE users SET device_generation = device_generation + 1 WHERE id = $1"
+        )
+        .bind(id.to_string())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
     /// Stores a one-time thing; `subject` says whom or what it is bound to and may be empty.
     pub async fn insert_one_time(
         &mut self,
@@ -431,6 +453,25 @@ impl Accounts<'_> {
         .execute(conn)
         .await
         .map(|_| ()))
+    }
+
+    /// The subject of a one-time thing that can still be used, and is left so.
+    pub async fn find_one_time(
+        &mut self,
+        purpose: Purpose,
+        hash: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        on!(self.0, |conn| {
+            sqlx::query_scalar(
+            "SELECT subject FROM one_time WHERE hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3"
+        )
+        .bind(hash.as_str())
+        .bind(purpose.as_str())
+        .bind(now.as_millis())
+        .fetch_optional(conn)
+        .await
+        })
     }
 
     /// Uses a one-time thing and returns its subject; `None` when it is unknown, used, expired, or for

@@ -1,9 +1,15 @@
 //! Statements about what apps are told. A row is the queue's and the log's: it is stored with what it tells of, taken
 //! by one node at a time, and stays readable after it was told.
 
+use std::time::Duration;
+
 use sqlx::FromRow;
 
-use super::conn::{Conn, on, on_each};
+use super::{
+    app_sockets::has_webhook,
+    conn::{Conn, on, on_each},
+    rows::{self, Column, Row, Values},
+};
 use crate::{
     apps::{AppEvent, AppEventState},
     error::{Error, Result},
@@ -40,6 +46,34 @@ pub struct NewAppEvent {
     pub event: String,
     /// When; due at once.
     pub now: Timestamp,
+}
+
+impl Row for NewAppEvent {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("id"),
+        Column::Text("app_id"),
+        Column::Text("bot_id"),
+        Column::Text("installation_id"),
+        Column::Text("message_id"),
+        Column::Text("trace_id"),
+        Column::Text("kind"),
+        Column::Text("peer"),
+        Column::Text("event"),
+        Column::Number("created_at"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.id.to_string());
+        values.push(self.app_id.to_string());
+        values.push(self.bot_id.to_string());
+        values.push(self.installation_id.to_string());
+        values.push(self.message_id.map(|id| id.to_string()));
+        values.push(self.trace_id.map(|id| id.to_string()));
+        values.push(self.kind.as_str());
+        values.push(self.peer.as_str());
+        values.push(self.event.as_str());
+        values.push(self.now.as_millis());
+    }
 }
 
 /// An event that a node took, and whatever it needs to tell it.
@@ -100,7 +134,7 @@ pub struct ToldEvent {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct Stored {
     id: String,
     trace_id: Option<String>,
     kind: String,
@@ -112,13 +146,14 @@ struct Row {
     response_body: String,
     error: Option<String>,
     duration_ms: i64,
+    written_at: Option<i64>,
     created_at: i64,
 }
 
-impl TryFrom<Row> for AppEvent {
+impl TryFrom<Stored> for AppEvent {
     type Error = Error;
 
-    fn try_from(row: Row) -> Result<Self> {
+    fn try_from(row: Stored) -> Result<Self> {
         let state = AppEventState::parse(&row.state).ok_or_else(|| Error::internal("an unknown state"))?;
         Ok(Self {
             id: row.id.parse().map_err(Error::internal)?,
@@ -132,6 +167,7 @@ impl TryFrom<Row> for AppEvent {
             response_body: row.response_body,
             error: row.error,
             duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
+            written_at: row.written_at.map(Timestamp::from_millis),
             created_at: Timestamp::from_millis(row.created_at),
         })
     }
@@ -154,10 +190,10 @@ macro_rules! due {
 impl AppEvents<'_> {
     /// The events of an installation, newest first, one more than the page has room for.
     pub async fn page(&mut self, installation: InstallationId, page: &PageRequest) -> Result<Vec<AppEvent>> {
-        let rows: Vec<Row> = on!(self.0, |conn| {
+        let rows: Vec<Stored> = on!(self.0, |conn| {
             sqlx::query_as(
             "SELECT id, trace_id, kind, event, state, attempts, due_at, response_status, response_body, error,
-                duration_ms, created_at
+                duration_ms, written_at, created_at
              FROM app_events WHERE installation_id = $1 AND (CAST($2 AS TEXT) IS NULL OR id < $2)
              ORDER BY id DESC LIMIT $3"
         )
@@ -168,6 +204,21 @@ impl AppEvents<'_> {
         .await
         })?;
         rows.into_iter().map(AppEvent::try_from).collect()
+    }
+
+    /// An event, whoever was told of it.
+    pub async fn find(&mut self, id: AppEventId) -> Result<Option<AppEvent>> {
+        let row: Option<Stored> = on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT id, trace_id, kind, event, state, attempts, due_at, response_status, response_body, error,
+                duration_ms, written_at, created_at
+             FROM app_events WHERE id = $1"
+        )
+        .bind(id.to_string())
+        .fetch_optional(conn)
+        .await
+        })?;
+        row.map(AppEvent::try_from).transpose()
     }
 
     /// Whether anything is due that no node works on.
@@ -187,31 +238,54 @@ impl AppEvents<'_> {
 /// Writing.
 impl AppEvents<'_> {
     /// Stores events; those of an app or a bot that is gone are left out.
-    pub async fn insert(&mut self, events: &[NewAppEvent]) -> Result<()> {
-        for event in events {
-            on!(self.0, |conn| {
-                sqlx::query(
+    pub async fn insert(&mut self, events: &[&NewAppEvent]) -> Result<()> {
+        rows::run(&mut self.0, events, |rows| {
+            format!(
                 "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
                     state, attempts, due_at, claimed_until, response_body, duration_ms, created_at)
-                 SELECT $1, a.id, b.id, $4, $5, $6, $7, $8, $9, 'pending', 0, $10, 0, '', 0, $10
-                 FROM apps a JOIN bots b ON b.id = $3 WHERE a.id = $2"
+                 SELECT x.id, a.id, b.id, x.installation_id, x.message_id, x.trace_id, x.kind, x.peer, x.event,
+                    'pending', 0, x.created_at, 0, '', 0, x.created_at
+                 FROM {rows} JOIN apps a ON a.id = x.app_id JOIN bots b ON b.id = x.bot_id
+                 WHERE x.id IS NOT NULL"
             )
-            .bind(event.id.to_string())
-            .bind(event.app_id.to_string())
-            .bind(event.bot_id.to_string())
-            .bind(event.installation_id.to_string())
-            .bind(event.message_id.map(|id| id.to_string()))
-            .bind(event.trace_id.map(|id| id.to_string()))
-            .bind(&event.kind)
-            .bind(&event.peer)
-            .bind(&event.event)
-            .bind(event.now.as_millis())
-            .execute(conn)
-            .await
-            .map(|_| ())
-            })?;
-        }
-        Ok(())
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Notes an event that was told as it happened, with what came of it: no node takes it up. One that was noted
+    /// before was told once more. One of an app or a bot that is gone is left out.
+    pub async fn note(&mut self, event: &NewAppEvent, told: &ToldEvent) -> Result<()> {
+        on!(self.0, |conn| {
+            sqlx::query(
+            "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
+                state, attempts, due_at, claimed_until, response_status, response_body, error, duration_ms, socket_due,
+                created_at)
+             SELECT $1, a.id, b.id, $4, $5, $6, $7, $8, $9, $11, 1, $10, 0, $12, $13, $14, $15, FALSE, $10
+             FROM apps a JOIN bots b ON b.id = $3 WHERE a.id = $2
+             ON CONFLICT (id) DO UPDATE SET state = excluded.state, response_status = excluded.response_status,
+                response_body = excluded.response_body, error = excluded.error,
+                duration_ms = excluded.duration_ms, attempts = app_events.attempts + 1"
+        )
+        .bind(event.id.to_string())
+        .bind(event.app_id.to_string())
+        .bind(event.bot_id.to_string())
+        .bind(event.installation_id.to_string())
+        .bind(event.message_id.map(|id| id.to_string()))
+        .bind(event.trace_id.map(|id| id.to_string()))
+        .bind(&event.kind)
+        .bind(&event.peer)
+        .bind(&event.event)
+        .bind(event.now.as_millis())
+        .bind(told.state.as_str())
+        .bind(told.response_status.map(i64::from))
+        .bind(&told.response_body)
+        .bind(&told.error)
+        .bind(i64::try_from(told.duration_ms).unwrap_or(i64::MAX))
+        .execute(conn)
+        .await
+        .map(|_| ())
+        })
     }
 
     /// Takes due events that no node works on, until `until`: at most `limit`, and of one app at most `per_app`, so
@@ -250,12 +324,45 @@ impl AppEvents<'_> {
         )
     }
 
-    /// Notes what came of an attempt, and lets the event go.
+    /// Lets what is due wait for a socket until `wait` after it happened, where the app has no webhook.
+    pub async fn park(&mut self, now: Timestamp, wait: Duration) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(concat!(
+            "UPDATE app_events SET due_at = created_at + $2
+             WHERE state = 'pending' AND due_at <= $1 AND claimed_until <= $1 AND due_at < created_at + $2
+                AND NOT ",
+            has_webhook!()
+        ))
+        .bind(now.as_millis())
+        .bind(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Makes everything that is still to be told to an app due: its webhook has just answered.
+    pub async fn hasten(&mut self, app: AppId, now: Timestamp) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE app_events SET due_at = $2 WHERE app_id = $1 AND state = 'pending' AND due_at > $2"
+        )
+        .bind(app.to_string())
+        .bind(now.as_millis())
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Notes what came of an attempt, and lets the event go. What the webhook took is still to be written to a socket
+    /// while one is open; what the webhook never took was told nevertheless if a socket had it.
     pub async fn settle(&mut self, told: &ToldEvent) -> Result<()> {
         on!(self.0, |conn| {
             sqlx::query(
-            "UPDATE app_events SET state = $2, due_at = $3, response_status = $4, response_body = $5, error = $6,
-                duration_ms = $7, attempts = attempts + 1, claimed_until = 0
+            "UPDATE app_events SET
+                state = CASE WHEN $2 = 'failed' AND written_at IS NOT NULL THEN 'delivered' ELSE $2 END,
+                due_at = $3, response_status = $4, response_body = $5, error = $6,
+                duration_ms = $7, attempts = attempts + 1, claimed_until = 0,
+                socket_due = socket_due AND ($2 = 'pending' OR ($2 = 'delivered' AND EXISTS (
+                    SELECT 1 FROM app_sockets s WHERE s.until > $3 AND (s.installation_id = app_events.installation_id
+                        OR (s.app_id = app_events.app_id AND s.installation_id IS NULL)))))
              WHERE id = $1 AND state = 'pending'"
         )
         .bind(told.id.to_string())
@@ -275,13 +382,14 @@ impl AppEvents<'_> {
     pub async fn give_up(&mut self, installation: InstallationId, why: &str) -> Result<()> {
         on!(self.0, |conn| {
             sqlx::query(
-            "UPDATE app_events SET state = 'failed', error = $2 WHERE installation_id = $1 AND state = 'pending'"
-        )
-        .bind(installation.to_string())
-        .bind(why)
-        .execute(conn)
-        .await
-        .map(|_| ())
+                "UPDATE app_events SET state = 'failed', error = $2, socket_due = FALSE
+             WHERE installation_id = $1 AND state = 'pending'",
+            )
+            .bind(installation.to_string())
+            .bind(why)
+            .execute(conn)
+            .await
+            .map(|_| ())
         })
     }
 

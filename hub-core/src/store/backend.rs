@@ -238,6 +238,8 @@ macro_rules! all_migrations {
             13 "0013_cheaper_rows",
             14 "0014_paused_plugins",
             15 "0015_app_events",
+            16 "0016_app_sockets",
+            17 "0017_known_devices",
         )
     };
 }

@@ -3,13 +3,13 @@
 use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
 
 use super::{
-    accounts::Accounts, ai::Ai, app_calls::AppCalls, app_codes::AppCodes, app_events::AppEvents, apps::Apps,
-    audit::Audit, binds::Binds, bots::Bots, channel_plugins::ChannelPlugins, channels::Channels,
-    contacts::Contacts, deliveries::Deliveries, demo::Demo, external_accounts::ExternalAccounts,
-    idempotency::Idempotency, installations::Installations, leases::Leases, log::Log, media::Media,
-    messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins,
-    revocations::Revocations, sending::Sending, sign_in_flows::SignInFlows, stats::Stats, traces::Traces,
-    user_keys::UserKeys, users::Users,
+    accounts::Accounts, ai::Ai, app_calls::AppCalls, app_codes::AppCodes, app_events::AppEvents,
+    app_sockets::AppSockets, apps::Apps, audit::Audit, binds::Binds, bots::Bots,
+    channel_plugins::ChannelPlugins, channels::Channels, contacts::Contacts, deliveries::Deliveries,
+    demo::Demo, external_accounts::ExternalAccounts, idempotency::Idempotency, installations::Installations,
+    leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox, passkeys::Passkeys,
+    plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sending::Sending,
+    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -99,6 +99,10 @@ macro_rules! views {
             /// What apps are told.
             pub fn app_events(&mut self) -> AppEvents<'_> {
                 AppEvents(self.conn())
+            }
+            /// Sockets of apps.
+            pub fn app_sockets(&mut self) -> AppSockets<'_> {
+                AppSockets(self.conn())
             }
             /// Apps on bots.
             pub fn installations(&mut self) -> Installations<'_> {

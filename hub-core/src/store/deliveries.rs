@@ -7,15 +7,13 @@
 use std::{collections::HashSet, sync::Arc};
 
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
     ai::AiUsage,
     conn::{Conn, Tx, on, on_each},
-    fault::classify,
     json,
     outbox::NewOutbound,
-    rows::{self, Arrays, Column, Places, Row, Values},
+    rows::{self, Column, Row, Values},
     traces::{NewTrace, TraceUpdate},
 };
 use crate::{
@@ -422,44 +420,19 @@ pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()
     super::ai::add_usage(&mut tx.conn(), &usage).await
 }
 
-/// Stores where deliveries stand, out of these rows.
-macro_rules! finish {
-    ($rows:literal) => {
-        concat!(
+/// Stores where deliveries stand; says of which.
+async fn finish_rows(conn: &mut Conn<'_>, rows: &[FinishRow<'_>]) -> Result<Vec<String>> {
+    let statement = |rows: &str| {
+        format!(
             "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
                 first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
                 finished_at = x.finished_at
-             FROM ",
-            $rows,
-            " WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
+             FROM {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
                AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
              RETURNING id"
         )
     };
-}
-
-/// Stores where deliveries stand; says of which.
-async fn finish_rows(conn: &mut Conn<'_>, rows: &[FinishRow<'_>]) -> Result<Vec<String>> {
-    match conn {
-        Conn::Sqlite(conn) => {
-            let mut stored = Vec::with_capacity(rows.len());
-            for rows in rows.chunks(rows::MOST) {
-                let size = rows::size(rows.len());
-                let mut values = Places::default();
-                values.push_rows(rows, size);
-                let sql = format!("WITH x {} {}", rows::table::<FinishRow<'_>>(size), finish!("x"));
-                let update = sqlx::query_scalar_with(AssertSqlSafe(sql), SqliteArguments::from(values));
-                stored.extend(update.fetch_all(&mut **conn).await.map_err(classify)?);
-            }
-            Ok(stored)
-        }
-        Conn::Postgres(conn) => {
-            let mut values = Arrays::default();
-            let sql = format!(finish!("{}"), values.push_rows(rows));
-            let update = sqlx::query_scalar_with(AssertSqlSafe(sql), PgArguments::from(values));
-            update.fetch_all(&mut **conn).await.map_err(classify)
-        }
-    }
+    rows::run(conn, rows, statement).await
 }
 
 /// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so

@@ -3,7 +3,7 @@
 use super::conn::{Conn, on};
 use crate::{
     error::{Error, Result},
-    id::{BotId, UserId},
+    id::{AppId, BotId, UserId},
 };
 
 /// Name of the user that holds the demo until there is an admin. Nobody can register it: the sign is not
@@ -36,6 +36,31 @@ impl Demo<'_> {
         .map(|_| ()))
     }
 
+    /// The app under test and its bot, whether they still exist or not.
+    pub async fn app(&mut self) -> Result<Option<(BotId, AppId)>> {
+        let text: Option<String> =
+            on!(self.0, |conn| sqlx::query_scalar("SELECT value FROM meta WHERE key = 'demo.app'")
+                .fetch_optional(conn)
+                .await)?;
+        let read = |text: String| {
+            let (bot, app) = text.split_once(' ')?;
+            Some((bot.parse().ok()?, app.parse().ok()?))
+        };
+        text.map(|text| read(text).ok_or_else(|| Error::internal("the store holds a broken id"))).transpose()
+    }
+
+    /// Remembers the app under test and its bot.
+    pub async fn remember_app(&mut self, bot: BotId, app: AppId) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "INSERT INTO meta (key, value) VALUES ('demo.app', $1) \
+             ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        )
+        .bind(format!("{bot} {app}"))
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
     /// Who holds the demo at its seeding: the oldest admin, else the demo user.
     pub async fn holder(&mut self) -> Result<Option<UserId>> {
         let text: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
@@ -52,6 +77,14 @@ impl Demo<'_> {
     pub async fn hand_over(&mut self, to: UserId) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE bots SET owner_id = $1 WHERE owner_id IN (SELECT id FROM users WHERE username = $2)"
+        )
+        .bind(to.to_string())
+        .bind(DEMO_USER)
+        .execute(conn)
+        .await
+        .map(|_| ()))?;
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE apps SET owner_id = $1 WHERE owner_id IN (SELECT id FROM users WHERE username = $2)"
         )
         .bind(to.to_string())
         .bind(DEMO_USER)

@@ -7,16 +7,13 @@ use std::{
 };
 
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
     app_events::{AppEvents, NewAppEvent},
     conn::{Conn, Tx, on_each},
-    consequences,
-    fault::classify,
-    json,
+    consequences, json,
     media::{self, NewInboundMedia},
-    rows::{self, Arrays, Column, Places, Row, Values},
+    rows::{self, Column, Row, Values},
     traces::NewTrace,
 };
 use crate::{
@@ -225,9 +222,8 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
     consequences::insert(&mut conn, &valid, &inserted, &seqs).await?;
     media::insert_inbound(&mut conn, files_of(&valid, &inserted)).await?;
     let messages = valid.iter().flat_map(|batch| &batch.messages);
-    for message in messages.filter(|message| inserted.contains(&message.row.id)) {
-        AppEvents(conn.lend()).insert(&message.apps).await?;
-    }
+    let new = messages.filter(|message| inserted.contains(&message.row.id));
+    AppEvents(conn.lend()).insert(&new.flat_map(|message| &message.apps).collect::<Vec<_>>()).await?;
     let stored = |batch: &Accept| {
         Accepted::Stored(
             batch
@@ -283,48 +279,21 @@ async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<
     Ok(rows.into_iter().map(|(id, fence, rev)| (id, (fence, rev))).collect())
 }
 
-/// Stores messages out of these rows; what the bot has already is left out of the answer.
-macro_rules! insert_messages {
-    ($rows:literal) => {
-        concat!(
+/// Stores messages; what the bot has already is left out of the answer.
+async fn insert_messages(conn: &mut Conn<'_>, batches: &[&Accept]) -> Result<HashSet<MessageId>> {
+    let rows: Vec<&MessageRow> =
+        batches.iter().flat_map(|batch| &batch.messages).map(|message| &message.row).collect();
+    let statement = |rows: &str| {
+        format!(
             "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
                 group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at)
              SELECT id, bot_id, 'inbound', peer, from_user_id, to_user_id, user_name, session_id, group_id, kind,
                 content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at
-             FROM ",
-            $rows,
-            " ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id"
+             FROM {rows} WHERE x.id IS NOT NULL ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id"
         )
     };
-}
-
-async fn insert_messages(conn: &mut Conn<'_>, batches: &[&Accept]) -> Result<HashSet<MessageId>> {
-    let rows: Vec<&MessageRow> =
-        batches.iter().flat_map(|batch| &batch.messages).map(|message| &message.row).collect();
-    let mut ids: Vec<String> = Vec::with_capacity(rows.len());
-    match conn {
-        Conn::Sqlite(conn) => {
-            for rows in rows.chunks(rows::MOST) {
-                let size = rows::size(rows.len());
-                let sql = format!(
-                    "WITH x {} {}",
-                    rows::table::<MessageRow>(size),
-                    insert_messages!("x WHERE id IS NOT NULL")
-                );
-                let mut values = Places::default();
-                values.push_rows(rows, size);
-                let insert = sqlx::query_scalar_with(AssertSqlSafe(sql), SqliteArguments::from(values));
-                ids.extend(insert.fetch_all(&mut **conn).await.map_err(classify)?);
-            }
-        }
-        Conn::Postgres(conn) => {
-            let mut values = Arrays::default();
-            let sql = format!(insert_messages!("{}"), values.push_rows(&rows));
-            let insert = sqlx::query_scalar_with(AssertSqlSafe(sql), PgArguments::from(values));
-            ids = insert.fetch_all(&mut **conn).await.map_err(classify)?;
-        }
-    }
-    Ok(ids.iter().filter_map(|id: &String| id.parse().ok()).collect())
+    let ids = rows::run(conn, &rows, statement).await?;
+    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
 /// Takes sequence numbers, gap-free per channel, for every message that a channel takes.

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     access::{AppActor, Scope},
-    apps::{AppRuntime, AppScopes, AppTool, Installation, NewToken},
+    apps::{AppRuntime, AppScopes, AppTool, Installation, NewToken, Toolbox},
     error::{Error, Result},
     id::{AppId, BotId, InstallationId},
     page::PageRequest,
-    secret::{KeyMark, TokenHash},
+    secret::{KeyMark, Sealed, TokenHash},
     time::Timestamp,
 };
 
@@ -82,6 +82,35 @@ struct HolderRow {
     enabled: bool,
 }
 
+/// `SELECT` with the columns of [`HolderRow`] and the rest of the statement.
+macro_rules! holder {
+    ($rest:literal) => {
+        concat!(
+            "SELECT i.id, i.app_id, i.bot_id, b.owner_id, a.owner_id = b.owner_id AS is_own, i.scopes,
+                i.enabled AND u.status = 'active' AND author.status = 'active' AS enabled
+             FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
+             JOIN users u ON u.id = b.owner_id JOIN users author ON author.id = a.owner_id ",
+            $rest
+        )
+    };
+}
+
+impl HolderRow {
+    /// Who acts, and whether everybody concerned is switched on.
+    fn actor(self, token: KeyMark) -> Result<(AppActor, bool)> {
+        let actor = AppActor {
+            installation_id: self.id.parse().map_err(Error::internal)?,
+            app_id: self.app_id.parse().map_err(Error::internal)?,
+            bot_id: self.bot_id.parse().map_err(Error::internal)?,
+            owner_id: self.owner_id.parse().map_err(Error::internal)?,
+            is_own: self.is_own,
+            scopes: stored(&self.scopes)?,
+            token,
+        };
+        Ok((actor, self.enabled))
+    }
+}
+
 /// An app on a bot, with whatever decides what it is told.
 #[derive(FromRow)]
 struct RuntimeRow {
@@ -119,6 +148,44 @@ impl TryFrom<RuntimeRow> for AppRuntime {
     }
 }
 
+/// An app on a bot, with whatever models need to call it.
+#[derive(FromRow)]
+struct ToolboxRow {
+    id: String,
+    app_id: String,
+    bot_id: String,
+    owner_id: String,
+    is_own: bool,
+    scopes: String,
+    app_name: String,
+    webhook_url: String,
+    webhook_secret: String,
+    tools: String,
+    app_tools: String,
+}
+
+impl TryFrom<ToolboxRow> for Toolbox {
+    type Error = Error;
+
+    fn try_from(row: ToolboxRow) -> Result<Self> {
+        Ok(Self {
+            app: AppActor {
+                installation_id: row.id.parse().map_err(Error::internal)?,
+                app_id: row.app_id.parse().map_err(Error::internal)?,
+                bot_id: row.bot_id.parse().map_err(Error::internal)?,
+                owner_id: row.owner_id.parse().map_err(Error::internal)?,
+                is_own: row.is_own,
+                scopes: stored(&row.scopes)?,
+                token: KeyMark::default(),
+            },
+            app_name: row.app_name,
+            webhook_url: row.webhook_url,
+            webhook_secret: Sealed::from(row.webhook_secret),
+            tools: Self::merged(stored(&row.app_tools)?, stored(&row.tools)?),
+        })
+    }
+}
+
 /// Reading.
 impl Installations<'_> {
     /// The app behind a token that is valid at `now`, and whether it, its author and the bot's owner are switched
@@ -128,28 +195,30 @@ impl Installations<'_> {
         hash: &TokenHash,
         now: Timestamp,
     ) -> Result<Option<(AppActor, bool)>> {
-        let row: Option<HolderRow> = on!(self.0, |conn| sqlx::query_as(
-            "SELECT i.id, i.app_id, i.bot_id, b.owner_id, a.owner_id = b.owner_id AS is_own, i.scopes,
-                i.enabled AND u.status = 'active' AND author.status = 'active' AS enabled
-             FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
-             JOIN users u ON u.id = b.owner_id JOIN users author ON author.id = a.owner_id
-             WHERE i.token_hash = $1 OR (i.old_token_hash = $1 AND i.old_token_until > $2)"
-        )
+        let row: Option<HolderRow> = on!(self.0, |conn| sqlx::query_as(holder!(
+            "WHERE i.token_hash = $1 OR (i.old_token_hash = $1 AND i.old_token_until > $2)"
+        ))
         .bind(hash.as_str())
         .bind(now.as_millis())
         .fetch_optional(conn)
         .await)?;
-        let Some(row) = row else { return Ok(None) };
-        let actor = AppActor {
-            installation_id: row.id.parse().map_err(Error::internal)?,
-            app_id: row.app_id.parse().map_err(Error::internal)?,
-            bot_id: row.bot_id.parse().map_err(Error::internal)?,
-            owner_id: row.owner_id.parse().map_err(Error::internal)?,
-            is_own: row.is_own,
-            scopes: stored(&row.scopes)?,
-            token: KeyMark::of(hash.as_str()),
-        };
-        Ok(Some((actor, row.enabled)))
+        row.map(|row| row.actor(KeyMark::of(hash.as_str()))).transpose()
+    }
+
+    /// An installation of an app, and whether it, the app's author and the bot's owner are switched on. No token stands
+    /// behind it: the app itself acts.
+    pub async fn find_of_app(
+        &mut self,
+        app_id: AppId,
+        id: InstallationId,
+    ) -> Result<Option<(AppActor, bool)>> {
+        let row: Option<HolderRow> =
+            on!(self.0, |conn| sqlx::query_as(holder!("WHERE i.id = $1 AND i.app_id = $2"))
+                .bind(id.to_string())
+                .bind(app_id.to_string())
+                .fetch_optional(conn)
+                .await)?;
+        row.map(|row| row.actor(KeyMark::default())).transpose()
     }
 
     /// The apps on a bot, newest first, one more than the page has room for. The caller has checked whose bot it
@@ -180,7 +249,7 @@ impl Installations<'_> {
         row.map(Installation::try_from).transpose()
     }
 
-    /// The apps on a bot that are switched on and can be told, for the workers.
+    /// The apps on a bot that are switched on, for the workers: by webhook or over a socket, each can be told.
     pub async fn runtimes(&mut self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
         let rows: Vec<RuntimeRow> = on!(self.0, |conn| {
             sqlx::query_as(
@@ -188,8 +257,7 @@ impl Installations<'_> {
                 i.tools, a.tools AS app_tools, a.events
              FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
              JOIN users author ON author.id = a.owner_id
-             WHERE i.bot_id = $1 AND i.enabled AND a.webhook_verified AND a.webhook_url IS NOT NULL
-                AND author.status = 'active'
+             WHERE i.bot_id = $1 AND i.enabled AND author.status = 'active'
              ORDER BY i.id"
         )
         .bind(bot_id.to_string())
@@ -197,6 +265,26 @@ impl Installations<'_> {
         .await
         })?;
         rows.into_iter().map(AppRuntime::try_from).collect()
+    }
+
+    /// The apps on a bot that models can call: switched on, with tools, and somewhere to be asked, in the order of
+    /// their installation. Whoever comes to be asked another way than by a webhook is added here.
+    pub async fn toolboxes(&mut self, bot_id: BotId) -> Result<Vec<Toolbox>> {
+        let rows: Vec<ToolboxRow> = on!(self.0, |conn| {
+            sqlx::query_as(
+                "SELECT i.id, i.app_id, i.bot_id, b.owner_id, a.owner_id = b.owner_id AS is_own, i.scopes,
+                a.name AS app_name, a.webhook_url, a.webhook_secret, i.tools, a.tools AS app_tools
+             FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
+             JOIN users author ON author.id = a.owner_id
+             WHERE i.bot_id = $1 AND i.enabled AND a.webhook_verified AND a.webhook_url IS NOT NULL
+                AND author.status = 'active' AND (i.tools <> '[]' OR a.tools <> '[]')
+             ORDER BY i.id",
+            )
+            .bind(bot_id.to_string())
+            .fetch_all(conn)
+            .await
+        })?;
+        rows.into_iter().map(Toolbox::try_from).collect()
     }
 
     /// Whether an app on a bot has a handle.

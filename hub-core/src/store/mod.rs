@@ -31,6 +31,7 @@ pub mod ai;
 pub mod app_calls;
 pub mod app_codes;
 pub mod app_events;
+pub mod app_sockets;
 pub mod apps;
 pub mod audit;
 mod backend;

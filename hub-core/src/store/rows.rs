@@ -8,7 +8,10 @@
 
 use std::borrow::Cow;
 
-use sqlx::{Arguments, postgres::PgArguments, sqlite::SqliteArguments};
+use sqlx::{Arguments, AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
+
+use super::{conn::Conn, fault::classify};
+use crate::error::Result;
 
 /// Most rows of one statement on SQLite; far below its 32,766 parameters.
 pub(super) const MOST: usize = 128;
@@ -215,6 +218,38 @@ impl<'v> Values<'v> for Turning<'v> {
         match self.next() {
             Array::Numbers(numbers) => numbers.push(value),
             Array::Texts(_) => unreachable!("a row writes its columns in their order"),
+        }
+    }
+}
+
+/// Runs a statement on rows; answers the ids it returns, if it returns any. `statement` gets the text that stands for
+/// the rows behind `FROM`, where they are called `x`; it leaves out those whose first column is NULL.
+pub(super) async fn run<R: Row>(
+    conn: &mut Conn<'_>,
+    rows: &[R],
+    statement: impl Fn(&str) -> String,
+) -> Result<Vec<String>> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    match conn {
+        Conn::Sqlite(conn) => {
+            let mut ids = Vec::new();
+            for rows in rows.chunks(MOST) {
+                let size = size(rows.len());
+                let mut values = Places::default();
+                values.push_rows(rows, size);
+                let sql = format!("WITH x {} {}", table::<R>(size), statement("x"));
+                let query = sqlx::query_scalar_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+                ids.append(&mut query.fetch_all(&mut **conn).await.map_err(classify)?);
+            }
+            Ok(ids)
+        }
+        Conn::Postgres(conn) => {
+            let mut values = Arrays::default();
+            let sql = statement(&values.push_rows(rows));
+            let query = sqlx::query_scalar_with(AssertSqlSafe(sql), PgArguments::from(values));
+            query.fetch_all(&mut **conn).await.map_err(classify)
         }
     }
 }

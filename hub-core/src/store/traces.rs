@@ -1,11 +1,8 @@
 //! Statements about traces. Steps are a JSON array as text; steps are only ever appended.
 
-use sqlx::{AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
-
 use super::{
     conn::{Conn, on},
-    fault::classify,
-    rows::{self, Arrays, Column, Places, Row, Values},
+    rows::{self, Column, Row, Values},
 };
 use crate::{
     access::Scope,
@@ -197,29 +194,7 @@ pub(super) use insert_traces;
 
 pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<()> {
     failpoint!("trace.insert");
-    if traces.is_empty() {
-        return Ok(());
-    }
-    match conn {
-        Conn::Sqlite(conn) => {
-            for traces in traces.chunks(rows::MOST) {
-                let size = rows::size(traces.len());
-                let mut values = Places::default();
-                values.push_rows(traces, size);
-                let insert = insert_traces!("x WHERE id IS NOT NULL");
-                let sql = format!("WITH x {} {insert}", rows::table::<NewTrace>(size));
-                let insert = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
-                insert.execute(&mut **conn).await.map_err(classify)?;
-            }
-        }
-        Conn::Postgres(conn) => {
-            let mut values = Arrays::default();
-            let sql = format!(insert_traces!("{}"), values.push_rows(traces));
-            let insert = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
-            insert.execute(&mut **conn).await.map_err(classify)?;
-        }
-    }
-    Ok(())
+    rows::run(conn, traces, |rows| format!(insert_traces!("{} WHERE x.id IS NOT NULL"), rows)).await.map(drop)
 }
 
 impl Row for NewTrace {
@@ -254,63 +229,36 @@ impl Row for NewTrace {
 
 /// Appends to traces, out of these rows. The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is
 /// there. `worst` is only written while another delivery is open: a trace of one never needs it.
-macro_rules! update_traces {
-    ($max:literal, $rows:literal) => {
-        concat!(
-            "UPDATE traces SET
-                status = CASE WHEN x.status IS NULL THEN traces.status
-                    WHEN traces.open_sinks > x.ended THEN 'pending'
-                    WHEN traces.worst = 'error' OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.worst
-                    ELSE x.status END,
-                worst = CASE WHEN x.ended = 0 OR traces.open_sinks <= x.ended OR traces.worst = 'error'
-                        OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.worst
-                    ELSE x.status END,
-                open_sinks = traces.open_sinks - x.ended,
-                summary = CASE WHEN x.summary IS NULL OR traces.worst = 'error'
-                        OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.summary
-                    ELSE x.summary END,
-                attempts = ",
-            $max,
-            "(traces.attempts, COALESCE(x.attempts, 0)),
-                duration_ms = ",
-            $max,
-            "(traces.duration_ms, x.ended_at - started_at),
-                steps = CASE WHEN x.steps = '' THEN traces.steps
-                    WHEN traces.steps = '[]' THEN '[' || x.steps || ']'
-                    ELSE substr(traces.steps, 1, length(traces.steps) - 1) || ',' || x.steps || ']' END
-             FROM ",
-            $rows,
-            " WHERE traces.id = x.trace"
-        )
-    };
+fn update_traces(max: &str, rows: &str) -> String {
+    format!(
+        "UPDATE traces SET
+            status = CASE WHEN x.status IS NULL THEN traces.status
+                WHEN traces.open_sinks > x.ended THEN 'pending'
+                WHEN traces.worst = 'error' OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.worst
+                ELSE x.status END,
+            worst = CASE WHEN x.ended = 0 OR traces.open_sinks <= x.ended OR traces.worst = 'error'
+                    OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.worst
+                ELSE x.status END,
+            open_sinks = traces.open_sinks - x.ended,
+            summary = CASE WHEN x.summary IS NULL OR traces.worst = 'error'
+                    OR (traces.worst = 'ok' AND x.status = 'skipped') THEN traces.summary
+                ELSE x.summary END,
+            attempts = {max}(traces.attempts, COALESCE(x.attempts, 0)),
+            duration_ms = {max}(traces.duration_ms, x.ended_at - started_at),
+            steps = CASE WHEN x.steps = '' THEN traces.steps
+                WHEN traces.steps = '[]' THEN '[' || x.steps || ']'
+                ELSE substr(traces.steps, 1, length(traces.steps) - 1) || ',' || x.steps || ']' END
+         FROM {rows} WHERE traces.id = x.trace"
+    )
 }
 
 pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Result<()> {
     failpoint!("trace.update");
-    if updates.is_empty() {
-        return Ok(());
-    }
-    let updates = merge(updates);
-    match conn {
-        Conn::Sqlite(conn) => {
-            for updates in updates.chunks(rows::MOST) {
-                let size = rows::size(updates.len());
-                let mut values = Places::default();
-                values.push_rows(updates, size);
-                let update = update_traces!("MAX", "x");
-                let sql = format!("WITH x {} {update}", rows::table::<TraceUpdate>(size));
-                let update = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
-                update.execute(&mut **conn).await.map_err(classify)?;
-            }
-        }
-        Conn::Postgres(conn) => {
-            let mut values = Arrays::default();
-            let sql = format!(update_traces!("GREATEST", "{}"), values.push_rows(&updates));
-            let update = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
-            update.execute(&mut **conn).await.map_err(classify)?;
-        }
-    }
-    Ok(())
+    let max = match conn {
+        Conn::Sqlite(_) => "MAX",
+        Conn::Postgres(_) => "GREATEST",
+    };
+    rows::run(conn, &merge(updates), |rows| update_traces(max, rows)).await.map(drop)
 }
 
 impl Row for TraceUpdate {

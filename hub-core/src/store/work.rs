@@ -27,11 +27,11 @@ use super::{
     traces::TraceUpdate,
 };
 use crate::{
-    apps::AppRuntime,
+    apps::{AppRuntime, status_of, tell_status},
     bots::BotStatus,
     channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, Result},
-    id::{BotId, ChannelId, DeliveryId, MediaId, MessageId, NodeId, PluginVersionId, UserId},
+    id::{BotId, ChannelId, DeliveryId, Ids, MediaId, MessageId, NodeId, PluginVersionId, UserId},
     network::WindowRules,
     secret::Sealed,
     time::Timestamp,
@@ -85,12 +85,13 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     ) -> Result<bool>;
     /// The apps on a bot that are switched on.
     async fn apps(&self, bot_id: BotId) -> Result<Vec<AppRuntime>>;
-    /// `false` when nothing changed, or the lease is gone.
+    /// Stores a bot's status, and what apps are told of it. `false` when nothing changed, or the lease is gone.
     async fn set_status(
         &self,
         lease: &Lease,
         status: BotStatus,
         reason: Option<String>,
+        ids: &Ids,
         now: Timestamp,
     ) -> Result<bool>;
     /// Notes the failure of a poll.
@@ -253,11 +254,20 @@ impl WorkStore for Store {
         lease: &Lease,
         status: BotStatus,
         reason: Option<String>,
+        ids: &Ids,
         now: Timestamp,
     ) -> Result<bool> {
-        let Lease { bot_id, fence } = *lease;
+        let (&Lease { bot_id, fence }, ids) = (lease, ids.clone());
         self.write(move |tx| {
-            async move { tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await }.boxed()
+            async move {
+                let before = status_of(tx, bot_id).await?;
+                let changed = tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await?;
+                if changed {
+                    tell_status(tx, &ids, bot_id, before, now).await?;
+                }
+                Ok(changed)
+            }
+            .boxed()
         })
         .await
     }

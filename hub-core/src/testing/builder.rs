@@ -7,7 +7,7 @@ use url::Url;
 use super::{TestHub, run};
 use crate::{
     Hub,
-    ai::{NoTools, Tools},
+    ai::Tools,
     config::HubConfig,
     egress::{Egress, EgressConfig},
     error::{Error, Result},
@@ -39,7 +39,7 @@ pub struct TestHubBuilder {
     config: HubConfig,
     egress: EgressConfig,
     sandbox: SandboxConfig,
-    tools: Arc<dyn Tools>,
+    tools: Option<Arc<dyn Tools>>,
     media: Option<MediaConfig>,
     pub(super) works: bool,
 }
@@ -59,7 +59,7 @@ impl Default for TestHubBuilder {
             config,
             egress: EgressConfig::default(),
             sandbox: SandboxConfig::of(WorkerProgram::InProcessTrustedOnly),
-            tools: Arc::new(NoTools),
+            tools: None,
             media: None,
             works: true,
         }
@@ -123,10 +123,10 @@ impl TestHubBuilder {
         self
     }
 
-    /// What models may call while they answer.
+    /// What models may call while they answer, in place of the tools of installed apps.
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
-        self.tools = tools;
+        self.tools = Some(tools);
         self
     }
 
@@ -221,6 +221,9 @@ impl TestHubBuilder {
         if let Some(media) = self.media {
             builder = builder.media(media);
         }
+        if let Some(tools) = self.tools {
+            builder = builder.tools(tools);
+        }
         let hub = builder
             .store(self.store.unwrap())
             .secret_key([7; 32])
@@ -229,7 +232,6 @@ impl TestHubBuilder {
             .network(network)
             .egress(self.egress)
             .sandbox(self.sandbox)
-            .tools(self.tools)
             .config(self.config)
             .open()
             .await?;

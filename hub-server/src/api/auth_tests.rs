@@ -176,21 +176,6 @@ async fn sessions_are_ended_by_their_own_user() {
 }
 
 #[tokio::test]
-async fn guessing_at_one_name_is_slowed_down() {
-    let app = App::with(|values| values.rate_limits.auth_per_ip = 100.try_into().unwrap()).await;
-    app.user("alice").await;
-    let guess = json!({"username": "alice", "password": "wrong password"});
-    for _ in 0..5 {
-        app.stranger().post("/api/auth/login", &guess).await.error(401, "UNAUTHORIZED");
-    }
-    let reply = app.stranger().post("/api/auth/login", &guess).await;
-    reply.error(429, "RATE_LIMITED");
-    assert!(reply.header("retry-after").is_some());
-    let unknown = json!({"username": "nobody", "password": "wrong password"});
-    app.stranger().post("/api/auth/login", &unknown).await.error(401, "UNAUTHORIZED");
-}
-
-#[tokio::test]
 async fn a_setup_token_in_the_body_counts() {
     let app = App::new().await;
     let token = app.hub.accounts().mint_setup_token().await.unwrap().unwrap();
@@ -214,40 +199,6 @@ async fn on_https_the_cookie_is_bound_to_the_host() {
     app.stranger().with("Cookie", plain).get("/api/auth/me").await.error(401, "UNAUTHORIZED");
 }
 
-/// Reliability A6: whoever guesses is slowed down wherever they come from, and who is signed in notices nothing.
-#[tokio::test]
-async fn guessing_from_one_address_or_from_many_does_not_shut_out_who_is_in() {
-    let app = App::with(|values| values.trusted_proxies = vec!["0.0.0.0/32".parse().unwrap()]).await;
-    let alice = app.user("alice").await;
-    let guess = json!({"username": "alice", "password": "wrong password"});
-    let from =
-        async |ip: &str| app.stranger().with("X-Forwarded-For", ip).post("/api/auth/login", &guess).await;
-    let mut told = std::collections::BTreeMap::new();
-    for _ in 0..1_000 {
-        *told.entry(from("192.0.2.1").await.response.status().as_u16()).or_insert(0) += 1;
-    }
-    // Five tries on the name; a token may have come back meanwhile.
-    let tried = told.get(&401).copied().unwrap_or_default();
-    assert!((5..50).contains(&tried) && told.keys().all(|status| [401, 429].contains(status)), "{told:?}");
-    let mut passed = 0;
-    for n in 0..200 {
-        let reply = from(&format!("198.51.100.{n}")).await;
-        if reply.response.status() == 401 {
-            passed += 1;
-            continue;
-        }
-        reply.error(429, "RATE_LIMITED");
-        let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
-        assert!((1..=60).contains(&wait), "{wait}");
-    }
-    assert!(passed < 50, "{passed}");
-    alice.get("/api/auth/me").await.data();
-    // Somebody else's name, from another address, is not counted with hers.
-    let other = json!({"username": "bob", "password": "wrong password"});
-    let elsewhere = app.stranger().with("X-Forwarded-For", "203.0.113.9");
-    elsewhere.post("/api/auth/login", &other).await.error(401, "UNAUTHORIZED");
-}
-
 /// Reliability N8, A6: without trusted proxies, or in the header that they do not speak, nobody gets a fresh bucket.
 #[tokio::test]
 async fn a_made_up_address_is_not_counted_as_one() {
@@ -263,7 +214,7 @@ async fn a_made_up_address_is_not_counted_as_one() {
         told.push(forged(["X-Forwarded-For", "Forwarded", "X-Real-IP"][usize::from(n % 3)], n).await);
     }
     assert!(told[..10].iter().all(|status| *status == 401), "{told:?}");
-    assert!(told[10..].iter().filter(|status| **status == 429).count() >= 15, "{told:?}");
+    assert!(told[10..].iter().all(|status| *status == 429), "{told:?}");
 }
 
 /// Reliability A8: what is not offered is refused, and nothing of it is applied.
@@ -330,6 +281,13 @@ async fn every_way_in_sets_the_same_guarded_cookie() {
         assert!(value.starts_with("__Host-session=hubs_"), "{way}: {set}");
         assert_eq!(rest, " Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax", "{way}");
         values.insert(value.to_owned());
+        // The browser is known from then on, by another value.
+        let all: Vec<_> = reply.response.headers().get_all("set-cookie").iter().collect();
+        let [_, device] = all[..] else { panic!("{way} sets {} cookies", all.len()) };
+        let (value, rest) = device.to_str().unwrap().split_once(';').unwrap();
+        assert!(value.starts_with("__Host-device=usr_"), "{way}: {value}");
+        assert_eq!(rest, " Path=/; Max-Age=15552000; HttpOnly; Secure; SameSite=Strict", "{way}");
+        values.insert(value.to_owned());
     }
-    assert_eq!(values.len(), ways.len(), "a value came twice");
+    assert_eq!(values.len(), 2 * ways.len(), "a value came twice");
 }

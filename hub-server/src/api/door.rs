@@ -18,7 +18,8 @@ use super::auth::Me;
 use crate::{
     AppSettings, Client,
     credentials::{
-        Presented, authenticate_user, check_origin, cookie, flow_cookie, flow_cookie_name, session_cookie,
+        Presented, authenticate_user, check_origin, cookie, device_cookie_name, entry_cookies, flow_cookie,
+        flow_cookie_name,
     },
     envelope::{ApiError, Envelope, ok},
     rate_limit::RateLimits,
@@ -39,6 +40,8 @@ pub(crate) struct Door<'a> {
     presented: Presented,
     /// The cookie of the browser's ceremonies.
     pub(crate) flow: Option<String>,
+    /// The cookie of a browser that somebody has signed in with before.
+    device: Option<String>,
 }
 
 impl<'a> FromRequest<'a> for Door<'a> {
@@ -64,28 +67,39 @@ impl<'a> FromRequest<'a> for Door<'a> {
             headers,
             presented: Presented::of(headers, settings.is_https()),
             flow: cookie(headers, flow_cookie_name(settings)).map(str::to_owned),
+            device: cookie(headers, device_cookie_name(settings)).map(str::to_owned),
         })
     }
 }
 
 impl Door<'_> {
-    /// Answers with the user and the cookie. The session that the browser held before ends: nobody goes on
-    /// with a session from before a sign-in (reliability B2).
-    pub(crate) async fn open(&self, signed_in: SignedIn) -> WithCookie<Me> {
-        let cookie = self.session_cookie(&signed_in).await?;
-        Ok(Response::new(ok(signed_in.me.into())?).header(header::SET_COOKIE, cookie))
+    /// Takes a token for a sign-in attempt on an account name, before the account is looked up: of the browser's own
+    /// when the user of that name has signed in with it before (reliability A6).
+    pub(crate) async fn check_account(&self, username: &str) -> Result<(), ApiError> {
+        let known = match &self.device {
+            Some(cookie) => self.hub.accounts().known_device(cookie, username).await?,
+            None => None,
+        };
+        Ok(self.limits.check_account(username, known.as_ref())?)
     }
 
-    /// `Set-Cookie` for a fresh session, after the one before has ended.
-    pub(crate) async fn session_cookie(&self, signed_in: &SignedIn) -> Result<String, ApiError> {
+    /// Answers with the user and the cookies. The session that the browser held before ends: nobody goes on
+    /// with a session from before a sign-in (reliability B2).
+    pub(crate) async fn open(&self, signed_in: SignedIn) -> WithCookie<Me> {
+        let cookies = self.entry_cookies(&signed_in).await?;
+        let answer = Response::new(ok(signed_in.me.into())?);
+        Ok(cookies.into_iter().fold(answer, |answer, cookie| answer.header(header::SET_COOKIE, cookie)))
+    }
+
+    /// `Set-Cookie` for whoever has just signed in, after the session before has ended.
+    pub(crate) async fn entry_cookies(&self, signed_in: &SignedIn) -> Result<Vec<String>, ApiError> {
         let accounts = self.hub.accounts();
         if let Some(before) = &self.presented.cookie
             && let Ok(actor) = accounts.authenticate_session(before.expose()).await
         {
             accounts.logout(&actor).await?;
         }
-        let lifetime = self.hub.context().config.session_lifetime;
-        Ok(session_cookie(self.settings, &signed_in.token, lifetime))
+        entry_cookies(self.hub, self.settings, signed_in.me.user.id, &signed_in.token).await
     }
 
     /// `Set-Cookie` for the browser that begins a ceremony.

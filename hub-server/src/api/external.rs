@@ -2,7 +2,7 @@
 
 use hub_core::{
     ErrorCode, Hub,
-    accounts::{self, ExternalReturn, ReturnError},
+    accounts::{self, ExternalReturn, MAX_RETURN_PATH, ReturnError},
     secret,
     time::Timestamp,
 };
@@ -58,7 +58,7 @@ pub struct ExternalAccountView {
 /// Sends the browser elsewhere.
 pub(crate) struct SeeOther {
     to: String,
-    cookie: Option<String>,
+    cookies: Vec<String>,
 }
 
 #[OpenApi]
@@ -95,8 +95,8 @@ impl ExternalApi {
         &self,
         visitor: Visitor<'_>,
         provider: Path<Text<1, 64>>,
-        /// Where to go afterwards: a path of the hub. Anything else counts as `/`.
-        redirect: Query<Option<Text<0, 1024>>>,
+        /// Where to go afterwards: a path of the hub, with its query. Anything else counts as `/`.
+        redirect: Query<Option<Text<0, MAX_RETURN_PATH>>>,
         /// Whether to link the account to the signed-in user.
         link: Query<Option<bool>>,
     ) -> Result<SeeOther, ApiError> {
@@ -115,7 +115,7 @@ impl ExternalApi {
         let browser = accounts.browser(door.flow.as_deref());
         let redirect = redirect.0.as_deref();
         let start = accounts.begin_external(&provider.0, actor.as_ref(), redirect, &browser).await?;
-        Ok(SeeOther { to: start.url.into(), cookie: Some(door.flow_cookie(&browser)) })
+        Ok(SeeOther { to: start.url.into(), cookies: vec![door.flow_cookie(&browser)] })
     }
 
     /// Takes the browser back from an external provider
@@ -153,10 +153,8 @@ impl ExternalApi {
         let finished =
             door.hub.accounts().finish_external(&provider.0, back, flow, actor, &door.client).await;
         match finished {
-            Ok((Some(signed_in), to)) => {
-                Ok(SeeOther { to, cookie: Some(door.session_cookie(&signed_in).await?) })
-            }
-            Ok((None, to)) => Ok(SeeOther { to, cookie: None }),
+            Ok((Some(signed_in), to)) => Ok(SeeOther { to, cookies: door.entry_cookies(&signed_in).await? }),
+            Ok((None, to)) => Ok(SeeOther::to(to)),
             Err(error) => failed(error, wants_a_page(door.headers)),
         }
     }
@@ -191,7 +189,7 @@ impl ExternalApi {
 
 /// A person sees a page that says what to do, a program the envelope.
 fn failed(error: ReturnError, page: bool) -> Result<SeeOther, ApiError> {
-    let to_page = |word: &str| Ok(SeeOther { to: format!("/login?error={word}"), cookie: None });
+    let to_page = |word: &str| Ok(SeeOther::to(format!("/login?error={word}")));
     match error {
         ReturnError::Provider(word) => to_page(word),
         ReturnError::Ceremony(_) if page => to_page("expired"),
@@ -213,7 +211,7 @@ pub(crate) fn wants_a_page(headers: &HeaderMap) -> bool {
 impl SeeOther {
     /// Sends the browser there.
     pub(crate) fn to(to: String) -> Self {
-        Self { to, cookie: None }
+        Self { to, cookies: Vec::new() }
     }
 }
 
@@ -221,10 +219,11 @@ impl IntoResponse for SeeOther {
     fn into_response(self) -> poem::Response {
         let response =
             poem::Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, self.to);
-        match self.cookie {
-            Some(cookie) => response.header(header::SET_COOKIE, cookie).finish(),
-            None => response.finish(),
-        }
+        let response = self
+            .cookies
+            .into_iter()
+            .fold(response, |response, cookie| response.header(header::SET_COOKIE, cookie));
+        response.finish()
     }
 }
 
@@ -281,6 +280,9 @@ impl Example for ExternalAccountView {
     }
 }
 
+#[cfg(test)]
+#[path = "external_link_tests.rs"]
+mod link_tests;
 #[cfg(test)]
 #[path = "external_tests.rs"]
 mod tests;

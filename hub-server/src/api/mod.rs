@@ -18,15 +18,14 @@
 //! 11. The first line of a doc comment becomes the summary, the rest the description; fields are described too.
 //! 12. Examples: `#[oai(example)]` on the struct and `impl poem_openapi::types::Example`.
 //! 13. Never log or echo bodies, queries or secrets; the edge writes the one log line of a request.
-//! 14. Sign-in handlers ask `Data<&Arc<RateLimits>>` `.check_account(name)?` before they look the name up, call
-//!     [`check_origin`](crate::credentials::check_origin), and set the cookie with
-//!     [`session_cookie`](crate::credentials::session_cookie) by
-//!     `poem_openapi::payload::Response::new(Json(…)).header("Set-Cookie", …)`.
+//! 14. Sign-in handlers take a `Door`, which has checked the origin; they ask `door.check_account(name)` before they look
+//!     the name up, and answer with `door.open(signed_in)`, which sets the cookies.
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`,
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
 pub mod activity;
 pub mod admin;
+pub mod app_sockets;
 pub mod apps;
 pub mod auth;
 pub mod bot_api;
@@ -38,6 +37,7 @@ pub mod external;
 pub mod files;
 pub mod meta;
 pub mod passkeys;
+pub mod password_reset;
 pub mod plugins;
 pub mod qr_login;
 pub mod traces;
@@ -97,14 +97,39 @@ pub type Api = (
 );
 
 /// Apps, on their own and on bots.
-pub type AppApi = (apps::AppsApi, apps::InstallationsApi, apps::AppOauthApi, admin::apps::AdminAppsApi);
+pub type AppApi = (
+    apps::AppsApi,
+    apps::InstallationsApi,
+    apps::AppOauthApi,
+    app_sockets::AppSocketsApi,
+    admin::apps::AdminAppsApi,
+);
 
 /// The ways of signing in.
-pub type SignInApi = (auth::AuthApi, passkeys::PasskeysApi, external::ExternalApi, qr_login::QrLoginApi);
+pub type SignInApi = (
+    auth::AuthApi,
+    passkeys::PasskeysApi,
+    external::ExternalApi,
+    qr_login::QrLoginApi,
+    password_reset::PasswordResetApi,
+);
 
 /// One of each.
 pub fn all() -> Api {
-    let sign_in = (auth::AuthApi, passkeys::PasskeysApi, external::ExternalApi, qr_login::QrLoginApi);
+    let sign_in = (
+        auth::AuthApi,
+        passkeys::PasskeysApi,
+        external::ExternalApi,
+        qr_login::QrLoginApi,
+        password_reset::PasswordResetApi,
+    );
+    let apps = (
+        apps::AppsApi,
+        apps::InstallationsApi,
+        apps::AppOauthApi,
+        app_sockets::AppSocketsApi,
+        admin::apps::AdminAppsApi,
+    );
     (
         sign_in,
         bots::BotsApi,
@@ -114,7 +139,7 @@ pub fn all() -> Api {
         files::FilesApi,
         plugins::PluginsApi,
         plugins::PluginDebugApi,
-        (apps::AppsApi, apps::InstallationsApi, apps::AppOauthApi, admin::apps::AdminAppsApi),
+        apps,
         admin::plugins::AdminPluginsApi,
         user::UserApi,
         activity::ActivityApi,

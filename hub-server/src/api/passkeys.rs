@@ -163,7 +163,7 @@ impl PasskeysApi {
     ) -> WithCookie<PasskeyCeremony> {
         let username = body.0.and_then(|begin| begin.username);
         if let Some(username) = &username {
-            door.limits.check_account(username)?;
+            door.check_account(username).await?;
         }
         let accounts = door.hub.accounts();
         let browser = accounts.browser(door.flow.as_deref());

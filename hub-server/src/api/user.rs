@@ -17,7 +17,7 @@ use poem_openapi::{
 use super::{Tag, auth::Me};
 use crate::{
     AppSettings,
-    credentials::{User, session_cookie},
+    credentials::{User, entry_cookies},
     envelope::{ApiError, ApiResult, Empty, Envelope, ok},
     rate_limit::RateLimits,
     wire::{Body, Cursor, KeyId, Limit, Page, Secret, ShownOnce, Text, Time, page_request},
@@ -125,14 +125,12 @@ impl UserApi {
         user: User,
         body: Body<ChangePassword>,
     ) -> Result<Response<Json<Envelope<Empty>>>, ApiError> {
-        limits.check_account(&user.0.principal())?;
+        limits.check_account(&user.0.principal(), None)?;
         let token = hub.accounts().change_password(&user.0, body.0.into()).await?;
-        let lifetime = hub.context().config.session_lifetime;
         let answer = Response::new(ok(Empty {})?);
-        Ok(match token {
-            Some(token) => answer.header(header::SET_COOKIE, session_cookie(&settings, &token, lifetime)),
-            None => answer,
-        })
+        let Some(token) = token else { return Ok(answer) };
+        let cookies = entry_cookies(&hub, &settings, user.0.user()?.user_id, &token).await?;
+        Ok(cookies.into_iter().fold(answer, |answer, cookie| answer.header(header::SET_COOKIE, cookie)))
     }
 
     /// Lists the user's API keys

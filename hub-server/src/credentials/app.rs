@@ -1,15 +1,26 @@
-//! An app on a bot, by its token.
+//! An app on a bot, by its token; and an app as a whole, by its webhook secret.
 
-use hub_core::{ErrorCode, Hub, access::Actor};
+use hub_core::{ErrorCode, Hub, access::Actor, apps::sockets::AppHolder, secret::Secret};
 use poem::{Request, RequestBody, Result};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions, registry::Registry};
 
-use super::{Presented, bearer, data, raise_body_cap};
+use super::{Presented, api_key, bearer, data, raise_body_cap};
 use crate::{app_calls::CallNote, envelope::ApiError};
 
 /// An app on a bot. Holding one is the proof that its token was good.
 #[derive(Debug, Clone, Copy)]
 pub struct AppClient(pub Actor);
+
+impl AppClient {
+    async fn of(request: &Request, token: &Secret) -> Result<Self, ApiError> {
+        let client = Self(data::<Hub>(request).apps().authenticate_token(token.expose()).await?);
+        if let Some(note) = request.data::<CallNote>() {
+            note.is_of(client.0.app()?.installation_id);
+        }
+        raise_body_cap(request);
+        Ok(client)
+    }
+}
 
 impl<'a> ApiExtractor<'a> for AppClient {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
@@ -33,12 +44,92 @@ impl<'a> ApiExtractor<'a> for AppClient {
         let missing =
             || ApiError::new(ErrorCode::Unauthorized, "send the app's token as Authorization: Bearer");
         let token = presented.explicit.ok_or_else(missing)?;
-        let actor = data::<Hub>(request).apps().authenticate_token(token.expose()).await;
-        let client = Self(actor.map_err(ApiError::from)?);
-        if let Some(note) = request.data::<CallNote>() {
-            note.is_of(client.0.app().map_err(ApiError::from)?.installation_id);
-        }
-        raise_body_cap(request);
-        Ok(client)
+        Ok(Self::of(request, &token).await?)
     }
+}
+
+/// An app on a bot that opens a WebSocket: there the token may stand in the query (`contract.md` §2).
+#[derive(Debug)]
+pub struct AppSocketClient {
+    /// The app.
+    pub actor: Actor,
+    /// Its token, which is looked at again whenever it sends.
+    pub token: Secret,
+}
+
+impl<'a> ApiExtractor<'a> for AppSocketClient {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        AppClient::register(registry);
+        let query = api_key("query", "token", "The token of an app on a bot; WebSockets only.");
+        registry.create_security_scheme("appTokenQuery", query);
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        vec!["appToken", "appTokenQuery"]
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        _: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let presented = Presented::of(request.headers(), true).explicit;
+        let missing = || {
+            ApiError::new(
+                ErrorCode::Unauthorized,
+                "send the app's token as Authorization: Bearer, or as ?token=",
+            )
+        };
+        let token = presented.or_else(|| queried(request, "token").map(Secret::new)).ok_or_else(missing)?;
+        let AppClient(actor) = AppClient::of(request, &token).await?;
+        Ok(Self { actor, token })
+    }
+}
+
+/// An app as a whole. Holding one is the proof that its secret was good.
+#[derive(Debug, Clone, Copy)]
+pub struct AppOwner(pub AppHolder);
+
+impl<'a> ApiExtractor<'a> for AppOwner {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        let header = bearer("The webhook secret of the app that the query names as `app_id`.");
+        registry.create_security_scheme("appSecret", header);
+        let query = api_key("query", "secret", "The same in the query.");
+        registry.create_security_scheme("appSecretQuery", query);
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        vec!["appSecret", "appSecretQuery"]
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        _: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> Result<Self> {
+        let presented = Presented::of(request.headers(), true).explicit;
+        let missing = || {
+            let told = "name the app as ?app_id= and send its webhook secret as Authorization: Bearer, or as ?secret=";
+            ApiError::new(ErrorCode::Unauthorized, told)
+        };
+        let secret = presented.or_else(|| queried(request, "secret").map(Secret::new)).ok_or_else(missing)?;
+        let app_id = queried(request, "app_id").unwrap_or_default();
+        let holder = data::<Hub>(request).apps().authenticate_app(&app_id, secret.expose()).await;
+        Ok(Self(holder.map_err(ApiError::from)?))
+    }
+}
+
+/// A value of the query, unless it is empty.
+fn queried(request: &Request, wanted: &str) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(request.uri().query()?.as_bytes());
+    let found = pairs.find(|(name, value)| name == wanted && !value.is_empty());
+    found.map(|(_, value)| value.into_owned())
 }

@@ -1,64 +1,15 @@
-// The sign-in page. It speaks to the API like any other client and keeps nothing.
+// The sign-in page. It speaks to the API like any other client and keeps nothing. `page.js` comes before it.
 'use strict';
 
-const at = (id) => document.getElementById(id);
-const query = new URLSearchParams(location.search);
-const spoken = Object.fromEntries(
-  [...document.querySelectorAll('#texts [data-name]')].map((text) => [text.dataset.name, text.textContent]),
-);
-
-function say(name) {
-  at('problem').textContent = '';
-  at('message').textContent = spoken[name] ?? '';
-}
-
-function complain(text) {
-  at('message').textContent = '';
-  at('problem').textContent = text;
-}
+// The hub takes no longer one.
+const LONGEST_PATH = 2048;
 
 // A path of this hub, or nothing.
 function wanted() {
   const path = query.get('redirect');
-  if (!path || !path.startsWith('/') || path.startsWith('//') || /[\\\s\x00-\x20]/.test(path)) return null;
+  if (!path || path.length > LONGEST_PATH || !path.startsWith('/') || path.startsWith('//')) return null;
+  if (/[\\\s\x00-\x20]/.test(path)) return null;
   return new URL(path, location.origin).origin === location.origin ? path : null;
-}
-
-async function ask(method, path, body) {
-  let answer;
-  try {
-    answer = await fetch(path, {
-      method,
-      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-  } catch {
-    throw new Error(spoken.unreachable);
-  }
-  const json = await answer.json().catch(() => null);
-  if (!json?.success) throw new Error(json?.error?.message ?? spoken.unreachable);
-  return json.data;
-}
-
-// Runs one act at a time, with its button out of reach, and shows what went wrong.
-async function act(button, work) {
-  if (button.disabled) return;
-  button.disabled = true;
-  say('working');
-  try {
-    await work();
-  } catch (error) {
-    complain(explain(error));
-  } finally {
-    button.disabled = false;
-  }
-}
-
-function explain(error) {
-  if (error.name === 'NotAllowedError' || error.name === 'AbortError') return spoken.cancelled;
-  if (error.name === 'InvalidStateError') return spoken.exists;
-  if (error.name === 'SecurityError') return spoken.insecure;
-  return error.message;
 }
 
 // --- Passkeys ------------------------------------------------------------------------------------------
@@ -125,6 +76,8 @@ function show(section) {
 
 async function entered(me) {
   closeQr();
+  // True until now, and not when they come back.
+  document.getElementById('first-account')?.remove();
   const path = wanted();
   if (path && !query.has('qr')) {
     location.assign(path);
@@ -266,14 +219,6 @@ function letInEntry({ at: when, ip, target_name: name }, path) {
 
 // --- What people do -------------------------------------------------------------------------------------
 
-function on(id, event, work) {
-  const element = at(id);
-  element?.addEventListener(event, (happened) => {
-    happened.preventDefault();
-    void act(element.matches('form') ? element.querySelector('[type=submit]') : element, work);
-  });
-}
-
 on('sign-in', 'submit', async () => {
   const me = await ask('POST', '/api/auth/login', { username: at('username').value, password: at('password').value });
   at('password').value = '';
@@ -313,12 +258,6 @@ for (const link of document.querySelectorAll('[data-provider]')) {
   const back = query.has('qr') ? `/login?qr=${encodeURIComponent(query.get('qr'))}` : (wanted() ?? '/login');
   link.href += `?${new URLSearchParams({ redirect: back })}`;
 }
-at('language').search = (() => {
-  const other = new URLSearchParams(query);
-  other.set('lang', at('language').hreflang);
-  return other.toString();
-})();
-
 (async () => {
   const failed = spoken[`error_${query.get('error')}`];
   try {

@@ -1,7 +1,8 @@
-//! `/login`: the page on which people sign in, make an account, and let another device in.
+//! `/login`: the page on which people sign in, make an account, and let another device in; and `/login/reset`, on which
+//! they set a new password with the link of an administrator.
 //!
-//! The page holds no script and no style of its own; what it does stands in `login.js`, which speaks to the
-//! API like any other client.
+//! The pages hold no script and no style of their own; what they do stands in files beside this one, which speak to
+//! the API like any other client.
 
 use hub_core::Hub;
 use maud::{DOCTYPE, Markup, html};
@@ -16,21 +17,32 @@ use serde::Deserialize;
 
 use self::texts::Texts;
 
+mod reset;
 mod texts;
 
 /// What is at `/login`.
-pub(crate) const PATHS: [&str; 3] = ["/login", "/login/login.js", "/login/style.css"];
+pub(crate) const PATHS: [&str; 6] =
+    ["/login", "/login/reset", "/login/page.js", "/login/login.js", "/login/reset.js", "/login/style.css"];
 
 /// Pictures are QR codes, which the script gets as text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page and its two files.
+/// The pages and their files.
 pub(crate) fn pages() -> Route {
+    let script = |text| get(file("text/javascript; charset=utf-8", text));
     Route::new()
         .at("/", get(login_page))
-        .at("/login.js", get(file("text/javascript; charset=utf-8", include_str!("login.js"))))
+        .at("/reset", get(reset::reset_page))
+        .at("/page.js", script(include_str!("page.js")))
+        .at("/login.js", script(include_str!("login.js")))
+        .at("/reset.js", script(include_str!("reset.js")))
         .at("/style.css", get(file("text/css; charset=utf-8", include_str!("style.css"))))
+}
+
+/// Whether a browser that accepts these languages prefers Chinese to English; for other pages.
+pub(crate) fn prefers_chinese(accepted: Option<&str>) -> bool {
+    texts::choose(None, accepted).lang == texts::CHINESE.lang
 }
 
 fn file(content_type: &'static str, text: &'static str) -> impl Endpoint<Output = Response> {
@@ -45,11 +57,22 @@ struct Asked {
 }
 
 #[handler]
-fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Query<Asked>>) -> Response {
+async fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Query<Asked>>) -> Response {
+    let texts = language(request, asked);
+    // A page that cannot say so is better than none.
+    let is_new = hub.accounts().is_new().await.unwrap_or_default();
+    answer(&page(hub, texts, is_new))
+}
+
+/// The words of a page: what the address asks for, else what the browser prefers.
+fn language(request: &Request, asked: Option<Query<Asked>>) -> &'static Texts {
     let asked = asked.and_then(|asked| asked.0.lang);
-    let texts = texts::choose(asked.as_deref(), request.header(header::ACCEPT_LANGUAGE));
-    page(hub, texts)
-        .into_string()
+    texts::choose(asked.as_deref(), request.header(header::ACCEPT_LANGUAGE))
+}
+
+fn answer(page: &Markup) -> Response {
+    page.0
+        .clone()
         .with_content_type("text/html; charset=utf-8")
         .with_header(header::CONTENT_SECURITY_POLICY, POLICY)
         .with_header(header::CACHE_CONTROL, "no-store")
@@ -57,17 +80,32 @@ fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Query<Aske
         .into_response()
 }
 
-fn page(hub: &Hub, texts: &Texts) -> Markup {
+fn page(hub: &Hub, texts: &Texts, is_new: bool) -> Markup {
     let passkeys = hub.accounts().check_passkeys_work();
+    let no_passkeys = passkeys.as_ref().err().map(|reason| texts.no_passkeys.unwrap_or(reason.message()));
+    let content = html! {
+        @if let Some(reason) = no_passkeys {
+            p #no-passkeys.note { (reason) }
+        }
+        (entrance(hub, texts, passkeys.is_ok(), is_new))
+        (inside(texts, passkeys.is_ok()))
+        (confirmation(texts))
+    };
+    frame(texts, texts.title, "/login/login.js", &content)
+}
+
+/// What the pages have in common.
+fn frame(texts: &Texts, title: &str, script: &str, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang=(texts.lang) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width";
-                title { (texts.title) " · Message Hub" }
+                title { (title) " · Message Hub" }
                 link rel="stylesheet" href="/login/style.css";
-                script src="/login/login.js" defer {}
+                script src="/login/page.js" defer {}
+                script src=(script) defer {}
             }
             body {
                 main {
@@ -79,15 +117,11 @@ fn page(hub: &Hub, texts: &Texts) -> Markup {
                     noscript { p.problem { (texts.needs_script) } }
                     p #message role="status" aria-live="polite" {}
                     p #problem.problem role="alert" {}
-                    @if let Err(reason) = &passkeys {
-                        p #no-passkeys.note { (reason.message()) }
-                    }
-                    (entrance(hub, texts, passkeys.is_ok()))
-                    (inside(texts, passkeys.is_ok()))
-                    (confirmation(texts))
+                    (content)
                 }
                 div #texts hidden {
                     @for (name, text) in texts.spoken { span data-name=(name) { (text) } }
+                    @for (sentence, text) in texts.told { span data-told=(sentence) { (text) } }
                 }
             }
         }
@@ -95,10 +129,11 @@ fn page(hub: &Hub, texts: &Texts) -> Markup {
 }
 
 /// What who is not signed in sees.
-fn entrance(hub: &Hub, texts: &Texts, passkeys: bool) -> Markup {
+fn entrance(hub: &Hub, texts: &Texts, passkeys: bool, is_new: bool) -> Markup {
     html! {
         section #entrance hidden aria-labelledby="entrance-title" {
             h2 #entrance-title { (texts.title) }
+            @if is_new { p #first-account { (texts.first_account) } }
             form #sign-in {
                 label for="username" { (texts.username) }
                 input #username name="username" autocomplete="username" autocapitalize="none" spellcheck="false"
@@ -112,7 +147,7 @@ fn entrance(hub: &Hub, texts: &Texts, passkeys: bool) -> Markup {
                 @if passkeys { button #passkey type="button" { (texts.with_passkey) } }
                 @for provider in hub.accounts().providers() {
                     a.button data-provider=(provider.name) href={ "/api/auth/oauth/" (provider.name) } {
-                        (texts.with) " " (provider.display_name)
+                        (texts.with) (provider.display_name)
                     }
                 }
                 button #show-qr type="button" aria-expanded="false" aria-controls="qr" { (texts.show_qr) }
@@ -125,14 +160,14 @@ fn entrance(hub: &Hub, texts: &Texts, passkeys: bool) -> Markup {
                 p { (texts.qr_code) " " strong #qr-code {} }
                 p #qr-status role="status" aria-live="polite" {}
             }
-            details {
+            details open[is_new] {
                 summary { (texts.new_account) }
                 form #register {
                     label for="new-username" { (texts.username) }
                     input #new-username name="username" autocomplete="username" autocapitalize="none"
                         spellcheck="false" required minlength="2" maxlength="32" pattern="[A-Za-z0-9_\\-]{2,32}";
                     label for="new-password" { (texts.password) }
-                    input #new-password name="password" type="password" autocomplete="new-password"
+                    input #new-password name="password" type="password" autocomplete="new-password" required
                         minlength="8" maxlength="256" aria-describedby="password-hint";
                     p #password-hint.note { (texts.password_hint) }
                     label for="setup-token" { (texts.setup_token) }
@@ -151,7 +186,7 @@ fn entrance(hub: &Hub, texts: &Texts, passkeys: bool) -> Markup {
 fn inside(texts: &Texts, passkeys: bool) -> Markup {
     html! {
         section #inside hidden aria-labelledby="inside-title" {
-            h2 #inside-title tabindex="-1" { (texts.signed_in_as) " " span #who {} }
+            h2 #inside-title tabindex="-1" { (texts.signed_in_as) span #who {} }
             div #let-in hidden role="status" {
                 h3 { (texts.let_in) }
                 ul #let-in-list {}
@@ -194,11 +229,12 @@ fn confirmation(texts: &Texts) -> Markup {
 #[cfg(test)]
 mod tests {
     use hub_core::{accounts::Provider, config::HubConfig};
+    use serde_json::json;
 
     use crate::testing::App;
 
     #[tokio::test]
-    async fn the_page_runs_its_own_file_alone() {
+    async fn the_page_runs_its_own_files_alone() {
         let mut github = Provider::github("id", "shh".into());
         github.display_name = "<b>GitHub</b>".to_owned();
         let app = App::with_hub(|builder| {
@@ -211,7 +247,8 @@ mod tests {
         let policy = reply.header("content-security-policy").unwrap();
         assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
         let text = app.text("/login").await;
-        assert_eq!(text.matches("<script").count(), 1, "{text}");
+        assert_eq!(text.matches("<script src=\"/login/").count(), 2, "{text}");
+        assert_eq!(text.matches("<script").count(), 2, "{text}");
         for bad in [" on", "style=", "<b>", "shh", "javascript:"] {
             assert!(
                 !text.contains(&format!(" {bad}click")) && (bad == " on" || !text.contains(bad)),
@@ -222,7 +259,7 @@ mod tests {
             text.contains("&lt;b&gt;GitHub&lt;/b&gt;") && text.contains("/api/auth/oauth/github"),
             "{text}"
         );
-        for file in ["/login/login.js", "/login/style.css"] {
+        for file in &super::PATHS[2..] {
             assert!(app.text(file).await.len() > 500, "{file}");
         }
         let chinese = app.stranger().with("Accept-Language", "zh-CN").get("/login").await;
@@ -233,19 +270,75 @@ mod tests {
     #[tokio::test]
     async fn every_field_has_a_label_and_every_text_of_the_script_is_there() {
         let app = App::new().await;
+        for (page, script) in [("/login", "/login/login.js"), ("/login/reset", "/login/reset.js")] {
+            let text = app.text(page).await;
+            let fields = text.split("<input ").skip(1).map(|rest| rest.split('"').nth(1).unwrap());
+            for field in fields {
+                assert!(text.contains(&format!("<label for=\"{field}\"")), "{field} has no label");
+            }
+            let script = app.text("/login/page.js").await + &app.text(script).await;
+            let after = |start: &str| {
+                let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-');
+                let found =
+                    script.split(start).skip(1).map(|rest| rest.split(ends).next().unwrap().to_owned());
+                found.filter(|word| !word.is_empty()).collect::<Vec<_>>()
+            };
+            for spoken in [after("say('"), after("spoken.")].concat() {
+                assert!(text.contains(&format!("data-name=\"{spoken}\"")), "{spoken} is not on {page}");
+            }
+            for id in after("at('") {
+                assert!(text.contains(&format!("id=\"{id}\"")), "{id} is not on {page}");
+            }
+        }
+    }
+
+    /// What the hub says of what people do wrong here, the Chinese pages say in Chinese.
+    #[tokio::test]
+    async fn refusals_have_words_in_both_languages() {
+        let app = App::with_hub(|builder| builder).await;
+        let known = |sentence: &str| super::texts::CHINESE.told.iter().any(|(told, _)| *told == sentence);
+        app.user("ada").await;
+        let (long, new) = ("x".repeat(300), "a new passphrase");
+        let reset = |password: &str| json!({ "token": "hubr_x", "new_password": password });
+        let register = |name: &str, password: &str, token: &str| json!({ "username": name, "password": password, "setup_token": token });
+        for (path, body) in [
+            ("/api/auth/login", json!({ "username": "ada", "password": "wrong" })),
+            ("/api/auth/password/reset", reset(new)),
+            ("/api/auth/register", register("a b", "short", "")),
+            ("/api/auth/register", register("bob", &long, "")),
+            ("/api/auth/register", register("bob-by-name", "bob-by-name", "")),
+            ("/api/auth/register", register("bob", "password1", "")),
+            ("/api/auth/register", register("bob", new, "hubt_x")),
+            ("/api/auth/register", register("bob", new, "hubi_x")),
+            ("/api/auth/qr/exchange", json!({ "qr_id": "hubq_x", "poll_secret": "x", "exchange": "x" })),
+        ] {
+            let reply = app.stranger().post(path, &body).await;
+            let error = &reply.json["error"];
+            let reasons = error["details"].as_array().cloned().unwrap_or_default();
+            for reason in &reasons {
+                let reason = reason["reason"].as_str().unwrap();
+                assert!(known(reason), "{path}: {reason:?} has no words");
+            }
+            let message = error["message"].as_str().unwrap();
+            assert!(!reasons.is_empty() || known(message), "{path}: {message:?} has no words");
+        }
+        for code in hub_core::ErrorCode::ALL {
+            let shown =
+                ["METHOD_NOT_ALLOWED", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "WINDOW_CLOSED"];
+            let elsewhere = shown.contains(&code.as_str())
+                || ["UPSTREAM_ERROR", "INVALID_PARAMS"].contains(&code.as_str());
+            assert!(elsewhere || known(code.as_str()), "{code} has no words");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hub_without_an_account_says_so() {
+        let app = App::new().await;
         let text = app.text("/login").await;
-        let fields = text.split("<input ").skip(1).map(|rest| rest.split('"').nth(1).unwrap());
-        for field in fields {
-            assert!(text.contains(&format!("<label for=\"{field}\"")), "{field} has no label");
-        }
-        let script = app.text("/login/login.js").await;
-        let spoken = script.split("say('").skip(1).map(|rest| rest.split('\'').next().unwrap());
-        for spoken in spoken.filter(|spoken| !spoken.is_empty()) {
-            assert!(text.contains(&format!("data-name=\"{spoken}\"")), "{spoken} is not on the page");
-        }
-        for id in script.split("at('").skip(1).map(|rest| rest.split('\'').next().unwrap()) {
-            assert!(text.contains(&format!("id=\"{id}\"")), "{id} is not on the page");
-        }
+        assert!(text.contains("id=\"first-account\"") && text.contains("<details open>"), "{text}");
+        app.user("ada").await;
+        let text = app.text("/login").await;
+        assert!(!text.contains("id=\"first-account\"") && text.contains("<details>"), "{text}");
     }
 
     #[tokio::test]
@@ -258,5 +351,6 @@ mod tests {
         .await;
         let text = app.text("/login").await;
         assert!(text.contains("id=\"no-passkeys\"") && !text.contains("id=\"passkey\""), "{text}");
+        assert!(app.text("/login?lang=zh").await.contains("此地址不能使用通行密钥"));
     }
 }

@@ -15,7 +15,10 @@ pub(super) struct Texts {
     pub(super) with: &'static str,
     pub(super) show_qr: &'static str,
     pub(super) new_account: &'static str,
+    pub(super) first_account: &'static str,
     pub(super) password_hint: &'static str,
+    /// Why there are no passkeys; `None` says it in the words of the hub.
+    pub(super) no_passkeys: Option<&'static str>,
     pub(super) setup_token: &'static str,
     pub(super) setup_token_hint: &'static str,
     pub(super) create: &'static str,
@@ -38,8 +41,17 @@ pub(super) struct Texts {
     pub(super) code_there: &'static str,
     pub(super) approve: &'static str,
     pub(super) refuse: &'static str,
+    pub(super) reset_title: &'static str,
+    pub(super) reset_help: &'static str,
+    pub(super) new_password: &'static str,
+    pub(super) again: &'static str,
+    pub(super) set_password: &'static str,
+    pub(super) set_for: &'static str,
+    pub(super) to_sign_in: &'static str,
     /// What the script says, by name.
     pub(super) spoken: &'static [(&'static str, &'static str)],
+    /// What the hub says of a refusal, by its sentence or else by its code.
+    pub(super) told: &'static [(&'static str, &'static str)],
 }
 
 pub(super) const ENGLISH: Texts = Texts {
@@ -52,19 +64,22 @@ pub(super) const ENGLISH: Texts = Texts {
     sign_in: "Sign in",
     other_ways: "Other ways",
     with_passkey: "Sign in with a passkey",
-    with: "Sign in with",
+    with: "Sign in with ",
     show_qr: "Sign in with another device",
     new_account: "Create an account",
+    first_account: "Nobody has an account here yet. Create the first one below: it is the administrator's.",
     password_hint: "At least 8 characters.",
-    setup_token: "Setup token",
-    setup_token_hint: "Only for the first account of a hub: the server printed it when it started.",
+    no_passkeys: None,
+    setup_token: "Invitation or setup token",
+    setup_token_hint: "Only where the hub asks for one: an administrator gives you an invitation; for the first account \
+        the server printed a setup token when it started.",
     create: "Create with password",
     create_with_passkey: "Create with a passkey",
     qr_title: "Scan with a device that is signed in",
     qr_help: "Open the link of this code on a device that is signed in, and type there what stands below.",
     qr_alt: "QR code of the link below",
     qr_code: "Code",
-    signed_in_as: "You are signed in as",
+    signed_in_as: "You are signed in as ",
     go_on: "Continue",
     let_in: "Let in with a QR code lately. Was it not you? End it, and change how you sign in.",
     passkey_name: "Name of the passkey",
@@ -79,6 +94,13 @@ pub(super) const ENGLISH: Texts = Texts {
     code_there: "Code shown by that device",
     approve: "Sign it in",
     refuse: "Refuse",
+    reset_title: "Set a new password",
+    reset_help: "This link works once. You are signed out everywhere when the new password is set.",
+    new_password: "New password",
+    again: "New password again",
+    set_password: "Set the password",
+    set_for: "The new password is that of ",
+    to_sign_in: "Sign in",
     spoken: &[
         ("working", "One moment…"),
         ("signedIn", "You are signed in."),
@@ -96,12 +118,16 @@ pub(super) const ENGLISH: Texts = Texts {
         ("cancelledLogin", "That device was refused."),
         ("end", "End it"),
         ("ended", "That device is signed out."),
+        ("passwordSet", "The password is set."),
+        ("unequal", "The two passwords are not the same."),
+        ("noToken", "This link is not complete. Open it as you got it, or ask for another one."),
         ("error_expired", "This sign-in took too long, or was begun in another browser. Try again."),
         ("error_declined", "The provider did not sign you in."),
         ("error_provider_failed", "The provider could not be asked. Try again later."),
         ("error_conflict", "This account is linked to somebody else."),
         ("error_forbidden", "This account may not sign in here."),
     ],
+    told: &[("RATE_LIMITED", "Too many tries. Wait a minute.")],
 };
 
 pub(super) const CHINESE: Texts = Texts {
@@ -117,9 +143,11 @@ pub(super) const CHINESE: Texts = Texts {
     with: "使用以下账号登录：",
     show_qr: "用其他设备登录",
     new_account: "创建账号",
+    first_account: "这里还没有任何账号。请在下方创建第一个账号，它将成为管理员账号。",
     password_hint: "至少 8 个字符。",
-    setup_token: "初始化令牌",
-    setup_token_hint: "仅用于创建第一个账号：服务器启动时已显示。",
+    no_passkeys: Some("此地址不能使用通行密钥：需要带域名的 https 地址，或 http://localhost。"),
+    setup_token: "邀请码或初始化令牌",
+    setup_token_hint: "仅在需要时填写：邀请码由管理员提供；创建第一个账号时，使用服务器启动时显示的初始化令牌。",
     create: "用密码创建",
     create_with_passkey: "用通行密钥创建",
     qr_title: "用已登录的设备扫码",
@@ -140,6 +168,13 @@ pub(super) const CHINESE: Texts = Texts {
     code_there: "那台设备显示的验证码",
     approve: "允许登录",
     refuse: "拒绝",
+    reset_title: "设置新密码",
+    reset_help: "此链接只能使用一次。设置新密码后，您在所有设备上都会退出登录。",
+    new_password: "新密码",
+    again: "再次输入新密码",
+    set_password: "设置密码",
+    set_for: "新密码所属用户：",
+    to_sign_in: "去登录",
     spoken: &[
         ("working", "请稍候…"),
         ("signedIn", "您已登录。"),
@@ -157,11 +192,47 @@ pub(super) const CHINESE: Texts = Texts {
         ("cancelledLogin", "已拒绝那台设备。"),
         ("end", "使其退出"),
         ("ended", "那台设备已退出登录。"),
+        ("passwordSet", "密码已设置。"),
+        ("unequal", "两次输入的密码不一致。"),
+        ("noToken", "链接不完整。请原样打开收到的链接，或向管理员索取新的链接。"),
         ("error_expired", "登录超时，或是在另一个浏览器中开始的，请重试。"),
         ("error_declined", "服务提供方未完成登录。"),
         ("error_provider_failed", "暂时无法连接服务提供方，请稍后再试。"),
         ("error_conflict", "该账号已关联到其他用户。"),
         ("error_forbidden", "该账号不能在此登录。"),
+    ],
+    told: &[
+        ("username or password is wrong", "用户名或密码不正确。"),
+        ("the link is wrong, used or expired", "链接不正确、已使用或已过期。"),
+        ("registration is closed", "此服务器不开放注册。"),
+        ("registering needs an invitation", "注册需要邀请码。"),
+        ("the invitation is wrong, used or expired", "邀请码不正确、已使用或已过期。"),
+        ("the setup token is wrong, used or expired", "初始化令牌不正确、已使用或已过期。"),
+        (
+            "this hub has no administrator yet: register with the setup token that the server printed at its start",
+            "此服务器还没有管理员：请使用服务器启动时显示的初始化令牌注册。",
+        ),
+        ("this passkey is not accepted", "不接受此通行密钥。"),
+        ("this passkey is in use already", "此通行密钥已被使用。"),
+        ("the code is wrong; this login has ended", "验证码不正确，本次登录已结束。"),
+        ("this QR login is unknown, used, expired or over", "此二维码登录无效、已使用或已过期。"),
+        ("sign in again to change how you sign in", "请重新登录后再更改登录方式。"),
+        ("must be 8 to 256 characters", "须为 8 至 256 个字符"),
+        ("must not be the username", "不能与用户名相同"),
+        ("is too easy to guess", "太容易被猜到"),
+        (
+            "must be 2 to 32 letters a-z, digits, underscores or hyphens",
+            "须为 2 至 32 个字母 a-z、数字、下划线或连字符",
+        ),
+        ("is reserved", "是保留名称"),
+        ("UNAUTHORIZED", "请先登录。"),
+        ("INVALID_TOKEN", "登录已失效，请重新开始。"),
+        ("FORBIDDEN", "不允许此操作。"),
+        ("NOT_FOUND", "未找到。"),
+        ("CONFLICT", "已被占用，或与现有内容冲突。"),
+        ("RATE_LIMITED", "尝试次数过多，请稍后再试。"),
+        ("INTERNAL_ERROR", "服务器出错，请稍后再试。"),
+        ("UNAVAILABLE", "服务器暂时不可用，请稍后再试。"),
     ],
 };
 
@@ -189,7 +260,7 @@ mod tests {
     fn both_languages_say_the_same() {
         let names = |texts: &Texts| texts.spoken.iter().map(|(name, _)| *name).collect::<Vec<_>>();
         assert_eq!(names(&ENGLISH), names(&CHINESE));
-        assert!(CHINESE.spoken.iter().all(|(_, text)| !text.is_ascii()));
+        assert!(CHINESE.spoken.iter().chain(CHINESE.told).all(|(_, text)| !text.is_ascii()));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use poem::{Endpoint, Response};
 use tokio::net::{TcpListener, TcpStream};
 
 mod connection;
+pub(crate) mod conversation;
 mod gate;
 mod head;
 mod limits;

@@ -68,7 +68,8 @@ pub(crate) fn read<T: ParseFromJSON>(value: &Value) -> Result<T, ApiError> {
     })
 }
 
-fn is_json(content_type: &str) -> bool {
+/// Whether a media type is JSON.
+pub(crate) fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }

@@ -12,9 +12,9 @@ mod text;
 mod time;
 
 pub use body::Body;
-pub(crate) use body::read;
+pub(crate) use body::{is_json, read};
 pub(crate) use enumeration::enumeration;
-pub use form::FormOrJson;
+pub use form::{FileForm, FormOrJson, FormTexts};
 pub use id::{
     AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId,
     MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, SessionId, TraceId, UserId,

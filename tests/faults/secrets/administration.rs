@@ -36,6 +36,7 @@ pub(super) async fn administer(
         }
     }
     let mut cookies = caller.cookie.take();
+    reset_passwords(caller, plants).await;
     let body = json!({ "username": "root", "password": password }).to_string();
     let (_, _, again) = caller.call(Method::POST, "/api/auth/login", &[], Some(body), false).await;
     if let Some(again) = again {
@@ -52,6 +53,41 @@ pub(super) async fn administer(
         caller.done(Method::GET, path, None).await;
     }
     caller.done(Method::POST, "/api/auth/logout", None).await;
+}
+
+/// A link that sets a password, after tries that it does not survive and tries that it does.
+async fn reset_passwords(caller: &mut Caller, plants: &mut Plants) {
+    let body =
+        json!({ "username": "root", "password": plants.named("the admin's password in the environment")[0] });
+    let (.., cookie) = caller.call(Method::POST, "/api/auth/login", &[], Some(body.to_string()), false).await;
+    let cookie = cookie.unwrap();
+    plants.keep("the admin's cookie for links", &token_of(&cookie));
+    caller.cookie = Some(cookie.split(';').next().unwrap().to_owned());
+    let found = caller.done(Method::GET, "/api/admin/users?q=guest", None).await;
+    let path = format!("/api/admin/users/{}/reset-link", found["items"][0]["id"].as_str().unwrap());
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let (status, answer, _) = caller.call(Method::POST, &path, &[], None, true).await;
+        assert!(status < 300, "{answer}");
+        let link = answer["data"]["reset_link"].as_str().unwrap();
+        tokens.push(link.split_once('#').unwrap().1.to_owned());
+        plants.keep("a link's token", tokens.last().unwrap());
+    }
+    caller.done(Method::POST, "/api/auth/logout", None).await;
+    caller.cookie = None;
+    let set = |token: &str, password: &str| json!({ "token": token, "new_password": password }).to_string();
+    let reset = "/api/auth/password/reset";
+    let password = plants.plant("a password set with a link");
+    let taken = set(&tokens[0], &plants.plant("a password of a link that is over"));
+    caller.refused(Method::POST, reset, &[], Some(taken)).await;
+    let unknown = set(&format!("hubr_{}", plants.plant("a link's made-up token")), &password);
+    caller.refused(Method::POST, reset, &[], Some(unknown)).await;
+    let long = set(&tokens[1], &format!("{}{}", plants.plant("a long password for a link"), "x".repeat(300)));
+    caller.refused(Method::POST, reset, &[], Some(long)).await;
+    let (status, answer, _) =
+        caller.call(Method::POST, reset, &[], Some(set(&tokens[1], &password)), false).await;
+    assert!(status < 300, "{answer}");
+    caller.refused(Method::POST, reset, &[], Some(set(&tokens[1], &password))).await;
 }
 
 /// The AI endpoint of the hub: set, tried where it repeats its key, and refused.

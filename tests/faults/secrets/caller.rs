@@ -10,6 +10,8 @@ pub(super) struct Caller {
     client: reqwest::Client,
     base: String,
     pub(super) cookie: Option<String>,
+    /// Cookies of browsers that are known since somebody signed in.
+    pub(super) devices: Vec<String>,
     pub(super) heard: String,
     /// Where the last answer sent the caller.
     pub(super) location: Option<String>,
@@ -20,7 +22,14 @@ impl Caller {
     pub(super) fn new(base: &str) -> Self {
         let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
         let client = client.redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { client, base: base.to_owned(), cookie: None, heard: String::new(), location: None }
+        Self {
+            client,
+            base: base.to_owned(),
+            cookie: None,
+            devices: Vec::new(),
+            heard: String::new(),
+            location: None,
+        }
     }
 
     /// Any request. `shown` says that the answer shows a secret this once, and is not kept.
@@ -34,8 +43,10 @@ impl Caller {
     ) -> (u16, Value, Option<String>) {
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
         request = request.header("sec-fetch-site", "same-origin");
-        if let Some(cookie) = &self.cookie {
-            request = request.header(header::COOKIE, cookie);
+        let device = self.devices.last().map(|device| format!("device={device}"));
+        let cookies: Vec<&str> = self.cookie.iter().chain(&device).map(String::as_str).collect();
+        if !cookies.is_empty() {
+            request = request.header(header::COOKIE, cookies.join("; "));
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -45,7 +56,11 @@ impl Caller {
         }
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
-        let set = answer.headers().get(header::SET_COOKIE).map(|value| value.to_str().unwrap().to_owned());
+        let sets = answer.headers().get_all(header::SET_COOKIE).iter();
+        let (devices, mut sets): (Vec<_>, Vec<_>) =
+            sets.map(|value| value.to_str().unwrap().to_owned()).partition(|set| set.starts_with("device="));
+        self.devices.extend(devices.iter().map(|set| set.split([';', '=']).nth(1).unwrap().to_owned()));
+        let set = sets.pop();
         let location = answer.headers().get(header::LOCATION).map(|value| value.to_str().unwrap().to_owned());
         self.location = location;
         let mut told = String::new();

@@ -77,11 +77,17 @@ pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
         compare(&format!("error.{name}"), there, here, &mut differences);
     }
     let took = format!("{} ms there", theirs["duration_ms"]);
+    let (here, there) = (env!("CARGO_PKG_VERSION"), theirs["hub_version"].as_str().unwrap_or("unknown"));
+    if here != there {
+        let there = screen::clean(there);
+        let warning = format!("the server is of version {there}, this program of {here}");
+        tried.say(&format!("  {} {warning}", printer.paint("remote", Tone::Doubtful)));
+    }
     if differences.is_empty() {
         tried.say(&format!("  {} the same, {took}", printer.paint("remote", Tone::Good)));
     } else {
         tried.exit = Exit::CheckFailed;
-        let hint = "is the server of another version, or the webhook of the channel another one?";
+        let hint = "is the webhook of the channel another one?";
         tried.say(&format!("  {} differs, {took}: {hint}", printer.paint("remote", Tone::Bad)));
     }
     for difference in &differences {
@@ -89,6 +95,7 @@ pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
     }
     tried.document["remote"] = json!({
         "same": differences.is_empty(), "differences": differences, "duration_ms": theirs["duration_ms"],
+        "version": theirs["hub_version"],
     });
 }
 

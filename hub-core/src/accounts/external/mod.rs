@@ -100,6 +100,10 @@ struct Away {
     linking: Option<(String, String)>,
 }
 
+/// Longest path to which a browser is sent after signing in, in bytes: room for the request of an app, which names its
+/// scopes, its state and where it goes on.
+pub const MAX_RETURN_PATH: usize = 2048;
+
 /// Whether a text is a path of this hub, to which a browser may be sent after signing in: one slash in front,
 /// nothing that a browser reads as another host (reliability L5).
 pub fn is_safe_path(text: &str) -> bool {
@@ -107,7 +111,7 @@ pub fn is_safe_path(text: &str) -> bool {
     let base = Url::parse("http://hub.invalid/").expect("it is a URL");
     text.starts_with('/')
         && !text.starts_with("//")
-        && text.len() <= 512
+        && text.len() <= MAX_RETURN_PATH
         && text.chars().all(plain)
         && base.join(text).is_ok_and(|url| url.origin() == base.origin())
 }

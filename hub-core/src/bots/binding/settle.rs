@@ -2,10 +2,11 @@
 
 use super::{BindStatus, Notes, StoredBind};
 use crate::{
+    apps::{status_of, tell_status},
     bots::{Bots, credentials},
     context::Hint,
     error::Result,
-    id::BotId,
+    id::{BotId, Ids},
     network::Credentials,
     secret::Sealer,
     store::{
@@ -26,6 +27,7 @@ struct Settlement {
     new_id: BotId,
     max_bots: u32,
     sealer: Sealer,
+    ids: Ids,
     now: Timestamp,
 }
 
@@ -47,6 +49,7 @@ impl Bots<'_> {
             new_id: self.ctx.ids.next(),
             max_bots: self.ctx.config.max_bots,
             sealer: self.ctx.sealer.clone(),
+            ids: self.ctx.ids.clone(),
             now: self.ctx.store.now(),
         };
         let again = settlement.clone();
@@ -73,7 +76,7 @@ impl Bots<'_> {
             return self.end(bind, BindStatus::Refused, reason).await;
         }
         let (id, rev, codes_shown) = (bind.id, bind.rev, bind.codes_shown);
-        let (sealer, now) = (self.ctx.sealer.clone(), self.ctx.store.now());
+        let (sealer, ids, now) = (self.ctx.sealer.clone(), self.ctx.ids.clone(), self.ctx.store.now());
         let resumed = self
             .ctx
             .store
@@ -81,7 +84,9 @@ impl Bots<'_> {
                 Box::pin(async move {
                     let mut resumed = Vec::new();
                     for bot in &known {
+                        let before = status_of(tx, *bot).await?;
                         if tx.bots().resume(*bot, now).await? {
+                            tell_status(tx, &ids, *bot, before, now).await?;
                             resumed.push(*bot);
                         }
                     }
@@ -173,7 +178,9 @@ impl Settlement {
 
     /// The bot and its channels stay; what belonged to the old login goes (`ilink.md` §13.1; L12).
     async fn reuse(&self, tx: &mut Tx, bot: BotId) -> Result<()> {
+        let before = status_of(tx, bot).await?;
         tx.bots().replace_login(bot, &self.login(bot), self.now).await?;
+        tell_status(tx, &self.ids, bot, before, self.now).await?;
         tx.contacts().close_windows(bot).await?;
         if !self.bind.name.is_empty() {
             tx.bots().rename(bot, &self.bind.name).await?;

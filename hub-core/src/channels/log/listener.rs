@@ -78,7 +78,7 @@ impl Listener {
         if since.is_some_and(|since| since < 0) {
             return Err(Error::invalid("since", "must be 0 or more"));
         }
-        let (feed, place) = ctx.live.enter(client, audience, &ctx.config)?;
+        let (feed, place) = ctx.live.enter(client, audience, &ctx.places, &ctx.config)?;
         let pulses = ctx.store.read().await?.log().pulses(&[client.channel_id]).await?;
         feed.look(pulses.first(), ctx.store.now());
         let mut head = feed.head.subscribe();

@@ -4,7 +4,6 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
-    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -14,8 +13,9 @@ use crate::{
     access::ChannelActor,
     config::HubConfig,
     context::Context,
-    error::{Error, ErrorCode, Result},
-    id::{BotId, ChannelId, UserId},
+    error::Result,
+    id::{BotId, ChannelId},
+    sockets::{Places, Taking, too_many},
     store::log::{Ack, Listening},
 };
 
@@ -51,8 +51,6 @@ struct Open {
     feeds: HashMap<ChannelId, Listened>,
     sockets: usize,
     polls: usize,
-    /// Only users with sockets.
-    sockets_of: HashMap<UserId, usize>,
     /// Channels that nobody listened to when others were last told.
     untold: HashSet<ChannelId>,
 }
@@ -220,24 +218,25 @@ impl Live {
         &self,
         client: &ChannelActor,
         audience: Audience,
+        places: &Places,
         limits: &HubConfig,
     ) -> Result<(Arc<Feed>, Place)> {
         let mut open = self.open();
         let listened = open.feeds.get(&client.channel_id);
         let (sockets, polls) = listened.map_or((0, 0), |listened| (listened.sockets, listened.polls));
-        let of_user = open.sockets_of.get(&client.owner_id).copied().unwrap_or(0);
         let full = match audience {
             Audience::Socket if sockets >= limits.max_sockets_per_channel => "WebSockets on this channel",
-            Audience::Socket if of_user >= limits.max_sockets_per_user => "WebSockets of this user",
-            Audience::Socket if open.sockets >= limits.max_sockets => "WebSockets on this node",
             Audience::Poll if polls >= limits.max_polls_per_channel => "polls waiting on this channel",
             Audience::Poll if open.polls >= limits.max_polls => "polls waiting on this node",
             Audience::Socket | Audience::Poll => "",
         };
         if !full.is_empty() {
-            let told = Error::new(ErrorCode::RateLimited, format!("there are too many {full}"));
-            return Err(told.with_retry_after(Duration::from_secs(5)));
+            return Err(too_many(full));
         }
+        let taking = match audience {
+            Audience::Socket => Some(places.take(client.owner_id, limits)?),
+            Audience::Poll => None,
+        };
         let is_new = listened.is_none();
         let listened = open.feeds.entry(client.channel_id).or_insert_with(|| Listened {
             feed: Arc::new(Feed::new(client.channel_id, client.bot_id)),
@@ -249,7 +248,6 @@ impl Live {
             Audience::Socket => {
                 listened.sockets += 1;
                 open.sockets += 1;
-                *open.sockets_of.entry(client.owner_id).or_default() += 1;
             }
             Audience::Poll => {
                 listened.polls += 1;
@@ -260,8 +258,7 @@ impl Live {
             open.untold.insert(client.channel_id);
             self.0.work.notify_one();
         }
-        let place =
-            Place { live: self.clone(), channel_id: client.channel_id, owner_id: client.owner_id, audience };
+        let place = Place { live: self.clone(), channel_id: client.channel_id, audience, _taking: taking };
         Ok((feed, place))
     }
 }
@@ -271,8 +268,8 @@ impl Live {
 pub(super) struct Place {
     live: Live,
     channel_id: ChannelId,
-    owner_id: UserId,
     audience: Audience,
+    _taking: Option<Taking>,
 }
 
 impl Drop for Place {
@@ -284,12 +281,6 @@ impl Drop for Place {
             Audience::Socket => {
                 listened.sockets -= 1;
                 open.sockets -= 1;
-                if let Some(count) = open.sockets_of.get_mut(&self.owner_id) {
-                    *count -= 1;
-                    if *count == 0 {
-                        open.sockets_of.remove(&self.owner_id);
-                    }
-                }
             }
             Audience::Poll => {
                 listened.polls -= 1;

@@ -115,6 +115,10 @@ impl<'a> Runner<'a> {
         manifest: &Manifest,
         mut input: HookInput,
     ) -> Option<(Result<HookOutcome, Failed>, Report)> {
+        // A run costs more than everything else about a message.
+        if plugin.hooks.get().is_some_and(|hooks| !hooks.have(input.hook)) {
+            return None;
+        }
         let mut report = Report::new(self.ctx, plugin);
         input.dialect = manifest.sandbox_dialect();
         input.grants = Grants {
@@ -126,6 +130,9 @@ impl<'a> Runner<'a> {
         let gate = ConnectGate::new(self.ctx.egress.clone(), &manifest.connects, self.plain_http());
         let run = HookRun { tenant: self.channel.bot_id_text().to_owned(), source: source.clone(), input };
         let ran = self.ctx.sandbox.run(run, &gate).await;
+        if let Ok(HookOutcome { hooks: Some(hooks), .. }) = &ran {
+            let _ = plugin.hooks.set(*hooks);
+        }
         if ran.as_ref().is_ok_and(|outcome| !outcome.present && outcome.error.is_none()) {
             return None;
         }

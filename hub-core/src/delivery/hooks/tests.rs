@@ -12,10 +12,11 @@ use crate::{
     },
     error::ErrorCode,
     id::{ChannelId, PluginId},
+    page::PageRequest,
     plugins::{InstallationPatch, NewInstallation, PluginRef, Submission},
     secret::Secret,
     testing::{Receiver, TestBot, TestHub},
-    traces::{Step, StepName, Trace, TraceStatus},
+    traces::{Step, StepName, Trace, TraceQuery, TraceStatus},
 };
 
 const KEY: &str = "a-key-of-sixteen-bytes";
@@ -271,6 +272,31 @@ async fn a_plugin_fetches_from_its_hosts_only() {
     assert_eq!(&scene.other.requests()[0].body()[..], br#"{"n":1}"#);
     let fetches = &step(&trace, StepName::PluginOnRequest).detail["fetches"];
     assert_eq!((&fetches[0]["status"], fetches[1]["error"].is_string()), (&json!(200), true), "{fetches}");
+}
+
+#[tokio::test]
+async fn a_hook_that_is_not_there_is_looked_for_once() {
+    let scene = Scene::new().await;
+    // Every run loads the source, which says so.
+    let loaded = "// @connect other.test\n";
+    let told = |hook: &str| format!("await fetch('http://api.other.test/').catch(() => {{}});\n{hook}");
+    scene.install("asks", loaded, &told("function onRequest(ctx) { ctx.req.body.asked = true; }")).await;
+    scene.install("hears", loaded, &told("function onResponse(ctx) { ctx.state.heard = true; }")).await;
+    for count in 1..=3 {
+        scene.hub.say(&scene.bot, &format!("message {count}"));
+        let (query, traces) = (TraceQuery::default(), scene.hub.hub().traces());
+        let page = PageRequest::parse(&query.list_name(scene.bot.id), None, None).unwrap();
+        scene
+            .hub
+            .until("the message's end", async || {
+                let traces = traces.list(&scene.ada, scene.bot.id, &query, &page).await.unwrap().items;
+                let ended = traces.iter().filter(|trace| trace.status == TraceStatus::Ok).count();
+                (ended == count).then_some(())
+            })
+            .await;
+    }
+    assert!(scene.receiver.bodies().iter().all(|body| body["asked"] == true));
+    assert_eq!(scene.other.requests().len(), 3 + 3 + 1, "only what has to tell of itself runs in vain");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::{
     bots::BotStatus,
     channels::{ChannelRecord, sinks::SinkKey},
     error::{Error, ErrorCode, Result},
-    id::{BotId, ChannelId, DeliveryId, MediaId, MessageId, NodeId, PluginVersionId, UserId},
+    id::{BotId, ChannelId, DeliveryId, Ids, MediaId, MessageId, NodeId, PluginVersionId, UserId},
     network::WindowRules,
     secret::Sealed,
     store::{
@@ -210,6 +210,7 @@ impl WorkStore for ModelStore {
         lease: &Lease,
         status: BotStatus,
         _reason: Option<String>,
+        _: &Ids,
         _now: Timestamp,
     ) -> Result<bool> {
         let Lease { bot_id, fence } = *lease;

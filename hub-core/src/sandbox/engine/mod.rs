@@ -23,7 +23,7 @@ use super::{
     Deadline,
     gate::{FetchAnswer, FetchCall},
     hook::{
-        Dialect, ErrorKind, Hook, HookInput, HookOutcome, Limits, LogLevel, MAX_FETCH_BODY, Reply,
+        Dialect, ErrorKind, Hook, HookInput, HookOutcome, Hooks, Limits, LogLevel, MAX_FETCH_BODY, Reply,
         ScriptError,
     },
     lockdown,
@@ -140,7 +140,8 @@ impl<'js> Run<'_, 'js> {
         let prelude = prelude.map_err(|error| self.explain(error.into(), ErrorKind::Throw, None))?;
         let describe: Option<Function> = prelude.get("describe").ok();
         let explain = |stop, kind| self.explain(stop, kind, describe.as_ref());
-        outcome.present = self.call(&prelude, program).map_err(|stop| explain(stop, ErrorKind::Throw))?;
+        let called = self.call(&prelude, program, &mut outcome.hooks);
+        outcome.present = called.map_err(|stop| explain(stop, ErrorKind::Throw))?;
         if outcome.present {
             // What goes wrong from here on is about what the hook left behind, its getters included.
             let left = self.finish(&prelude).map_err(|stop| explain(stop, ErrorKind::Output))?;
@@ -150,17 +151,23 @@ impl<'js> Run<'_, 'js> {
     }
 
     /// Runs the author's code; `false` when it has no such hook.
-    fn call<T>(&self, prelude: &Module<'js, T>, program: Program) -> Result<bool, Stop> {
+    fn call<T>(
+        &self,
+        prelude: &Module<'js, T>,
+        program: Program,
+        defined: &mut Option<Hooks>,
+    ) -> Result<bool, Stop> {
         let begin: Function = prelude.get("begin")?;
         let answer: Function = prelude.get("answer")?;
         let argument: Value = self.begin(&begin)?;
         let (plugin, loaded) = program.load(&self.ctx)?;
         self.settle(&loaded, &answer)?;
-        let hooks = program::hooks(&plugin)?;
-        let hook: Option<Function> = hooks.get(match self.input.hook {
-            Hook::OnRequest => 0_u32,
-            Hook::OnResponse => 1,
-        })?;
+        let [on_request, on_response] = program::hooks(&plugin)?;
+        *defined = Some(Hooks { on_request: on_request.is_some(), on_response: on_response.is_some() });
+        let hook = match self.input.hook {
+            Hook::OnRequest => on_request,
+            Hook::OnResponse => on_response,
+        };
         let Some(hook) = hook else { return Ok(false) };
         let returned: Value = hook.call((argument,))?;
         match returned.as_promise() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rquickjs::{
-    Context, Ctx, Error, Module, Object, Promise, Runtime, WriteOptions,
+    Context, Ctx, Error, Function, Module, Object, Promise, Runtime, WriteOptions,
     context::intrinsic as has,
     loader::{Bundle, ImportAttributes, Loader, Resolver},
     module::Evaluated,
@@ -125,9 +125,10 @@ impl Program {
     }
 }
 
-/// The hooks of a loaded plugin.
-pub(super) fn hooks<'js>(module: &Module<'js, Evaluated>) -> rquickjs::Result<Object<'js>> {
-    module.get(HOOKS)
+/// The hooks of a loaded plugin: `onRequest` and `onResponse`.
+pub(super) fn hooks<'js>(module: &Module<'js, Evaluated>) -> rquickjs::Result<[Option<Function<'js>>; 2]> {
+    let hooks: Object = module.get(HOOKS)?;
+    Ok([hooks.get(0_u32)?, hooks.get(1_u32)?])
 }
 
 /// Refuses every `import()`, also of what is loaded already.

@@ -7,6 +7,7 @@ mod audit;
 mod bots;
 mod invites;
 pub mod plugins;
+mod reset;
 mod sessions;
 mod stats;
 #[cfg(test)]
@@ -16,14 +17,15 @@ mod users;
 pub use audit::{AuditApi, AuditEntryView};
 pub use bots::{AdminBotView, AdminBotsApi};
 pub use invites::{CreateInvite, InviteView, InvitesApi};
+pub use reset::{ResetLinkView, ResetLinksApi};
 pub use sessions::{EndedSessions, SessionsApi};
 pub use stats::{StatsApi, StatsView};
 pub use users::{AdminUserView, UpdateUser, UsersApi};
 
 /// All of it, but the review of plugins.
-pub type AdminApi = (UsersApi, SessionsApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi);
+pub type AdminApi = (UsersApi, SessionsApi, ResetLinksApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi);
 
 /// One of each.
 pub fn all() -> AdminApi {
-    (UsersApi, SessionsApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi)
+    (UsersApi, SessionsApi, ResetLinksApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi)
 }

@@ -89,10 +89,11 @@ pub struct CreateApp {
     pub redirect_uris: Option<Vec<Url>>,
     /// Where its installation begins, when the app begins it itself.
     pub setup_url: Option<Url>,
-    /// Where events go. The hub posts a challenge there, which has to be echoed.
+    /// Where events go. The hub posts a challenge there, which has to be echoed. Without one, events wait for a
+    /// WebSocket of the app.
     pub webhook_url: Option<Url>,
     /// What it wants to be told of: `message` or `message.text|image|voice|video|file`, `command`, `bot.status`,
-    /// `app.installed`, `app.uninstalled`.
+    /// `app.installed`, `app.uninstalled`. Messages need the scope `message:read`, `bot.status` needs `bot:read`.
     pub events: Option<Vec<Word>>,
     /// What it asks for: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`.
     pub scopes: Option<Vec<Word>>,

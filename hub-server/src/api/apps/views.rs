@@ -247,6 +247,8 @@ pub struct AppEventView {
     pub attempts: u32,
     /// When it is tried again.
     pub next_attempt_at: Option<Time>,
+    /// When it was written to a socket of the app.
+    pub written_at: Option<Time>,
     /// Status of the last answer.
     pub response_status: Option<u16>,
     /// Beginning of the last answer: 4 KiB.
@@ -269,6 +271,7 @@ impl From<apps::AppEvent> for AppEventView {
             status: event.state.into(),
             attempts: event.attempts,
             next_attempt_at: event.next_attempt_at.map(Time),
+            written_at: event.written_at.map(Time),
             response_status: event.response_status,
             response_body: event.response_body,
             error: event.error,

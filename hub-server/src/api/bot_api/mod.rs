@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use hub_core::{Hub, bots::Bots};
-use poem::web::Data;
+use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
     param::{Header, Query},
     payload::Json,
+    types::ToJSON,
 };
 
 mod requests;
@@ -21,10 +22,11 @@ pub use views::{BotContactView, BotContactsView, BotInfoView, BotSentView, Older
 
 use super::Tag;
 use crate::{
+    app_calls::CallNote,
     credentials::AppClient,
     envelope::ApiError,
     rate_limit::RateLimits,
-    wire::{Body, Cursor, Limit, Text, page_request},
+    wire::{Body, Cursor, FileForm, Limit, Text, page_request},
 };
 
 /// Calls of installed apps.
@@ -38,38 +40,45 @@ impl BotApi {
     /// Sends a message
     ///
     /// Needs the scope `message:write`. Without a receiver it goes to the person who owns the network account. A file
-    /// comes as `url`, which the hub fetches, or as `base64`. `WINDOW_CLOSED` when the chat network would refuse it
+    /// comes as `url`, which the hub fetches, as `base64`, or in a form (`multipart/form-data`) as `file`, at most
+    /// 50 MiB. `WINDOW_CLOSED` when the chat network would refuse it
     /// now. `X-Trace-Id`, or `trace_id`, names the trace of the event that is answered. With an `Idempotency-Key` the
     /// same request within 24 hours gives the first answer.
     #[oai(path = "/bot/v1/messages/send", method = "post", operation_id = "sendAppMessage")]
+    #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn send(
         &self,
         hub: Data<&Hub>,
         limits: Data<&Arc<RateLimits>>,
+        request: &Request,
         app: AppClient,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         /// The trace that the message belongs to.
         #[oai(name = "X-Trace-Id")]
         trace: Header<Option<Text<0, 256>>>,
-        body: Body<BotSend>,
+        body: FileForm<BotSend>,
     ) -> Answer<BotSentView> {
-        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body.0).await
+        note(request, &body);
+        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body).await
     }
 
     /// Sends a message, under its older path
     #[oai(path = "/bot/v1/message/send", method = "post", operation_id = "sendAppMessageOlder")]
+    #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn send_older(
         &self,
         hub: Data<&Hub>,
         limits: Data<&Arc<RateLimits>>,
+        request: &Request,
         app: AppClient,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         /// The trace that the message belongs to.
         #[oai(name = "X-Trace-Id")]
         trace: Header<Option<Text<0, 256>>>,
-        body: Body<BotSend>,
+        body: FileForm<BotSend>,
     ) -> Answer<BotSentView> {
-        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body.0).await
+        note(request, &body);
+        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body).await
     }
 
     /// Lists the bot's contacts
@@ -139,16 +148,25 @@ impl BotApi {
     }
 }
 
-async fn send(
+/// Puts what a form said into the log of calls, in place of its bytes.
+fn note(request: &Request, body: &FileForm<BotSend>) {
+    if let Some(note) = request.data::<CallNote>().filter(|_| body.is_form()) {
+        note.said(body.value.to_json().unwrap_or_default(), body.file.as_ref());
+    }
+}
+
+/// Sends a message of an app, as every way of sending does.
+pub(crate) async fn send(
     hub: &Hub,
     limits: &RateLimits,
     app: &AppClient,
     idempotency_key: Option<&str>,
     trace: Option<&str>,
-    body: BotSend,
+    body: FileForm<BotSend>,
 ) -> Answer<BotSentView> {
     limits.check_send(&app.0)?;
-    let new = body.into_send(trace)?;
+    let FileForm { value, file, .. } = body;
+    let new = value.into_send(trace, file)?;
     Ok(Json(hub.bots().send(&app.0, app.0.app()?.bot_id, new, idempotency_key).await?.into()))
 }
 

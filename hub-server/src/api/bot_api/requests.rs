@@ -11,7 +11,7 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use crate::wire::{Secret, Text};
+use crate::wire::{FormTexts, Secret, Text};
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -60,18 +60,28 @@ impl Example for BotSend {
     }
 }
 
+impl FormTexts for BotSend {
+    const TEXTS: &'static [&'static str] =
+        &["to_user_id", "to", "type", "content", "url", "base64", "filename", "context_token", "trace_id"];
+}
+
 impl BotSend {
-    /// The message; `trace` is the header that names its trace.
+    /// The message; `trace` is the header that names its trace, `file` what a form brought.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a file that is none, or two.
-    pub(super) fn into_send(self, trace: Option<&str>) -> Result<NewSend> {
+    pub(crate) fn into_send(self, trace: Option<&str>, file: Option<Attachment>) -> Result<NewSend> {
         let text = |text: Option<Text<0, 1024>>| text.map(String::from).filter(|text| !text.is_empty());
         let trace_id = trace.or(self.trace_id.as_deref()).and_then(|id| id.parse().ok());
         let file_name = self.filename.map(String::from).unwrap_or_default();
         let mut content = self.content.map(String::from).unwrap_or_default();
         let is_file = self.kind.is_some_and(|kind| kind != MediaKind::Text);
-        let media = match (self.url.map(String::from), self.base64.map(String::from)) {
+        // A form sends the fields that nobody filled in, too.
+        let url = self.url.map(String::from).filter(|url| !url.is_empty());
+        let base64 = self.base64.map(String::from).filter(|text| !text.is_empty());
+        let media = match (url, base64) {
+            (None, None) if file.is_some() => file.map(|file| named(file, file_name)),
+            _ if file.is_some() => return Err(Error::invalid("file", "must not stand beside url or base64")),
             (None, None) if !is_file => None,
             // The older dialect may say where a file is in its content.
             (None, None) if content.starts_with("http://") || content.starts_with("https://") => {
@@ -93,6 +103,16 @@ impl BotSend {
             trace_id,
             ..NewSend::default()
         })
+    }
+}
+
+/// The file under the name that was said beside it, if one was.
+fn named(file: Attachment, name: String) -> Attachment {
+    match file {
+        Attachment::Bytes { content_type, bytes, .. } if !name.is_empty() => {
+            Attachment::Bytes { file_name: name, content_type, bytes }
+        }
+        file => file,
     }
 }
 

@@ -68,6 +68,21 @@ impl Scene<'_> {
     async fn of_bot(&self, rest: &str) -> Reply {
         self.ada.get(&format!("/api/bots/{BOT}{rest}")).await
     }
+
+    /// The log of calls once it has so many: notes are made behind the answers.
+    async fn calls(&self, count: usize) -> Vec<Value> {
+        let mut log = Vec::new();
+        for _ in 0..500 {
+            let reply = self.of_bot(&format!("/apps/{}/api-logs", self.app_id)).await;
+            log = reply.data()["items"].as_array().unwrap().clone();
+            if log.len() >= count {
+                break;
+            }
+            Clock::system().sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(log.len(), count, "{log:?}");
+        log
+    }
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -150,6 +165,98 @@ async fn a_file_comes_as_base64() {
     let items = messages.data()["items"].as_array().unwrap();
     assert_eq!((&items[0]["content"], &items[2]["content"]), (&json!("look"), &json!("sky.png")));
     assert!(items.iter().all(|item| item["media"][0]["type"] == "image"), "{items:?}");
+}
+
+/// A part of a form: its name, with what follows it in the head, and its bytes.
+fn field(head: &str, bytes: &[u8]) -> Vec<u8> {
+    [format!("--XX\r\nContent-Disposition: form-data; name={head}\r\n\r\n").as_bytes(), bytes, b"\r\n"]
+        .concat()
+}
+
+const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\nnot really a picture";
+
+fn image() -> Vec<u8> {
+    field("\"file\"; filename=\"../a.png\"\r\nContent-Type: image/png", IMAGE)
+}
+
+async fn send_form(client: Caller<'_>, path: &str, fields: &[Vec<u8>]) -> Reply {
+    let form = [fields.concat().as_slice(), b"--XX--\r\n"].concat();
+    let send = client.send(Method::POST, path, |request| {
+        request.header("Content-Type", "multipart/form-data; boundary=XX").body(form)
+    });
+    send.await
+}
+
+#[tokio::test]
+async fn a_form_brings_a_file_and_its_caption() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let texts = [
+        field("\"to\"", b""),
+        field("\"type\"", b"image"),
+        field("\"content\"", "schön".as_bytes()),
+        field("\"context_token\"", b"s3cret"),
+        field("\"url\"", b""),
+        field("\"more\"", b"?"),
+    ];
+    let fields = [&texts[..], &[image()]].concat();
+    for path in ["/bot/v1/messages/send", "/bot/v1/message/send"] {
+        let first = send_form(scene.client().with("Idempotency-Key", path), path, &fields).await;
+        assert_eq!(first.json["ok"], true, "{}", first.json);
+        let again = send_form(scene.client().with("Idempotency-Key", path), path, &fields).await;
+        assert_eq!(first.json, again.json, "the same key and the same file send once");
+        let other = [&texts[..], &[field("\"file\"; filename=\"a.png\"", b"another")]].concat();
+        refused(
+            &send_form(scene.client().with("Idempotency-Key", path), path, &other).await,
+            409,
+            "CONFLICT",
+        );
+    }
+    let renamed = [field("\"filename\"", b"sky.png"), image()];
+    let sent = send_form(scene.client(), "/bot/v1/messages/send", &renamed).await;
+    assert_eq!(sent.json["ok"], true, "{}", sent.json);
+    let alone = send_form(scene.client(), "/bot/v1/messages/send", &[field("\"content\"", b"no file")]).await;
+    assert_eq!(alone.json["ok"], true, "{}", alone.json);
+    let messages = scene.of_bot("/messages").await;
+    let items = messages.data()["items"].as_array().unwrap();
+    let said: Vec<_> = items.iter().map(|item| text(item, "content")).collect();
+    assert_eq!(said, ["no file", "sky.png", "schön", "schön"]);
+    assert!(items[1..].iter().all(|item| item["media"][0]["type"] == "image"), "{items:?}");
+    // The log says what came without holding it.
+    let log = scene.calls(8).await;
+    let sky = text(&log[1], "request_body");
+    let told: Value = serde_json::from_str(sky).unwrap_or_else(|_| panic!("{sky}"));
+    assert_eq!(told["file"], json!({ "name": "../a.png", "type": "image/png", "bytes": IMAGE.len() }));
+    assert_eq!(told["filename"], "sky.png");
+    let log = serde_json::to_string(&log).unwrap();
+    assert!(log.contains("schön") && !log.contains("s3cret") && !log.contains("really a picture"), "{log}");
+}
+
+#[tokio::test]
+async fn bad_forms_are_refused_with_what_is_wrong() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let long = vec![b'a'; 300 << 10];
+    for (fields, status, code, told) in [
+        (vec![], 400, "INVALID_PARAMS", "content"),
+        (vec![image(), image()], 400, "INVALID_PARAMS", "twice"),
+        (vec![field("\"to\"", b"a"), field("\"to\"", b"b")], 400, "INVALID_PARAMS", "twice"),
+        (vec![field("\"type\"", b"sticker"), image()], 400, "INVALID_PARAMS", "type"),
+        (vec![field("\"type\"", b"image")], 400, "INVALID_PARAMS", "url"),
+        (vec![field("\"file\"; filename=\"a.png\"", b"")], 400, "INVALID_PARAMS", "empty"),
+        (vec![field("\"url\"", b"https://x.example/a.png"), image()], 400, "INVALID_PARAMS", "file"),
+        (vec![field("\"base64\"", b"QUJD"), image()], 400, "INVALID_PARAMS", "file"),
+        (vec![field("\"content\"", b"\xff\xfe")], 400, "INVALID_PARAMS", "UTF-8"),
+        (vec![field("\"content\"", &long)], 413, "PAYLOAD_TOO_LARGE", "content"),
+        (vec![field("\"file\"; filename=\"a\"", &vec![7; (50 << 20) + 1])], 413, "PAYLOAD_TOO_LARGE", ""),
+    ] {
+        let reply = send_form(scene.client(), "/bot/v1/messages/send", &fields).await;
+        let error = refused(&reply, status, code);
+        assert!(error.to_string().contains(told), "{told}: {error}");
+    }
+    let stranger = house.app.stranger();
+    refused(&send_form(stranger, "/bot/v1/messages/send", &[image()]).await, 401, "UNAUTHORIZED");
+    assert!(scene.of_bot("/messages").await.data()["items"].as_array().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -278,18 +385,8 @@ async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
     // Whoever shows no right token has no log.
     house.app.stranger().with("Authorization", "Bearer huba_x").get("/bot/v1/bot").await;
     let path = format!("/api/bots/{BOT}/apps/{}/api-logs", scene.app_id);
-    let mut log = Value::Null;
-    // Notes are made behind the answers.
-    for _ in 0..500 {
-        log = scene.ada.get(&path).await.data()["items"].clone();
-        if log.as_array().unwrap().len() == 4 {
-            break;
-        }
-        Clock::system().sleep(std::time::Duration::from_millis(10)).await;
-    }
+    let log = scene.calls(4).await;
     let calls: Vec<_> = log
-        .as_array()
-        .unwrap()
         .iter()
         .map(|call| format!("{} {} {}", text(call, "method"), text(call, "path"), call["status_code"]))
         .collect();
@@ -305,7 +402,8 @@ async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
     assert_eq!(text(&log[3], "trace_id"), text(&sent.json, "trace_id"));
     assert!(text(&log[3], "response_body").contains(text(&sent.json, "message_id")));
     assert!(text(&log[2], "request_body").contains("(3 characters)"), "{}", log[2]);
-    assert!(!log.to_string().contains("s3cret") && !log.to_string().contains(&scene.token));
+    let all = serde_json::to_string(&log).unwrap();
+    assert!(!all.contains("s3cret") && !all.contains(&scene.token));
     let page = scene.ada.get(&format!("{path}?limit=3")).await;
     let cursor = text(page.data(), "next_cursor");
     let rest = scene.ada.get(&format!("{path}?limit=3&cursor={cursor}")).await;

@@ -1,7 +1,7 @@
 //! Endpoints for bots (spec §4, "Bot management"; `contract.md` §4).
 
 use hub_core::{Hub, bots::Bots};
-use poem::web::Data;
+use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
     param::{Header, Path, Query},
@@ -20,6 +20,7 @@ pub use views::{
 
 use super::Tag;
 use crate::{
+    AppSettings,
     credentials::User,
     envelope::{ApiResult, Empty, ok},
     wire::{Body, BotId, Cursor, Limit, Page, Text, Time, page_request},
@@ -64,15 +65,19 @@ impl BotsApi {
     /// Answers when something changed, or after `wait_ms`. `need_code`: the phone shows a number; send it as
     /// `verify_code`. A code that ran out is replaced twice; then `qr_text` is another one. `confirmed`,
     /// `already_bound`, `expired` and `refused` are final. Only whoever started a bind can see it.
+    /// The wait ends with the session or key that asks.
     #[oai(path = "/api/bots/bind/confirm", method = "post", operation_id = "confirmBind")]
     async fn confirm_bind(
         &self,
         hub: Data<&Hub>,
+        settings: Data<&AppSettings>,
         user: User,
+        request: &Request,
         body: Body<ConfirmBind>,
     ) -> ApiResult<BindStepView> {
-        let (wait, code) = (body.0.wait(), body.0.verify_code.as_deref());
-        ok(hub.bots().confirm_bind(&user.0, body.0.bind_id.0, code, wait).await?.into())
+        let (wait, code, bots) = (body.0.wait(), body.0.verify_code.as_deref(), hub.bots());
+        let step = Box::pin(bots.confirm_bind(&user.0, body.0.bind_id.0, code, wait));
+        ok(user.while_valid(&hub, &settings, request, step).await?.into())
     }
 
     /// Shows a bot

@@ -106,6 +106,40 @@ async fn a_bind_belongs_to_its_starter_and_an_account_to_its_first_user() {
     assert!(step.data()["reason"].is_string() && step.data()["bot"].is_null());
 }
 
+/// Reliability B5, B11: what waits ends with the session or the key that asked for it, and not with another one.
+#[tokio::test]
+async fn a_wait_ends_with_the_session_that_asked() {
+    let (app, _simulator) = App::with_simulator().await;
+    let (root, ann) = (app.user("root-1").await, app.user("ann").await);
+    let key = ann.post("/api/user/api-keys", &json!({ "name": "ci" })).await;
+    let (key_id, key) = (key.data()["id"].as_str().unwrap(), key.data()["key"].as_str().unwrap());
+    let program = app.stranger().with("X-API-Key", key);
+    let login = json!({ "username": "ann", "password": crate::testing::PASSWORD });
+    let reply = app.stranger().post("/api/auth/login", &login).await;
+    let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let screen = app.stranger().with("Cookie", &cookie).with("Origin", "http://localhost:9800");
+    let started = ann.post("/api/bots/bind/start", &json!({})).await;
+    // The clock stands: nothing but a change ends the wait.
+    let ask = json!({ "bind_id": started.data()["bind_id"], "wait_ms": 30_000 });
+    let confirm = "/api/bots/bind/confirm";
+    let ann_id = ann.get("/api/auth/me").await.data()["id"].as_str().unwrap().to_owned();
+    let waits = async {
+        let (by_session, by_key) = (screen.post(confirm, &ask), program.post(confirm, &ask));
+        futures_util::join!(by_session, by_key)
+    };
+    let ends = async {
+        // Somebody else's key, another name to show: no reason to end.
+        root.post("/api/user/api-keys", &json!({ "name": "ci" })).await.data();
+        let path = format!("/api/admin/users/{ann_id}");
+        put(&root, &path, &json!({ "display_name": "Ann" })).await.data();
+        screen.post("/api/auth/logout", &json!({})).await.data();
+        delete(&ann, &format!("/api/user/api-keys/{key_id}")).await.data();
+    };
+    let ((by_session, by_key), ()) = futures_util::join!(waits, ends);
+    by_session.error(401, "UNAUTHORIZED");
+    by_key.error(401, "INVALID_TOKEN");
+}
+
 #[tokio::test]
 async fn sends_are_refused_until_the_person_wrote() {
     let (app, simulator) = App::with_simulator().await;

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, channels::log::Audience, media::NewUpload};
+use hub_core::{Hub, bots::NewSend, channels::log::Audience, media::NewUpload};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
     param::{Header, Query},
 };
 
-mod form;
 mod frames;
 mod origin;
 mod requests;
@@ -20,7 +19,6 @@ mod tests;
 mod ticket;
 mod views;
 
-pub use form::SendBody;
 pub use requests::{ChannelSend, ChannelTyping, TypingState};
 pub use views::{ChannelConfig, ChannelMessage, ChannelMessages, ChannelStatus, TypingView, UploadView};
 
@@ -34,7 +32,7 @@ use crate::{
     envelope::{ApiError, ApiResult, ok},
     rate_limit::RateLimits,
     serve::websocket::{Switched, Upgrade},
-    wire::{BindId, Body, Cursor, Limit, Text},
+    wire::{BindId, Body, Cursor, FileForm, Limit, Text},
 };
 
 /// Calls of channel clients.
@@ -112,11 +110,13 @@ impl ChannelClientApi {
         limits: Data<&Arc<RateLimits>>,
         client: ChannelClient,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: SendBody,
+        body: FileForm<ChannelSend>,
     ) -> ApiResult<SentView> {
         limits.check_send(&client.0)?;
         let (bot_id, key) = (client.0.client()?.bot_id, idempotency_key.0.as_deref());
-        ok(hub.bots().send(&client.0, bot_id, body.message, key).await?.into())
+        let mut new = NewSend::try_from(body.value)?;
+        new.media = body.file.or(new.media);
+        ok(hub.bots().send(&client.0, bot_id, new, key).await?.into())
     }
 
     /// Gives out a URL to upload a file to
@@ -208,6 +208,7 @@ impl ChannelClientApi {
         &self,
         hub: Data<&Hub>,
         client: ChannelClient,
+        request: &Request,
         /// From the answer that started the login.
         bind_id: Query<BindId>,
         /// The number the phone shows; only after the status `need_code`.
@@ -215,7 +216,8 @@ impl ChannelClientApi {
         /// How long to wait for a change, in milliseconds, at most 30000; 25000 when left out.
         wait_ms: Query<Option<u32>>,
     ) -> ApiResult<BindStepView> {
-        let (wait, code) = (requests::wait(wait_ms.0), verify_code.0.as_deref());
-        ok(hub.bots().confirm_bind(&client.0, bind_id.0.0, code, wait).await?.into())
+        let (wait, code, bots) = (requests::wait(wait_ms.0), verify_code.0.as_deref(), hub.bots());
+        let step = Box::pin(bots.confirm_bind(&client.0, bind_id.0.0, code, wait));
+        ok(client.while_valid(&hub, request, step).await?.into())
     }
 }

@@ -8,7 +8,7 @@ use poem_openapi::{Enum, Object, types::Example};
 use super::ticket;
 use crate::{
     api::bots::{SendMedia, TextFormat},
-    wire::{Secret, Text},
+    wire::{FormTexts, Secret, Text},
 };
 
 /// How long a poll waits when the caller does not say (`contract.md` §5.2).
@@ -48,6 +48,11 @@ impl Example for ChannelSend {
     fn example() -> Self {
         Self { content: Some(Text("Your order is on its way.".to_owned())), ..Self::default() }
     }
+}
+
+impl FormTexts for ChannelSend {
+    const TEXTS: &'static [&'static str] =
+        &["to_user_id", "recipient", "content", "text", "context_token", "format"];
 }
 
 impl TryFrom<ChannelSend> for NewSend {

@@ -116,6 +116,8 @@ pub struct DebuggedView {
     pub duration_ms: f64,
     /// Bytes of its JavaScript heap.
     pub memory_bytes: u64,
+    /// Version of the server that ran it.
+    pub hub_version: String,
     /// What the plugin may do.
     pub permissions: PermissionsView,
     /// What is odd about the metadata.
@@ -312,6 +314,7 @@ impl From<Debugged> for DebuggedView {
             }),
             duration_ms,
             memory_bytes: debugged.memory_bytes,
+            hub_version: env!("CARGO_PKG_VERSION").to_owned(),
             permissions: debugged.permissions.into(),
             warnings: notes.collect(),
         }

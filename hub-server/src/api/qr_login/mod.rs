@@ -110,9 +110,9 @@ impl QrLoginApi {
             return Ok(Response::new(ok(QrOutcome::Key(key))?));
         }
         let signed_in = accounts.exchange_qr_login(&qr_id, poll_secret, exchange, client).await?;
-        let cookie = door.session_cookie(&signed_in).await?;
-        let me = QrOutcome::User(signed_in.me.into());
-        Ok(Response::new(ok(me)?).header(header::SET_COOKIE, cookie))
+        let cookies = door.entry_cookies(&signed_in).await?;
+        let answer = Response::new(ok(QrOutcome::User(signed_in.me.into()))?);
+        Ok(cookies.into_iter().fold(answer, |answer, cookie| answer.header(header::SET_COOKIE, cookie)))
     }
 }
 

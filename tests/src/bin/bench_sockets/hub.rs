@@ -103,11 +103,12 @@ impl Hub {
         format!("/api/v1/channels/connect?api_key={}{more}", channel.key)
     }
 
-    /// One long poll behind a cursor: the messages' texts together, and the next cursor.
-    pub async fn poll(&self, channel: &Channel, cursor: &str) -> (String, String) {
+    /// One long poll behind a cursor: the messages, and the next cursor.
+    pub async fn poll(&self, channel: &Channel, cursor: &str) -> (Vec<Value>, String) {
         let path = format!("/api/v1/channels/messages?api_key={}&timeout=30{cursor}", channel.key);
         let page = self.owner.clone().get(&path).await;
-        (page["items"].to_string(), format!("&cursor={}", text(&page["next_cursor"])))
+        let items = page["items"].as_array().cloned().unwrap_or_default();
+        (items, format!("&cursor={}", text(&page["next_cursor"])))
     }
 }
 

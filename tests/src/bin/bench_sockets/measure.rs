@@ -157,7 +157,7 @@ async fn polls_of_hub(hub: &Arc<Hub>, channel: &Channel, count: usize) -> Result
         hub.write(channel, [stamp()]).await;
         let (items, next) = hub.poll(channel, &cursor).await;
         cursor = next;
-        if items.matches("[@").count() < 2 {
+        if items.len() < 2 {
             break;
         }
     }
@@ -166,7 +166,7 @@ async fn polls_of_hub(hub: &Arc<Hub>, channel: &Channel, count: usize) -> Result
         let poll = tasks.spawn("poll", async move {
             let channel = Channel { wx_id: String::new(), key };
             let (items, next) = asked.poll(&channel, &at).await;
-            (age(&items), next)
+            (items.first().and_then(|item| age(&item.to_string())), next)
         });
         Clock::system().sleep(Duration::from_millis(30)).await;
         hub.write(channel, [stamp()]).await;

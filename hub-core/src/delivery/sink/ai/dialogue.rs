@@ -19,6 +19,9 @@ const MAX_ROUNDS: u32 = 5;
 /// Most of a tool's answer that the model is shown, in bytes.
 const MAX_TOOL_ANSWER: usize = 16 * 1024;
 
+/// Longest name of a tool in the kind of a step: a model may ask for anything.
+const MAX_NAME: usize = 64;
+
 /// When an answer has to be there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -135,12 +138,14 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let answer = answered.unwrap_or_else(|error| format!("error: {error}"));
         let answer = answer[..answer.floor_char_boundary(MAX_TOOL_ANSWER)].to_owned();
         let redactor = self.attempt.redactor();
+        let name = redactor.text(&call.name);
+        let kind = format!("tool_call:{}", &name[..name.floor_char_boundary(MAX_NAME)]);
         let detail = json!({
-            "tool": redactor.text(&call.name),
+            "tool": name,
             "arguments": redactor.body(call.arguments.as_bytes()),
             "answer": redactor.body(answer.as_bytes()),
         });
-        self.attempt.step("tool", status, started, detail);
+        self.attempt.step(&kind, status, started, detail);
         Ok(answer)
     }
 

@@ -17,7 +17,7 @@ use poem_openapi::{
 };
 use serde_json::json;
 
-use super::page;
+use super::{page, texts::Texts};
 use crate::{
     api::{apps::AppDetailView, bots::BotView, external::SeeOther},
     envelope::{Envelope, status},
@@ -146,13 +146,14 @@ pub(crate) enum ConsentAnswer {
 
 impl ConsentAnswer {
     /// The page of a question.
-    pub(super) fn page(asked: &Authorization) -> Self {
-        Self::Page { status: StatusCode::OK, html: page::consent(asked), policy: page::policy(Some(asked)) }
+    pub(super) fn page(asked: &Authorization, texts: &Texts) -> Self {
+        let (html, policy) = (page::consent(asked, texts), page::policy(Some(asked)));
+        Self::Page { status: StatusCode::OK, html, policy }
     }
 
     /// The page of what is wrong with it.
-    pub(super) fn problem(error: &Error) -> Self {
-        let (status, html) = (status(error.code()), page::problem(error));
+    pub(super) fn problem(error: &Error, texts: &Texts) -> Self {
+        let (status, html) = (status(error.code()), page::problem(error, texts));
         Self::Page { status, html, policy: page::policy(None) }
     }
 }
@@ -166,6 +167,7 @@ impl IntoResponse for ConsentAnswer {
                 .with_header(header::CONTENT_SECURITY_POLICY, policy)
                 // Without an origin the form could not show that it comes from here.
                 .with_header(header::REFERRER_POLICY, "same-origin")
+                .with_header(header::VARY, "Accept-Language")
                 .with_status(status)
                 .into_response(),
             Self::Told(json) => json.into_response(),
@@ -241,6 +243,8 @@ impl IntoResponse for TokenAnswer {
             TokenError::InvalidClient => {
                 (StatusCode::UNAUTHORIZED, "invalid_client", "the app is unknown, or its secret is wrong")
             }
+            // Also for a code that was used before, whose token has ended by now: `contract.md` §8 wants the
+            // answers of RFC 6749, and its §5.2 keeps 401 for a client that is not known.
             TokenError::InvalidGrant(why) => (StatusCode::BAD_REQUEST, "invalid_grant", why),
             TokenError::UnsupportedGrantType => {
                 (StatusCode::BAD_REQUEST, "unsupported_grant_type", "only authorization_code is supported")

@@ -6,7 +6,11 @@ use hub_core::{
     access::Actor,
     apps::{AuthorizationRequest, Decision, TokenError, TokenRequest},
 };
-use poem::{Request, RequestBody, http::StatusCode, web::Data};
+use poem::{
+    Request, RequestBody,
+    http::{StatusCode, header},
+    web::Data,
+};
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions, OpenApi,
     param::{Path, Query},
@@ -18,6 +22,7 @@ mod page;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use answers::{AuthorizationView, DecidedView, GrantedView, OlderGrantedView};
 pub use requests::{Choice, DecideApp, ExchangeCode, ExchangeCodeOlder};
@@ -194,15 +199,19 @@ async fn consent(
     asked: AuthorizationRequest,
 ) -> Result<ConsentAnswer, ApiError> {
     let page = wants_a_page(request.headers());
+    let texts = texts::choose(request.header(header::ACCEPT_LANGUAGE));
     match hub.apps().authorization(actor, &asked).await {
-        Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization)),
+        Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization, texts)),
         Ok(authorization) => Ok(ConsentAnswer::Told(Box::new(ok(authorization.into())?))),
-        Err(error) if page && error.code() != ErrorCode::Internal => Ok(ConsentAnswer::problem(&error)),
+        Err(error) if page && error.code() != ErrorCode::Internal => {
+            Ok(ConsentAnswer::problem(&error, texts))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
-/// A refusal of the older path, which answers as the rest of the hub does.
+/// A refusal of the older path, which answers as the rest of the hub does: a code that is not good, or not any more,
+/// is a credential, so 401 (reliability L13).
 fn refused(error: TokenError) -> ApiError {
     match error {
         TokenError::InvalidRequest(why) => Error::invalid("code_verifier", why).into(),

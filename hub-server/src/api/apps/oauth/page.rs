@@ -5,6 +5,8 @@ use hub_core::{Error, apps::Authorization};
 use maud::{DOCTYPE, Markup, html};
 use url::Url;
 
+use super::texts::Texts;
+
 /// The page's policy. Browsers hold the form's way on to it as well, so the app's origin stands there.
 pub(super) fn policy(asked: Option<&Authorization>) -> String {
     let origin = asked.and_then(|asked| Url::parse(&asked.redirect_uri).ok());
@@ -15,10 +17,10 @@ pub(super) fn policy(asked: Option<&Authorization>) -> String {
     )
 }
 
-fn frame(title: &str, inside: &Markup) -> Markup {
+fn frame(lang: &str, title: &str, inside: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(lang) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width";
@@ -31,7 +33,7 @@ fn frame(title: &str, inside: &Markup) -> Markup {
 }
 
 /// The question.
-pub(super) fn consent(asked: &Authorization) -> Markup {
+pub(super) fn consent(asked: &Authorization, texts: &Texts) -> Markup {
     let app = &asked.app;
     let place = Url::parse(&asked.redirect_uri).map(|url| url.origin().ascii_serialization());
     let fields = [
@@ -47,46 +49,48 @@ pub(super) fn consent(asked: &Authorization) -> Markup {
     ];
     let nothing_to_choose = asked.bot.is_none() && asked.bots.is_empty();
     let inside = html! {
-        h2 { "Let " (app.name) " onto your bot?" }
+        h2 { (texts.question.0) (app.name) (texts.question.1) }
         @if !app.description.is_empty() { p { (app.description) } }
-        p.note { "An app by the user " strong { (app.owner_name) } "." }
+        p.note { (texts.author.0) strong { (app.owner_name) } (texts.author.1) }
         @if nothing_to_choose {
-            p.problem role="alert" { "You have no bot yet. Bind one first, then come back." }
+            p.problem role="alert" { (texts.no_bot) }
         }
         form method="post" action="/api/auth/oauth/authorize" {
             @for (name, value) in fields {
                 @if let Some(value) = value { input type="hidden" name=(name) value=(value); }
             }
             @match &asked.bot {
-                Some(bot) => p { "Bot: " strong { (bot.name) } " " span.note { (bot.id) } },
+                Some(bot) => p { (texts.bot) ": " strong { (bot.name) } " " span.note { (bot.id) } },
                 None if nothing_to_choose => {},
                 None => {
-                    label for="bot" { "Bot" }
+                    label for="bot" { (texts.bot) }
                     select #bot name="bot_id" required {
                         @for bot in &asked.bots { option value=(bot.id) { (bot.name) } }
                     }
                 },
             }
             @if asked.scopes.iter().next().is_none() {
-                p { "It asks for no ability." }
+                p { (texts.no_ability) }
             } @else {
-                p { "It will be able to" }
-                ul { @for scope in asked.scopes.iter() { li { (scope.in_words()) } } }
+                p { (texts.abilities) }
+                ul { @for scope in asked.scopes.iter() { li { ((texts.ability)(scope)) } } }
             }
-            @if let Ok(place) = place { p.note { "Either answer leads you to " strong { (place) } "." } }
-            button type="submit" name="decision" value="deny" formnovalidate { "Deny" }
-            @if !nothing_to_choose { button type="submit" name="decision" value="allow" { "Allow" } }
+            @if let Ok(place) = place {
+                p.note { (texts.leads_to.0) strong { (place) } (texts.leads_to.1) }
+            }
+            button type="submit" name="decision" value="deny" formnovalidate { (texts.deny) }
+            @if !nothing_to_choose { button type="submit" name="decision" value="allow" { (texts.allow) } }
         }
     };
-    frame("Let an app onto your bot", &inside)
+    frame(texts.lang, texts.title, &inside)
 }
 
-/// What is wrong with the question. It leads nowhere.
-pub(super) fn problem(error: &Error) -> Markup {
+/// What is wrong with the question, for the app's author in the words of the API. It leads nowhere.
+pub(super) fn problem(error: &Error, texts: &Texts) -> Markup {
     let inside = html! {
-        h2 { "This authorization does not work" }
-        p.problem role="alert" { (error.message()) }
-        p { "Tell the app's author. Nothing was changed." }
+        h2 { (texts.problem) }
+        p.problem role="alert" lang="en" { (error.message()) }
+        p { (texts.problem_help) }
     };
-    frame("Authorization", &inside)
+    frame(texts.lang, texts.problem_title, &inside)
 }

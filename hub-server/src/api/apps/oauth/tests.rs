@@ -238,6 +238,35 @@ async fn the_page_names_app_bot_and_abilities_and_its_form_answers() {
 }
 
 #[tokio::test]
+async fn the_page_speaks_chinese_to_who_prefers_it() {
+    let house = House::new().await;
+    let scene = house.scene().await;
+    let browser =
+        scene.eve.clone().with("Accept", "text/html").with("Accept-Language", "zh-CN,zh;q=0.9,en;q=0.8");
+    let mut question = scene.question();
+    let ask = async |question: &Value| {
+        let page = browser.get(&format!("/api/auth/oauth/authorize?{}", query(question))).await;
+        assert_eq!(page.header("vary"), Some("Accept-Language"));
+        String::from_utf8(page.bytes).unwrap()
+    };
+    let html = ask(&question).await;
+    for shown in [
+        "lang=\"zh-CN\"",
+        "要将 Weather &lt;i&gt; 安装到您的机器人吗？",
+        "查看此机器人的名称和状态",
+        "拒绝",
+        "允许",
+    ] {
+        assert!(html.contains(shown), "{shown}: {html}");
+    }
+    for english in ["Let ", "Deny", "Allow", "see this bot"] {
+        assert!(!html.contains(english), "{english}: {html}");
+    }
+    question["redirect_uri"] = "https://evil.example".into();
+    assert!(ask(&question).await.contains("此授权请求无效"));
+}
+
+#[tokio::test]
 async fn a_bot_is_chosen_when_the_app_names_none() {
     let house = House::new().await;
     let scene = house.scene().await;
@@ -405,6 +434,10 @@ async fn a_code_is_good_for_its_app_its_address_and_its_verifier_for_a_minute() 
         })
         .await;
     assert_eq!(granted.response.status(), 200, "{}", granted.json);
+    // To the second, by the hub's clock alone: what the app's says is not asked.
+    let last = scene.code().await;
+    house.app.clock.advance(std::time::Duration::from_secs(59));
+    assert_eq!(scene.exchange(&scene.exchange_body(&last)).await.response.status(), 200);
     let late = scene.code().await;
     house.app.clock.advance(std::time::Duration::from_secs(60));
     rfc_error(&scene.exchange(&scene.exchange_body(&late)).await, 400, "invalid_grant");
@@ -422,12 +455,36 @@ async fn of_twenty_exchanges_one_wins_and_a_replay_ends_its_token() {
     assert_eq!(scene.opens(&token).await, 401, "whoever had the code twice has no token");
     let body = scene.exchange_body(&scene.code().await);
     let all = futures_util::future::join_all((0..20).map(|_| scene.exchange(&body))).await;
-    let won = all.iter().filter(|reply| reply.response.status() == 200).count();
-    assert_eq!(won, 1);
+    let (won, lost): (Vec<_>, Vec<_>) = all.iter().partition(|reply| reply.response.status() == 200);
+    assert_eq!((won.len(), lost.len()), (1, 19));
+    for reply in lost {
+        rfc_error(reply, 400, "invalid_grant");
+    }
+    assert_eq!(scene.opens(text(&won[0].json, "access_token")).await, 401, "and the other 19 have ended it");
     // A token that came later by another code is not touched by an old code.
     let fresh = scene.exchange(&scene.exchange_body(&scene.code().await)).await;
     rfc_error(&scene.exchange(&body).await, 400, "invalid_grant");
     assert_eq!(scene.opens(text(&fresh.json, "access_token")).await, 200);
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_before_it_is_read() {
+    let house = House::new().await;
+    let scene = house.scene().await;
+    // Whoever exchanges is a stranger until the code is found good.
+    let mut body = scene.exchange_body(&scene.code().await);
+    body["resource"] = "x".repeat(20_000).into();
+    scene.exchange(&body).await.error(413, "PAYLOAD_TOO_LARGE");
+    body["resource"] = "x".into();
+    assert_eq!(scene.exchange(&body).await.response.status(), 200, "the code is as good as before");
+    let mut question = scene.question();
+    question["scope"] = "message:read ".repeat(400).into();
+    let refused = scene.ask(&question).await;
+    assert_eq!(refused.error(400, "INVALID_PARAMS")["details"][0]["field"], "scope");
+    let consent = text(scene.ask(&scene.question()).await.data(), "consent").to_owned();
+    let mut question = scene.question();
+    question["state"] = "x".repeat(2_000_000).into();
+    scene.decide(&question, &consent, "allow").await.error(413, "PAYLOAD_TOO_LARGE");
 }
 
 #[tokio::test]

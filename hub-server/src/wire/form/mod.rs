@@ -1,4 +1,4 @@
-//! A body that is a form of a page or JSON, as programs and browsers prefer.
+//! Bodies that are a form or JSON, as programs and browsers prefer.
 
 use hub_core::Error;
 use poem::{FromRequest, Request, RequestBody, Result, http::header};
@@ -11,6 +11,10 @@ use serde_json::{Map, Value};
 
 use super::{Body, read};
 use crate::envelope::ApiError;
+
+mod file;
+
+pub use file::{FileForm, FormTexts};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -49,13 +53,33 @@ impl<'a, T: ParseFromJSON> ApiExtractor<'a> for FormOrJson<T> {
             return Ok(Self { value, is_form: false });
         }
         let bytes = <Vec<u8> as FromRequest>::from_request(request, body).await?;
-        let mut object = Map::new();
+        let mut fields = Fields::default();
         for (name, value) in url::form_urlencoded::parse(&bytes) {
-            // RFC 6749 §3.1: a parameter stands there once.
-            if object.insert(name.to_string(), Value::String(value.into_owned())).is_some() {
-                return Err(ApiError::from(Error::invalid(name.into_owned(), "stands there twice")).into());
-            }
+            fields.put(&name, value.into_owned())?;
         }
-        Ok(Self { value: read(&Value::Object(object))?, is_form: true })
+        Ok(Self { value: fields.read()?, is_form: true })
     }
+}
+
+/// The texts of a form. Each stands there once (RFC 6749 §3.1 says so of parameters; two texts of one name have no
+/// meaning elsewhere either).
+#[derive(Debug, Default)]
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn put(&mut self, name: &str, value: String) -> Result<(), ApiError> {
+        match self.0.insert(name.to_owned(), Value::String(value)) {
+            Some(_) => Err(twice(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// What they say, by the rules of the JSON body.
+    fn read<T: ParseFromJSON>(self) -> Result<T, ApiError> {
+        read(&Value::Object(self.0))
+    }
+}
+
+fn twice(name: &str) -> ApiError {
+    Error::invalid(name.to_owned(), "stands there twice").into()
 }

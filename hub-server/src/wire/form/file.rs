@@ -1,54 +1,66 @@
-//! A send in either of its forms: a JSON object, or `multipart/form-data` that brings the file itself
-//! (`contract.md` §5.2).
+//! A form that brings a file beside its texts: `multipart/form-data` (`contract.md` §5.2).
 
 use bytes::Bytes;
-use hub_core::{
-    Error, ErrorCode, Hub,
-    bots::{Attachment, NewSend},
-    media::MediaRoom,
-};
+use hub_core::{Error, ErrorCode, Hub, bots::Attachment, media::MediaRoom};
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use poem::{Request, RequestBody, Result, http::header};
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
     registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry},
-    types::Type,
+    types::ParseFromJSON,
 };
-use serde_json::{Map, Value};
 
-use super::ChannelSend;
+use super::{Fields, twice};
 use crate::{
     envelope::{ApiError, is_over_cap, too_large},
-    wire::{Body, read},
+    wire::Body,
 };
 
-/// The texts of a form; other fields are ignored, as on all of the channel API.
-const TEXTS: [&str; 6] = ["to_user_id", "recipient", "content", "text", "context_token", "format"];
 const FILE: &str = "file";
 /// Largest text of a form, in bytes: what a message may have, and more than a permission to answer has.
 const MAX_TEXT: u64 = 256 * 1024;
 
-/// What a channel sends.
-#[derive(Debug)]
-pub struct SendBody {
-    /// The message.
-    pub(super) message: NewSend,
-    /// Where the file is, until it is stored.
-    pub(super) _room: Option<MediaRoom>,
+/// A body whose form has these texts beside the file.
+pub trait FormTexts: ParseFromJSON {
+    /// Their names, which are those of the JSON body; other fields of a form are ignored.
+    const TEXTS: &'static [&'static str];
 }
 
-impl<'a> ApiExtractor<'a> for SendBody {
+/// A JSON object, or a form that may bring a file.
+#[derive(Debug)]
+pub struct FileForm<T> {
+    /// What was said beside the file.
+    pub value: T,
+    /// The file; its bytes are never in JSON.
+    pub file: Option<Attachment>,
+    /// Where the file is, until it is stored.
+    room: Option<MediaRoom>,
+}
+
+impl<T> FileForm<T> {
+    /// What was said in another way than by a form.
+    pub fn without_file(value: T) -> Self {
+        Self { value, file: None, room: None }
+    }
+
+    /// Whether it was a form.
+    pub fn is_form(&self) -> bool {
+        self.room.is_some()
+    }
+}
+
+impl<'a, T: FormTexts> ApiExtractor<'a> for FileForm<T> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
     type ParamType = ();
     type ParamRawType = ();
 
     fn register(registry: &mut Registry) {
-        ChannelSend::register(registry);
+        T::register(registry);
     }
 
     fn request_meta() -> Option<MetaRequest> {
-        let json = MetaMediaType { content_type: "application/json", schema: ChannelSend::schema_ref() };
-        let form = MetaMediaType { content_type: "multipart/form-data", schema: schema() };
+        let json = MetaMediaType { content_type: "application/json", schema: T::schema_ref() };
+        let form = MetaMediaType { content_type: "multipart/form-data", schema: schema(T::TEXTS) };
         Some(MetaRequest { description: None, content: vec![json, form], required: true })
     }
 
@@ -61,31 +73,31 @@ impl<'a> ApiExtractor<'a> for SendBody {
         if let Ok(boundary) = multer::parse_boundary(content_type) {
             return Ok(read_form(request, body, boundary).await?);
         }
-        let Body(json) = Body::<ChannelSend>::from_request(request, body, options).await?;
-        Ok(Self { message: json.try_into().map_err(ApiError::from)?, _room: None })
+        let Body(value) = Body::<T>::from_request(request, body, options).await?;
+        Ok(Self::without_file(value))
     }
 }
 
 /// What the form may hold, for the document.
-fn schema() -> MetaSchemaRef {
-    let property = |name: &'static str| {
+fn schema(texts: &[&'static str]) -> MetaSchemaRef {
+    let property = |name: &&'static str| {
         let schema = MetaSchema { description: Some("As in the JSON body."), ..MetaSchema::new("string") };
-        (name, MetaSchemaRef::Inline(Box::new(schema)))
+        (*name, MetaSchemaRef::Inline(Box::new(schema)))
     };
     let file = MetaSchema {
         description: Some("The file, with its name and its type; people see it after the text."),
         ..MetaSchema::new_with_format("string", "binary")
     };
     let file = (FILE, MetaSchemaRef::Inline(Box::new(file)));
-    let properties = std::iter::once(file).chain(TEXTS.map(property)).collect();
+    let properties = std::iter::once(file).chain(texts.iter().map(property)).collect();
     MetaSchemaRef::Inline(Box::new(MetaSchema { properties, ..MetaSchema::new("object") }))
 }
 
-async fn read_form(
+async fn read_form<T: FormTexts>(
     request: &Request,
     body: &mut RequestBody,
     boundary: String,
-) -> Result<SendBody, ApiError> {
+) -> Result<FileForm<T>, ApiError> {
     let hub = request.data::<Hub>().ok_or_else(|| Error::internal("a request without its hub"))?;
     let max = hub.context().config.media.max_outbound;
     let length = request.header(header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
@@ -97,26 +109,24 @@ async fn read_form(
         boundary,
         Constraints::new().size_limit(limit),
     );
-    let (mut texts, mut file) = (Map::new(), None);
+    let (mut texts, mut file) = (Fields::default(), None);
     while let Some(field) = form.next_field().await.map_err(|error| unreadable(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
-        let known = TEXTS.contains(&name.as_str());
-        if texts.contains_key(&name) || (name == FILE && file.is_some()) {
-            return Err(Error::invalid(name, "stands there twice").into());
-        }
         if name == FILE {
+            if file.is_some() {
+                return Err(twice(FILE));
+            }
             file = Some(attachment(field).await?);
-        } else if known {
-            let text = String::from_utf8(bytes(field).await?.to_vec())
+            continue;
+        }
+        let bytes = bytes(field).await?;
+        if T::TEXTS.contains(&name.as_str()) {
+            let text = String::from_utf8(bytes.to_vec())
                 .map_err(|_| Error::invalid(name.clone(), "is not UTF-8"))?;
-            texts.insert(name, Value::String(text));
-        } else {
-            bytes(field).await?;
+            texts.put(&name, text)?;
         }
     }
-    let mut message = NewSend::try_from(read::<ChannelSend>(&Value::Object(texts))?)?;
-    message.media = file;
-    Ok(SendBody { message, _room: Some(room) })
+    Ok(FileForm { value: texts.read()?, file, room: Some(room) })
 }
 
 async fn attachment(field: Field<'_>) -> Result<Attachment, ApiError> {

@@ -1,0 +1,112 @@
+//! `apps authorize`: OAuth 2.0 with PKCE from a terminal (RFC 8252).
+
+use std::{
+    io::{self, IsTerminal},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use data_encoding::BASE64URL_NOPAD;
+use hub_core::{id::AppId, random::Random};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::loopback::{Loopback, is_here};
+use crate::{
+    args::AppsAuthorizeArgs,
+    exit::Failure,
+    printer::Printer,
+    reach::{Reach, id_of},
+    screen,
+};
+
+pub const FIELDS: [&str; 4] = ["installation_id", "bot_id", "app_token", "webhook_secret"];
+
+pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let Reach::Remote(remote) = &reach else {
+        reach.close().await;
+        return Err(Failure::usage("apps authorize asks a server").with_hint(
+            "name it with --server, or sign in to it: hub-cli login. On files, use hub-cli apps install",
+        ));
+    };
+    let app = reach.app(&args.app).await?;
+    let id: AppId = id_of(&app)?;
+    let bot = match &args.bot {
+        Some(bot) => Some(reach.bot(bot).await?.to_string()),
+        None => None,
+    };
+    let redirect_uri = redirect_uri(&app, args.redirect_uri.as_deref())?;
+    let random = Random::system();
+    let (verifier, state) = (word(&random), word(&random));
+    let loopback = Loopback::listen(&redirect_uri, &state).await?;
+    let scope = Some(args.scope.join(" ")).filter(|scope| !scope.is_empty());
+    let question = remote.address(
+        "/api/auth/oauth/authorize",
+        &[
+            ("response_type", Some("code".to_owned())),
+            ("client_id", Some(id.to_string())),
+            ("redirect_uri", Some(redirect_uri)),
+            ("scope", scope),
+            ("state", Some(state)),
+            ("bot_id", bot),
+            ("code_challenge", Some(challenge(&verifier))),
+            ("code_challenge_method", Some("S256".to_owned())),
+        ],
+    );
+    // On stderr whatever the format: without it nobody can go on.
+    Printer::ready(&format!("Open this in a browser that is signed in as the bot's owner:\n  {question}"));
+    if !args.no_open && is_somebody_there() {
+        open(question.as_str());
+    }
+    let code = loopback.code(Duration::from_secs(args.timeout)).await?;
+    let body = json!({ "code": code, "code_verifier": verifier });
+    let granted = remote.call("POST", &format!("/api/apps/{id}/oauth/exchange"), &[], &body).await?;
+    printer.note("the token, and the secret that events are signed with, are shown this once");
+    let text = FIELDS
+        .map(|name| format!("{name:<15}  {}", screen::clean(granted[name].as_str().unwrap_or_default())));
+    printer.one(granted, &text.join("\n"))
+}
+
+/// The app's registered address on this machine: the chosen one, or the first.
+fn redirect_uri(app: &Value, chosen: Option<&str>) -> Result<String, Failure> {
+    let registered: Vec<&str> =
+        app["redirect_uris"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let missing = |what: String| {
+        Failure::usage(what).with_hint("hub-cli apps edit APP --redirect-uri http://127.0.0.1:8976/callback")
+    };
+    match chosen {
+        Some(chosen) if registered.contains(&chosen) => Ok(chosen.to_owned()),
+        Some(chosen) => Err(missing(format!("{chosen} is not one of the app's registered addresses"))),
+        None => {
+            let here = registered.into_iter().find(|uri| is_here(uri));
+            here.map(str::to_owned)
+                .ok_or_else(|| missing("the app has no registered http address on this machine".to_owned()))
+        }
+    }
+}
+
+/// 256 random bits as 43 characters of base64url: a verifier (RFC 7636 §4.1), and a state.
+fn word(random: &Random) -> String {
+    BASE64URL_NOPAD.encode(&random.bytes::<32>())
+}
+
+/// What shows the verifier's hash without showing it (RFC 7636 §4.2).
+fn challenge(verifier: &str) -> String {
+    BASE64URL_NOPAD.encode(&Sha256::digest(verifier))
+}
+
+/// Whether a browser that is opened here is seen by whoever typed this.
+fn is_somebody_there() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    io::stdin().is_terminal() && io::stderr().is_terminal() && !set("CI") && !set("SSH_CONNECTION")
+}
+
+/// Asks the desktop to open an address. That it cannot is no failure: the address is on the screen.
+fn open(address: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    let quiet = command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // It ends by itself, or goes on as the browser.
+    let _ = quiet.spawn();
+}

@@ -1,0 +1,95 @@
+//! Browsers that a user has signed in with before. Who guesses at an account is slowed down by its name, whoever and
+//! wherever they are; its user goes on to sign in from a browser that is known (reliability A6).
+//!
+//! The browser keeps a cookie that the hub has signed. It names its user and opens nothing: all it does is that a
+//! sign-in counts against the browser's own limit and not against everybody's. Nothing is stored for it but one
+//! number of the user, which is signed too; a changed password, and whatever ends all sessions of the user, moves
+//! that number on, and no browser is known any more.
+
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+
+use crate::{
+    accounts::{Accounts, user::canonical_username},
+    error::Result,
+    id::UserId,
+    secret::{Secret, TokenHash},
+    time::Timestamp,
+};
+
+/// How long a browser is known after a sign-in.
+pub const DEVICE_LIFETIME: Duration = Duration::from_secs(180 * 24 * 60 * 60);
+
+/// What the signature of the cookie is for.
+const PURPOSE: &str = "known-device";
+/// No cookie of ours is longer, in bytes.
+const LONGEST: usize = 256;
+
+/// A browser that its user has signed in with before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownDevice {
+    /// Tells it from other ones; it opens nothing.
+    pub mark: TokenHash,
+}
+
+/// What a cookie says before its signature: `user.generation.expires.nonce`.
+struct Claim<'c> {
+    user_id: UserId,
+    generation: i64,
+    expires_at: Timestamp,
+    nonce: &'c str,
+}
+
+impl<'c> Claim<'c> {
+    fn parse(text: &'c str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let claim = Self {
+            user_id: parts.next()?.parse().ok()?,
+            generation: parts.next()?.parse().ok()?,
+            expires_at: Timestamp::from_millis(parts.next()?.parse().ok()?),
+            nonce: parts.next()?,
+        };
+        parts.next().is_none().then_some(claim)
+    }
+}
+
+impl Accounts<'_> {
+    /// What the browser of a user keeps after a sign-in, so that it is known at the next one. `None` when the
+    /// user is gone.
+    pub async fn device_cookie(&self, user_id: UserId) -> Result<Option<Secret>> {
+        let found = self.ctx.store.read().await?.accounts().device_generation(user_id).await?;
+        let Some((username, generation)) = found else { return Ok(None) };
+        let expires_at = (self.ctx.store.now() + DEVICE_LIFETIME).as_millis();
+        let nonce = HEXLOWER.encode(&self.ctx.random.bytes::<16>());
+        let claim = format!("{user_id}.{generation}.{expires_at}.{nonce}");
+        let signature = self.sign_device(&username, &claim);
+        Ok(Some(Secret::new(format!("{claim}.{signature}"))))
+    }
+
+    /// The browser behind a cookie, when the user of this name has signed in with it before and nothing has ended
+    /// that. The account is looked up only for whoever shows a cookie that was signed for this name.
+    pub async fn known_device(&self, cookie: &str, username: &str) -> Result<Option<KnownDevice>> {
+        let signed = || {
+            let name = canonical_username(username)?;
+            let (claim, signature) = cookie.rsplit_once('.').filter(|_| cookie.len() <= LONGEST)?;
+            // Compared by their hashes, so that the time tells nothing of the signature.
+            let right = TokenHash::of(signature) == TokenHash::of(&self.sign_device(&name, claim));
+            if right { Claim::parse(claim) } else { None }
+        };
+        let Some(claim) = signed().filter(|claim| claim.expires_at > self.ctx.store.now()) else {
+            return Ok(None);
+        };
+        let now = self.ctx.store.read().await?.accounts().device_generation(claim.user_id).await?;
+        let is_current = now.is_some_and(|(_, generation)| generation == claim.generation);
+        Ok(is_current.then(|| KnownDevice { mark: TokenHash::of(claim.nonce) }))
+    }
+
+    fn sign_device(self, username: &str, claim: &str) -> String {
+        HEXLOWER.encode(&self.ctx.sealer.derive(PURPOSE, &format!("{username}\n{claim}")))
+    }
+}
+
+#[cfg(test)]
+#[path = "device_tests.rs"]
+mod tests;

@@ -1,0 +1,71 @@
+//! Links with which people set a new password: for whoever has lost theirs. No administrator sets the password of
+//! somebody else (reliability Z6).
+
+use std::time::Duration;
+
+use serde_json::json;
+use url::Url;
+
+use super::Admin;
+use crate::{
+    access::Actor,
+    audit::Action,
+    error::{Error, ErrorCode, Result},
+    id::UserId,
+    secret::{Secret, TokenHash, TokenKind, new_token},
+    store::accounts::Purpose,
+    time::Timestamp,
+};
+
+/// How long such a link can be used.
+pub const RESET_LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// A link with which one person sets their password, once. This is its only sight.
+#[derive(Debug, Clone)]
+pub struct ResetLink {
+    /// The page to open. The token stands behind the `#`, which no browser sends anywhere.
+    pub url: Secret,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+impl Admin<'_> {
+    /// Makes a link with which a user sets a new password
+    /// ([`Accounts::reset_password`](crate::accounts::Accounts::reset_password)), and ends those made before. Until
+    /// it is used nothing else changes.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but an administrator, and for their own account: whoever is in changes their password
+    /// with the one they have (reliability A9); `NOT_FOUND`.
+    pub async fn create_reset_link(&self, actor: &Actor, id: UserId) -> Result<ResetLink> {
+        actor.admin()?;
+        if actor.user().is_ok_and(|acting| acting.user_id == id) {
+            return Err(Error::new(ErrorCode::Forbidden, "a link is for the password of somebody else")
+                .with_hint("change your own with PUT /api/user/password"));
+        }
+        let token = new_token(TokenKind::Reset, &self.ctx.random);
+        let hash = TokenHash::of(token.expose());
+        let expires_at = self.ctx.store.now() + RESET_LINK_LIFETIME;
+        let entry = self.ctx.audit(actor, Action::ResetLinkCreated).target(id, "");
+        let entry = entry.detail(json!({ "expires_at": expires_at }));
+        let subject = id.to_string();
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                tx.users().find(id).await?.ok_or_else(|| Error::not_found("user"))?;
+                let mut accounts = tx.accounts();
+                accounts.delete_one_time(Purpose::Reset, &subject).await?;
+                accounts.insert_one_time(Purpose::Reset, &hash, &subject, expires_at).await?;
+                tx.audit().add(&entry).await
+            })
+        });
+        write.await?;
+        Ok(ResetLink { url: page(&self.ctx.config.public_url, &token)?, expires_at })
+    }
+}
+
+/// Where the page of the sign-in pages is that takes the token.
+fn page(public_url: &Url, token: &Secret) -> Result<Secret> {
+    let mut url = public_url.join("login/reset").map_err(Error::internal)?;
+    url.set_fragment(Some(token.expose()));
+    Ok(Secret::new(url))
+}

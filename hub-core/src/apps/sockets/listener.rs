@@ -1,0 +1,241 @@
+//! One socket: its place in what an app is told.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::{
+    PAGE, PAGE_CHARS, Seat, WINDOW,
+    seats::{Place, Pulse, SeatState},
+    watch::HOLDS,
+};
+use crate::{
+    apps::events::envelope,
+    context::Context,
+    error::{Error, ErrorCode, Result},
+    id::{AppEventId, AppId, SocketId, UserId},
+    secret::KeyMark,
+    store::{
+        app_sockets::{OpenSocket, WrittenEvent},
+        traces::TraceUpdate,
+    },
+    time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
+};
+
+/// Follows what an app is told. Nothing is read but when it is asked for.
+#[derive(Debug)]
+pub struct AppListener {
+    ctx: Context,
+    seat: Seat,
+    id: SocketId,
+    key: KeyMark,
+    pulses: watch::Receiver<Pulse>,
+    /// Up to which news it has looked.
+    seen: u64,
+    /// Whether the last page held anything: there may be another.
+    more: bool,
+    acknowledges: bool,
+    /// What was read, and is not noted as told: not written yet, not acknowledged, or its note failed.
+    given: Vec<AppEventId>,
+    _place: Place,
+}
+
+/// Why a socket may not stay open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The token was replaced, or the app is gone or was taken off the bot.
+    Revoked,
+    /// The app was switched off on the bot, or the bot's owner or the app's author was.
+    Off,
+}
+
+impl Ended {
+    /// For people.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Revoked => "the app's token or secret was replaced, or the app was taken away",
+            Self::Off => "the app is switched off",
+        }
+    }
+}
+
+impl From<Ended> for Error {
+    fn from(ended: Ended) -> Self {
+        let code = match ended {
+            Ended::Revoked => ErrorCode::InvalidToken,
+            Ended::Off => ErrorCode::Forbidden,
+        };
+        Self::new(code, ended.reason())
+    }
+}
+
+/// An event for the app.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Its id.
+    pub id: AppEventId,
+    /// The whole frame: the envelope in which a webhook gets it too. UTF-8.
+    pub frame: Bytes,
+}
+
+impl AppListener {
+    pub(super) async fn attach(
+        ctx: &Context,
+        seat: Seat,
+        key: KeyMark,
+        (app_id, user): (AppId, UserId),
+        acknowledges: bool,
+    ) -> Result<Self> {
+        let installation_id = match seat {
+            Seat::Installation(id) => Some(id),
+            Seat::App(_) => None,
+        };
+        let socket = OpenSocket { id: ctx.ids.next(), app_id, installation_id };
+        let (pulses, place) = ctx.seats.enter(seat, socket, (&ctx.places, user), &ctx.config)?;
+        super::watch::look(ctx, seat).await?;
+        let seen = pulses.borrow().news;
+        let listener = Self {
+            ctx: ctx.clone(),
+            seat,
+            id: socket.id,
+            key,
+            seen,
+            pulses,
+            more: true,
+            acknowledges,
+            given: Vec::new(),
+            _place: place,
+        };
+        if let Some(ended) = listener.ended() {
+            return Err(ended.into());
+        }
+        let now = ctx.store.now();
+        let announce = ctx.store.write(move |tx| {
+            Box::pin(async move { tx.app_sockets().announce(&[socket], now, now + HOLDS).await })
+        });
+        announce.await?;
+        Ok(listener)
+    }
+
+    /// Whose events it is given.
+    pub fn seat(&self) -> Seat {
+        self.seat
+    }
+
+    /// How the app stands.
+    pub fn state(&self) -> Arc<SeatState> {
+        Arc::clone(&self.pulses.borrow().state)
+    }
+
+    /// Why it may not stay open; `None` while it may.
+    pub fn ended(&self) -> Option<Ended> {
+        let state = self.state();
+        if !state.keys.contains(&self.key) {
+            Some(Ended::Revoked)
+        } else if !state.open {
+            Some(Ended::Off)
+        } else {
+            None
+        }
+    }
+
+    /// Whether there may be something to read that it may be given now.
+    pub fn is_behind(&self) -> bool {
+        self.given.len() < WINDOW && (self.more || self.pulses.borrow().news != self.seen)
+    }
+
+    /// Waits until there may be something to read, or the app stands otherwise. May be cancelled.
+    pub async fn changed(&mut self) {
+        // The sender stays as long as the place that this keeps.
+        let _ = self.pulses.changed().await;
+    }
+
+    /// The next page, oldest first; each event once.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the store cannot be read; then nothing was given.
+    pub async fn read(&mut self) -> Result<Vec<Given>> {
+        let room = PAGE.min(WINDOW - self.given.len().min(WINDOW));
+        if room == 0 {
+            return Ok(Vec::new());
+        }
+        self.seen = self.pulses.borrow_and_update().news;
+        let (now, limit) = (self.ctx.store.now(), u32::try_from(room).unwrap_or(u32::MAX));
+        let mut read = self.ctx.store.read().await?;
+        let rows =
+            read.app_sockets().following(self.seat, self.id, &self.given, (limit, PAGE_CHARS), now).await?;
+        drop(read);
+        self.more = !rows.is_empty();
+        let mut page = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id = row.id.parse()?;
+            let frame = envelope(row.trace_id.as_deref(), &row.installation_id, &row.bot_id, &row.event)?;
+            page.push(Given { id, frame });
+        }
+        self.given.extend(page.iter().map(|event| event.id));
+        Ok(page)
+    }
+
+    /// Says that everything that was read is written out: it counts as told, unless the app acknowledges by itself.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when that cannot be stored; to be said again, else the next connection gets it again.
+    pub async fn written(&mut self) -> Result<()> {
+        if self.acknowledges || self.given.is_empty() {
+            return Ok(());
+        }
+        self.note(self.given.clone()).await
+    }
+
+    /// The app says that it has an event. One that it was not given on this connection, or has acknowledged before, is
+    /// none of ours.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when that cannot be stored.
+    pub async fn acknowledge(&mut self, id: AppEventId) -> Result<()> {
+        if !self.acknowledges || !self.given.contains(&id) {
+            return Ok(());
+        }
+        self.note(vec![id]).await
+    }
+
+    async fn note(&mut self, ids: Vec<AppEventId>) -> Result<()> {
+        let (now, noted) = (self.ctx.store.now(), ids.clone());
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(async move {
+                let written = tx.app_sockets().written(&ids, now).await?;
+                let mut traces: Vec<_> = written.iter().filter_map(|event| trace_of(event, now)).collect();
+                traces.sort_by_key(|trace| trace.id);
+                tx.traces().update(&traces.iter().collect::<Vec<_>>()).await
+            })
+        });
+        write.await?;
+        self.given.retain(|id| !noted.contains(id));
+        Ok(())
+    }
+}
+
+impl Drop for AppListener {
+    fn drop(&mut self) {
+        let id = self.id;
+        // A lost one runs out by itself.
+        self.ctx.store.write_later(move |tx| Box::pin(async move { tx.app_sockets().close(id).await }));
+    }
+}
+
+fn trace_of(event: &WrittenEvent, now: Timestamp) -> Option<TraceUpdate> {
+    let detail = json!({ "event_id": event.id });
+    let step = Step::new(StepName::Websocket, "app", TraceStatus::Ok, now, now, detail);
+    Some(TraceUpdate {
+        id: event.trace_id?,
+        status: event.is_over.then(|| TraceStatus::Ok.as_str()),
+        ended: i64::from(event.is_over),
+        summary: event.is_over.then(|| "told the app".to_owned()),
+        attempts: None,
+        ended_at: now.as_millis(),
+        steps: steps_text(&[step]),
+    })
+}

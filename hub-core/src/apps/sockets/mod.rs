@@ -1,0 +1,141 @@
+//! What apps are told over WebSockets of their own (`dialects.md` §1.10): one for an installation, or one for all
+//! installations of an app.
+//!
+//! The store is the queue here too. A socket is a place in it: it pulls the next page when the one before was written
+//! out, so an app that stands still costs nothing but its socket, and no other app waits for it. Commits say that there
+//! is more; without them a look once a second finds it.
+//!
+//! An event goes to the newest socket of its installation, on whichever node that is, else to the newest of its app;
+//! further ones stand by, and take over when that one ends. What no socket was there for waits, in order, as long as the
+//! schedule of webhooks goes ([`wait`]). Webhooks are independent of all this: an app that has one too is told twice.
+//!
+//! Delivery is at least once. The dialect knows no acknowledgement, so an event that was written to the socket counts
+//! as told; a hub that is killed between writing and noting that writes it again. An app that wants more certainty says
+//! so when it connects: then an event counts as told when the app names its id, and comes again on the next connection
+//! until then.
+//!
+//! | what | cap | at the cap |
+//! |---|---|---|
+//! | sockets | [`MAX_PER_SEAT`] per installation or app, and those of [`Places`](crate::sockets::Places) | `RATE_LIMITED` |
+//! | a page | [`PAGE`] events, 256 KiB of text | the rest is the next page |
+//! | events that a socket has and did not acknowledge | [`WINDOW`] | the rest waits in the store |
+//! | waiting in the store | [`wait`], and what is kept of events at all | the event has failed |
+
+use std::time::Duration;
+
+use super::{Apps, secret_place};
+use crate::{
+    access::Actor,
+    channels::sinks::DEFAULT_SCHEDULE_S,
+    error::{Error, ErrorCode, Result},
+    id::{AppId, InstallationId, UserId},
+    secret::{KeyMark, Sealed, TokenHash, TokenKind, parse_token},
+};
+
+mod listener;
+mod seats;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use listener::{AppListener, Ended, Given};
+pub use seats::{SeatState, Seats};
+pub(crate) use watch::start;
+
+/// Sockets of one installation, or of one app as a whole.
+pub const MAX_PER_SEAT: usize = 5;
+/// Events of a page.
+pub const PAGE: usize = 32;
+/// Characters of a page's events, after which it takes no further one.
+const PAGE_CHARS: i64 = 256 * 1024;
+/// Events that an app which acknowledges may have at a time.
+pub const WINDOW: usize = 64;
+
+/// How long an event waits for a socket: as long as a webhook would be tried.
+pub fn wait() -> Duration {
+    Duration::from_secs(DEFAULT_SCHEDULE_S.iter().map(|seconds| u64::from(*seconds)).sum())
+}
+
+/// Whose events a socket is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Seat {
+    /// Those of one installation.
+    Installation(InstallationId),
+    /// Those of all installations of an app that have no socket of their own.
+    App(AppId),
+}
+
+/// An app as a whole, which has shown its secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppHolder {
+    /// The app.
+    pub app_id: AppId,
+    /// Its author.
+    pub author_id: UserId,
+    /// Which secret it came with: what it holds open ends with that one.
+    secret: KeyMark,
+}
+
+/// The mark of a sealed secret.
+fn secret_mark(sealed: &str) -> KeyMark {
+    KeyMark::of(TokenHash::of(sealed).as_str())
+}
+
+impl Apps<'_> {
+    /// Who shows an app's id and its webhook secret. A text that was never handed out costs no query.
+    ///
+    /// # Errors
+    /// `INVALID_TOKEN` for an app that is not there and a secret that is not its, without a difference; `FORBIDDEN`
+    /// when its author is switched off.
+    pub async fn authenticate_app(&self, app_id: &str, secret: &str) -> Result<AppHolder> {
+        let unknown = || Error::new(ErrorCode::InvalidToken, "the app is unknown, or its secret is another");
+        let shown = parse_token(TokenKind::AppWebhook, secret).ok_or_else(unknown)?;
+        let app_id: AppId = app_id.parse().map_err(|_| unknown())?;
+        let rows = self.ctx.store.read().await?.app_sockets().apps(&[app_id]).await?;
+        let row = rows.into_iter().next().ok_or_else(unknown)?;
+        let known = self.ctx.sealer.open(&secret_place(app_id), &Sealed::from(row.credential.clone()))?;
+        // Two hashes: how far they agree says nothing about the secrets.
+        if TokenHash::of(known.expose()) != shown {
+            return Err(unknown());
+        }
+        if !row.open {
+            return Err(Error::new(ErrorCode::Forbidden, "the app's author is switched off"));
+        }
+        let (author_id, secret) = (row.author_id.parse()?, secret_mark(&row.credential));
+        Ok(AppHolder { app_id, author_id, secret })
+    }
+
+    /// An app on one of the bots that have it, as the app itself.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for an installation of another app; `FORBIDDEN` for one that is switched off, or whose bot's owner is.
+    pub async fn acting_on(&self, app: &AppHolder, installation_id: InstallationId) -> Result<Actor> {
+        let mut read = self.ctx.store.read().await?;
+        match read.installations().find_of_app(app.app_id, installation_id).await? {
+            None => Err(Error::not_found("installation of this app")),
+            Some((_, false)) => Err(Error::new(ErrorCode::Forbidden, "the app is switched off on this bot")),
+            Some((actor, true)) => Ok(Actor::App(actor)),
+        }
+    }
+
+    /// Opens a place for what an installation is told. With `acknowledges` an event counts as told when the app has
+    /// named its id, else when it was written out.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for who is no app; `RATE_LIMITED` when there are too many sockets; `INVALID_TOKEN` and `FORBIDDEN`
+    /// when the token ended meanwhile; `UNAVAILABLE` when the store cannot be written.
+    pub async fn listen(&self, actor: &Actor, acknowledges: bool) -> Result<AppListener> {
+        let app = actor.app()?;
+        let seat = Seat::Installation(app.installation_id);
+        AppListener::attach(self.ctx, seat, app.token, (app.app_id, app.owner_id), acknowledges).await
+    }
+
+    /// Opens a place for what all installations of an app are told.
+    ///
+    /// # Errors
+    /// As [`Apps::listen`].
+    pub async fn listen_for_all(&self, app: &AppHolder, acknowledges: bool) -> Result<AppListener> {
+        let seat = Seat::App(app.app_id);
+        AppListener::attach(self.ctx, seat, app.secret, (app.app_id, app.author_id), acknowledges).await
+    }
+}

@@ -1,0 +1,163 @@
+//! Keeps the sockets of apps on this node up to date: finds who has events when commits say that there are some, looks
+//! at everything once a second and when something was ended, and tells other nodes which sockets are open.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::sync::broadcast::{
+    Receiver,
+    error::{RecvError, TryRecvError},
+};
+
+use super::Seat;
+use crate::{
+    context::{Context, Heard, Hint},
+    error::Result,
+    store::app_sockets::PulseRow,
+    tasks::Tasks,
+};
+
+/// Time between two looks at everything.
+const LOOK: Duration = Duration::from_secs(1);
+/// What comes within this time is looked for together.
+const COLLECT: Duration = Duration::from_millis(20);
+/// How often other nodes are told which sockets are open.
+const TELL: Duration = Duration::from_secs(10);
+/// How long that holds.
+pub(super) const HOLDS: Duration = Duration::from_secs(30);
+/// Apps of one query.
+const TOGETHER: usize = 500;
+
+/// Starts watching.
+pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
+    let (ctx, own) = (ctx.clone(), tasks.clone());
+    tasks.supervise("sockets of apps", ctx.clock.clone(), move || watch(ctx.clone(), own.clone()));
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    events: bool,
+    look: bool,
+}
+
+impl Wanted {
+    fn hear(&mut self, heard: &Heard) {
+        match heard.hint {
+            Hint::AppEvents => self.events = true,
+            Hint::Bot(_) | Hint::Revoked => self.look = true,
+            _ => {}
+        }
+    }
+
+    /// Takes what was said meanwhile.
+    fn hear_all(&mut self, hints: &mut Receiver<Heard>) {
+        loop {
+            match hints.try_recv() {
+                Ok(heard) => self.hear(&heard),
+                Err(TryRecvError::Lagged(_)) => self.look = true,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+async fn watch(ctx: Context, tasks: Tasks) {
+    if !ctx.store.is_shared() {
+        // Whatever the file says is open was so in a process that is gone.
+        let close = ctx.store.write(|tx| Box::pin(async move { tx.app_sockets().close_all().await }));
+        report("sockets of a dead process could not be forgotten", close.await);
+    }
+    let (seats, mut hints) = (ctx.seats.clone(), ctx.wake.listen());
+    let (mut look_at, mut tell_at) = (ctx.clock.now(), ctx.clock.now());
+    loop {
+        let mut wanted = Wanted::default();
+        tokio::select! {
+            biased;
+            () = tasks.stop_token().cancelled() => return,
+            heard = hints.recv() => match heard {
+                Ok(heard) => wanted.hear(&heard),
+                Err(RecvError::Lagged(_)) => wanted.look = true,
+                Err(RecvError::Closed) => return,
+            },
+            () = seats.work() => {}
+            () = ctx.clock.sleep_until(look_at), if !seats.is_idle() => {}
+        }
+        wanted.hear_all(&mut hints);
+        if seats.is_idle() {
+            continue;
+        }
+        let now = ctx.clock.now();
+        if now >= look_at || wanted.look {
+            look_at = now + LOOK;
+            report("apps with sockets could not be looked at", look_at_all(&ctx).await);
+        } else if wanted.events {
+            report("events of apps could not be looked for", look_for_events(&ctx).await);
+        }
+        if now >= tell_at {
+            tell_at = now + TELL;
+            report("nobody could be told which sockets are open", announce(&ctx).await);
+        }
+        tokio::select! {
+            () = ctx.clock.sleep(COLLECT) => {}
+            () = tasks.stop_token().cancelled() => return,
+        }
+    }
+}
+
+fn report(what: &'static str, done: Result<()>) {
+    if let Err(error) = done {
+        tracing::debug!(%error, "{what}");
+    }
+}
+
+/// Looks at one app with a socket.
+pub(super) async fn look(ctx: &Context, seat: Seat) -> Result<()> {
+    let mut read = ctx.store.read().await?;
+    let rows = match seat {
+        Seat::Installation(id) => read.app_sockets().installations(&[id]).await?,
+        Seat::App(id) => read.app_sockets().apps(&[id]).await?,
+    };
+    ctx.seats.look(seat, rows.first(), ctx.store.now());
+    Ok(())
+}
+
+async fn look_at_all(ctx: &Context) -> Result<()> {
+    let (installations, apps) = ctx.seats.seats();
+    let by_id = |rows: Vec<PulseRow>| -> HashMap<String, PulseRow> {
+        rows.into_iter().map(|row| (row.id.clone(), row)).collect()
+    };
+    for ids in installations.chunks(TOGETHER) {
+        let rows = by_id(ctx.store.read().await?.app_sockets().installations(ids).await?);
+        let now = ctx.store.now();
+        for id in ids {
+            ctx.seats.look(Seat::Installation(*id), rows.get(&id.to_string()), now);
+        }
+    }
+    for ids in apps.chunks(TOGETHER) {
+        let rows = by_id(ctx.store.read().await?.app_sockets().apps(ids).await?);
+        let now = ctx.store.now();
+        for id in ids {
+            ctx.seats.look(Seat::App(*id), rows.get(&id.to_string()), now);
+        }
+    }
+    Ok(())
+}
+
+async fn look_for_events(ctx: &Context) -> Result<()> {
+    let (installations, apps) = ctx.seats.seats();
+    for id in ctx.store.read().await?.app_sockets().due(&installations, &apps).await? {
+        let seat = id.parse().map(Seat::Installation).or_else(|_| id.parse().map(Seat::App));
+        if let Ok(seat) = seat {
+            ctx.seats.tell(seat);
+        }
+    }
+    Ok(())
+}
+
+async fn announce(ctx: &Context) -> Result<()> {
+    let (open, now) = (ctx.seats.sockets(), ctx.store.now());
+    let write = ctx
+        .store
+        .write(move |tx| Box::pin(async move { tx.app_sockets().announce(&open, now, now + HOLDS).await }));
+    write.await
+}

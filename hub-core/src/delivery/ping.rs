@@ -1,0 +1,95 @@
+//! Trying a channel's webhook: a message that nobody wrote takes the way of every message, plugins and signature
+//! included, and is stored nowhere.
+
+use std::sync::Arc;
+
+use super::{
+    job::{Content, Job},
+    retry::Verdict,
+    sink::{Sink, webhook::Webhook},
+    stage::{Filtered, Outcome},
+};
+use crate::{
+    Hub,
+    access::Actor,
+    channels::{runtime, sinks::SinkId},
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    network::MessageKind,
+    traces::{Trace, TraceStatus},
+};
+
+/// Who seems to have written.
+const SENDER: &str = "ping";
+
+/// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; answers the trace. What the
+/// receiver and the plugins reply is sent to nobody.
+///
+/// # Errors
+/// `NOT_FOUND` unless the channel is the caller's; `INVALID_PARAMS` when it has no webhook. A receiver that refuses
+/// is no error: the trace says so.
+pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId) -> Result<Trace> {
+    let known = hub.channels().get(actor, bot_id, channel_id).await?;
+    if known.webhook.url.is_empty() {
+        return Err(Error::invalid("url", "the channel has no webhook"));
+    }
+    let ctx = hub.context().for_work();
+    let channels = runtime::load(&ctx, bot_id).await?.channels;
+    let channel = channels.into_iter().find(|channel| channel.id == channel_id);
+    let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
+    let started_at = ctx.clock.now();
+    let content = Content {
+        message_id: ctx.ids.next(),
+        from_user_id: SENDER.to_owned(),
+        user_name: SENDER.to_owned(),
+        peer: SENDER.to_owned(),
+        session_id: SENDER.to_owned(),
+        group_id: String::new(),
+        kind: MessageKind::Text,
+        text: "ping".to_owned(),
+        items: "[]".to_owned(),
+        has_media: false,
+        quote: None,
+        context_token: None,
+        sent_at: started_at,
+    };
+    let job = Job {
+        id: ctx.ids.next(),
+        trace_id: ctx.ids.next(),
+        bot_id,
+        channel_id,
+        sink: SinkId::Webhook,
+        fence: 0,
+        seq: 0,
+        attempts: 0,
+        first_attempt_at: None,
+        target_url: None,
+        channel_text: None,
+        content: Arc::new(content),
+        media: Vec::new(),
+    };
+    let prepared = Filtered { job: &job, channel }.draft().on_request(&ctx).await;
+    let concluded = Webhook.attempt(&ctx, prepared).await.on_response(&ctx).await;
+    let (status, summary) = match concluded.outcome {
+        Outcome::Answer { verdict: Verdict::Success, summary, .. } => (TraceStatus::Ok, summary),
+        Outcome::Skipped => (TraceStatus::Skipped, "a plugin skipped it".to_owned()),
+        Outcome::Ignored { reason } => (TraceStatus::Skipped, reason.to_owned()),
+        Outcome::Answer { summary, .. }
+        | Outcome::PluginFailed { summary, .. }
+        | Outcome::Failure { summary, .. } => (TraceStatus::Error, summary),
+    };
+    let duration_ms = ctx.clock.now().since(started_at).as_millis();
+    Ok(Trace {
+        trace_id: job.trace_id,
+        message_id: job.content.message_id,
+        bot_id,
+        channel_id: Some(channel_id),
+        replay_of: None,
+        status,
+        summary,
+        started_at,
+        duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
+        attempts: 1,
+        steps: concluded.steps,
+    })
+}

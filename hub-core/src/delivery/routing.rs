@@ -1,0 +1,370 @@
+//! Where a message goes: which channels and apps get it, with which work, and how the traces of that begin.
+//! Decided without I/O, from the settings as they were loaded; the [inbox](super::inbox) commits it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::json;
+
+use super::{
+    job::Content,
+    media::source_place,
+    node::{BotWork, Engine},
+};
+use crate::{
+    apps::{Heard, of_message},
+    bots::private,
+    channels::{
+        runtime::{BotChannels, ChannelRuntime, Route, RouteInput},
+        sinks::{Ordering, SinkId, SinkKey},
+    },
+    id::{ChannelId, DeliveryId, MessageId, TraceId},
+    network::{InboundMedia, InboundMessage, MessageClass, Quote},
+    secret::Secret,
+    store::{
+        app_events::NewAppEvent,
+        inbox::{AcceptMessage, AcceptRoute, ContactUpdate, MessageRow, NewDelivery, Taken},
+        media::NewInboundMedia,
+        traces::NewTrace,
+    },
+    time::Timestamp,
+    traces::{Step, StepName, TraceStatus, steps_text},
+};
+
+/// Longest text kept of one message; the network's own limit is far below.
+const MAX_CONTENT: usize = 256 * 1024;
+
+/// A message that was routed, kept until its commit.
+pub(super) struct Routed {
+    pub content: Arc<Content>,
+    /// Where it was routed, whether taken or not.
+    pub channels: Vec<ChannelId>,
+    /// Whether an app is told of it.
+    pub tells_apps: bool,
+    /// One entry per channel; `None` where no sink has anything to do.
+    pub work: Vec<Option<RoutedWork>>,
+}
+
+/// What a channel's sinks have to do.
+pub(super) struct RoutedWork {
+    pub trace_id: TraceId,
+    pub channel: Arc<ChannelRuntime>,
+    pub channel_text: Option<String>,
+    pub deliveries: Vec<RoutedDelivery>,
+}
+
+/// A delivery in the making.
+pub(super) struct RoutedDelivery {
+    pub id: DeliveryId,
+    pub sink: SinkId,
+    /// Whether this node keeps it in memory.
+    pub held: bool,
+}
+
+impl Engine {
+    /// Decides where a message goes, without I/O.
+    pub(super) fn route(
+        &self,
+        bot: &BotWork,
+        channels: &BotChannels,
+        message: &InboundMessage,
+        quoted: &HashMap<String, String>,
+        now: Timestamp,
+        mut claims: impl FnMut(SinkKey) -> bool,
+    ) -> (AcceptMessage, Routed) {
+        let ctx = &self.ctx;
+        let id: MessageId = ctx.ids.next();
+        let content = Arc::new(content_of(id, message, quoted));
+        let private = private::seal(&ctx.sealer, id, message.context_token.as_ref(), &message.raw);
+        let row = MessageRow {
+            id,
+            bot_id: bot.lease.bot_id,
+            peer: content.peer.clone(),
+            from_user_id: content.from_user_id.clone(),
+            to_user_id: clean(&message.to_user_id),
+            user_name: content.user_name.clone(),
+            session_id: content.session_id.clone(),
+            group_id: content.group_id.clone(),
+            kind: message.kind.as_str(),
+            content: content.text.clone(),
+            items: content.items.clone(),
+            quoted: content.quote.as_ref().map(crate::store::json),
+            network_id: message.network_id.as_deref().map(clean),
+            dedupe_key: clean(&message.dedupe_key),
+            private: private.as_str().to_owned(),
+            status: status_of(message.class),
+            sent_at: message.sent_at.as_millis(),
+            created_at: now.as_millis(),
+        };
+        let mut routed = Routed {
+            content: Arc::clone(&content),
+            channels: Vec::new(),
+            tells_apps: false,
+            work: Vec::new(),
+        };
+        if message.class != MessageClass::User {
+            let trace =
+                (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
+            let routes = trace.into_iter().collect();
+            return (
+                AcceptMessage { row, contact: None, routes, media: Vec::new(), apps: Vec::new() },
+                routed,
+            );
+        }
+        let opened_at =
+            if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
+        let token_place = private::token_place(bot.lease.bot_id, &content.from_user_id);
+        let contact = ContactUpdate {
+            context_token: message.context_token.as_ref().map(|token| ctx.sealer.seal(&token_place, token)),
+            opened_at,
+        };
+        let mut routes = Vec::with_capacity(channels.channels.len());
+        for channel in &channels.channels {
+            let input = RouteInput {
+                content: &content.text,
+                user_id: &content.from_user_id,
+                user_name: &content.user_name,
+                session_id: &content.session_id,
+                kind: message.kind,
+                sent_at: content.sent_at,
+            };
+            let decided = channel.route(&input);
+            let trace_id: TraceId = ctx.ids.next();
+            let (taken, work) = match &decided {
+                Route::Skipped { .. } => (None, None),
+                Route::Passed { content: text } => {
+                    let channel_text = (*text != content.text).then(|| (*text).to_owned());
+                    let delivery = |sink| RoutedDelivery {
+                        id: ctx.ids.next(),
+                        sink,
+                        held: claims(SinkKey { channel: channel.id, sink }),
+                    };
+                    let deliveries: Vec<_> = channel.sinks().map(delivery).collect();
+                    let new = |one: &RoutedDelivery| NewDelivery {
+                        id: one.id,
+                        sink: one.sink,
+                        lane: lane_of(channel, &content, one.sink, one.id),
+                        claim: if one.held { bot.lease.fence } else { 0 },
+                    };
+                    let taken = Taken {
+                        content: channel_text.clone(),
+                        deliveries: deliveries.iter().map(new).collect(),
+                    };
+                    let work =
+                        RoutedWork { trace_id, channel: Arc::clone(channel), channel_text, deliveries };
+                    (Some(taken), Some(work).filter(|work| !work.deliveries.is_empty()))
+                }
+            };
+            let trace = self.first_trace(bot, id, trace_id, channel, &decided, message, now);
+            routes.push(AcceptRoute { channel_id: channel.id, trace, taken });
+            routed.channels.push(channel.id);
+            routed.work.push(work);
+        }
+        // Traces of apps have no channel, and follow those of the channels.
+        let (apps, traces) = self.tell_apps(bot, channels, &content, now);
+        routed.tells_apps = !apps.is_empty();
+        routes.extend(traces.into_iter().map(without_channel));
+        let media = self.files_of(message);
+        (AcceptMessage { row, contact: Some(contact), routes, media, apps }, routed)
+    }
+
+    /// What the apps on the bot are told of a message, and the beginnings of their traces.
+    fn tell_apps(
+        &self,
+        bot: &BotWork,
+        channels: &BotChannels,
+        content: &Content,
+        now: Timestamp,
+    ) -> (Vec<NewAppEvent>, Vec<NewTrace>) {
+        let heard = Heard {
+            message_id: content.message_id,
+            from_user_id: &content.from_user_id,
+            peer: &content.peer,
+            group_id: &content.group_id,
+            kind: content.kind,
+            text: &content.text,
+            items: &content.items,
+            sent_at: content.sent_at,
+        };
+        let mut traces = Vec::new();
+        let events = of_message(&channels.apps, &heard, &self.ctx.ids, now, |runtime| {
+            let detail = json!({ "app": runtime.app.app_id, "handle": runtime.handle.as_str() });
+            let step = Step::new(StepName::Received, "inbox", TraceStatus::Ok, now, now, detail);
+            let id: TraceId = self.ctx.ids.next();
+            traces.push(NewTrace {
+                id,
+                message_id: content.message_id,
+                bot_id: bot.lease.bot_id,
+                channel_id: None,
+                replay_of: None,
+                status: TraceStatus::Pending.as_str(),
+                open_sinks: 1,
+                summary: format!("queued for the app {}", runtime.handle),
+                started_at: now.as_millis(),
+                duration_ms: 0,
+                steps: format!("[{}]", steps_text(&[step])),
+            });
+            id
+        });
+        (events, traces)
+    }
+
+    /// Rows for the files of a message; what is fetched is decided by whether the message is new.
+    fn files_of(&self, message: &InboundMessage) -> Vec<NewInboundMedia> {
+        let row = |file: &InboundMedia| {
+            let id = self.ctx.ids.next();
+            NewInboundMedia {
+                id,
+                item: i64::try_from(file.item).unwrap_or(i64::MAX),
+                kind: file.kind,
+                file_name: clean(&file.file_name),
+                size: file.size.and_then(|size| i64::try_from(size).ok()).unwrap_or(0),
+                md5: file.md5.clone().unwrap_or_default(),
+                source: self.ctx.sealer.seal(&source_place(id), &file.reference),
+            }
+        };
+        message.media.iter().map(row).collect()
+    }
+
+    /// The trace as it stands when the message is committed: received, filtered, and done unless a sink has to
+    /// get it.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one trace, named once")]
+    fn first_trace(
+        &self,
+        bot: &BotWork,
+        message_id: MessageId,
+        id: TraceId,
+        channel: &ChannelRuntime,
+        decided: &Route<'_>,
+        message: &InboundMessage,
+        started: Timestamp,
+    ) -> NewTrace {
+        let now = self.ctx.clock.now();
+        let received = json!({ "msg_type": message.kind.as_str(), "items": message.items.len() });
+        let mut steps =
+            vec![Step::new(StepName::Received, "inbox", TraceStatus::Ok, started, started, received)];
+        let mut open_sinks = 0;
+        let (status, summary) = match decided {
+            Route::Skipped { reason } => {
+                let detail = json!({ "reason": reason });
+                steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Skipped, started, now, detail));
+                (TraceStatus::Skipped, format!("filtered: {reason}"))
+            }
+            Route::Passed { .. } => {
+                steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Ok, started, now, json!({})));
+                let clients = if channel.websocket.enabled { self.ctx.live.sockets(channel.id) } else { 0 };
+                if clients > 0 {
+                    let detail = json!({ "clients": clients });
+                    steps.push(Step::new(StepName::Websocket, "log", TraceStatus::Ok, now, now, detail));
+                }
+                open_sinks = i64::try_from(channel.sinks().count()).unwrap_or(0);
+                if let Some(sink) = channel.sinks().next() {
+                    let more = if open_sinks > 1 { " and other sinks" } else { "" };
+                    (TraceStatus::Pending, format!("queued for the {}{more}", sink.text()))
+                } else {
+                    (TraceStatus::Ok, "in the channel's log".to_owned())
+                }
+            }
+        };
+        NewTrace {
+            id,
+            message_id,
+            bot_id: bot.lease.bot_id,
+            channel_id: Some(channel.id),
+            replay_of: None,
+            status: status.as_str(),
+            open_sinks,
+            summary,
+            started_at: started.as_millis(),
+            duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
+            steps: format!("[{}]", steps_text(&steps)),
+        }
+    }
+
+    /// A message that could not be read is stored and visible; its batch goes on.
+    fn quarantine_trace(&self, bot: &BotWork, message_id: MessageId, now: Timestamp) -> AcceptRoute {
+        let detail = json!({ "reason": "the message could not be read; its original form is kept" });
+        let step = Step::new(StepName::Received, "inbox", TraceStatus::Error, now, now, detail);
+        let trace = NewTrace {
+            id: self.ctx.ids.next(),
+            message_id,
+            bot_id: bot.lease.bot_id,
+            channel_id: None,
+            replay_of: None,
+            status: TraceStatus::Error.as_str(),
+            open_sinks: 0,
+            summary: "quarantined: the message could not be read".to_owned(),
+            started_at: now.as_millis(),
+            duration_ms: 0,
+            steps: format!("[{}]", steps_text(&[step])),
+        };
+        without_channel(trace)
+    }
+}
+
+/// A trace that belongs to no channel, on its way into the store.
+fn without_channel(trace: NewTrace) -> AcceptRoute {
+    AcceptRoute { channel_id: ChannelId::from_u128(0), trace, taken: None }
+}
+
+/// What has to stay in order: the conversation, or nothing. A model always answers in order.
+pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, sink: SinkId, id: DeliveryId) -> String {
+    match (sink, channel.webhook.ordering) {
+        (SinkId::Webhook, Ordering::None) => id.to_string(),
+        (SinkId::Webhook, Ordering::Conversation) | (SinkId::Ai, _) => content.peer.clone(),
+    }
+}
+
+fn content_of(id: MessageId, message: &InboundMessage, quoted: &HashMap<String, String>) -> Content {
+    let peer = if message.group_id.is_empty() { &message.from_user_id } else { &message.group_id };
+    let peer = clean(peer);
+    let session_id = if message.session_id.is_empty() { peer.clone() } else { clean(&message.session_id) };
+    let mut text = clean(&message.content);
+    if text.len() > MAX_CONTENT {
+        let end = text.floor_char_boundary(MAX_CONTENT);
+        text.truncate(end);
+    }
+    Content {
+        message_id: id,
+        from_user_id: clean(&message.from_user_id),
+        user_name: clean(&message.user_name),
+        session_id,
+        group_id: clean(&message.group_id),
+        kind: message.kind,
+        has_media: !message.media.is_empty(),
+        text,
+        items: clean(&crate::store::json(&message.items)),
+        quote: message.quote.as_ref().map(|quote| resolve(quote, quoted)),
+        context_token: message.context_token.as_ref().map(|token| Secret::new(clean(token.expose()))),
+        sent_at: message.sent_at,
+        peer,
+    }
+}
+
+/// The quote with its text, as far as it is known, cut to the part that was meant (`protocols/ilink.md` §8.3).
+fn resolve(quote: &Quote, quoted: &HashMap<String, String>) -> Quote {
+    let mut quote = quote.clone();
+    if let Some(whole) = quote.network_id.as_ref().and_then(|id| quoted.get(id)) {
+        quote.resolve(whole);
+    }
+    Quote {
+        network_id: quote.network_id.as_deref().map(clean),
+        text: quote.text.as_deref().map(clean),
+        selection: None,
+    }
+}
+
+/// The word for what a message is to the hub.
+pub(super) const fn status_of(class: MessageClass) -> &'static str {
+    match class {
+        MessageClass::User => "received",
+        MessageClass::Bot => "ignored",
+        MessageClass::Recalled => "recalled",
+        MessageClass::Unfinished => "unfinished",
+        MessageClass::Quarantined => "quarantined",
+    }
+}
+
+/// No database column of PostgreSQL takes U+0000; both store the replacement character instead.
+fn clean(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}

@@ -1,0 +1,249 @@
+//! Calls of apps' tools for models: an app is asked as for a command, signed and guarded as any event is, and what it
+//! replies is what the model learns. A call stands in the app's log of events once it is over.
+//!
+//! A call that is made again is the same event for the app. Where the log holds its whole answer, the app is not
+//! asked again: the model failed, or the hub did, after the tool had done its work.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::apps::{Answered, call_of, logged, send};
+use crate::{
+    ai::{Tool, ToolCall, ToolScope, Tools},
+    apps::{AppEventKind, AppEventState, MAX_LOGGED_BODY, Toolbox, tool_calls},
+    context::Context,
+    error::{Error, Result},
+    id::AppEventId,
+    store::app_events::{DueEvent, NewAppEvent, ToldEvent},
+    time::{Stopwatch, Timestamp},
+};
+
+/// How long a tool may take: longer than an app has for an event, since it may have to ask others, and within the
+/// time that an answer has.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What the model learns of a fault of the hub itself; the log knows more.
+const FAULT: &str = "the hub could not call the tool";
+
+/// The tools of the apps on a bot.
+#[derive(Debug)]
+pub(crate) struct AppTools {
+    ctx: Context,
+}
+
+impl AppTools {
+    /// Those of this hub. The context must not hold them already: they would keep each other.
+    pub(crate) fn new(ctx: Context) -> Self {
+        Self { ctx }
+    }
+
+    async fn toolboxes(&self, scope: &ToolScope) -> Result<Vec<Toolbox>> {
+        self.ctx.store.read().await?.installations().toolboxes(scope.bot_id).await
+    }
+
+    /// The tool that is called, with what it is called with.
+    async fn question(&self, scope: &ToolScope, call: &ToolCall) -> Result<Question, Refusal> {
+        // Once more: the app may have been taken off since it was offered.
+        let apps = self.toolboxes(scope).await?;
+        let Some((of, tool)) = tool_calls::find(&apps, &call.name) else {
+            return Err(Refusal(format!("there is no tool called {} any more", call.name)));
+        };
+        let (checked, text) = (tool.clone(), call.arguments.clone());
+        let arguments = self
+            .ctx
+            .computations
+            .run(move || tool_calls::arguments(&checked, &text))
+            .await?
+            .map_err(Refusal)?;
+        Ok(Question::new(scope, of, &tool.name, &arguments, self.ctx.store.now()))
+    }
+
+    /// What the log holds of the same call, if all of it.
+    async fn answered_before(&self, id: AppEventId) -> Result<Option<String>> {
+        let told = self.ctx.store.read().await?.app_events().find(id).await?;
+        let done = told.filter(|told| told.state == AppEventState::Delivered);
+        Ok(done.map(|told| told.response_body).filter(|body| body.len() < MAX_LOGGED_BODY))
+    }
+
+    /// Asks the app.
+    async fn ask(&self, question: &Question) -> Result<Vec<u8>, Refusal> {
+        let mut note = Note::begin(&self.ctx, &question.event);
+        let call = call_of(&self.ctx, &question.due, PATIENCE)?;
+        let answer = self.ctx.clock.timeout(PATIENCE, self.ctx.egress.send(call)).await;
+        let (refusal, error) = match answer {
+            Some(Ok(answer)) => {
+                note.told.response_status = Some(answer.status.as_u16());
+                note.told.response_body = logged(&answer.body);
+                if answer.status.is_success() {
+                    note.told.state = AppEventState::Delivered;
+                    note.told.error = None;
+                    note.store().await?;
+                    return Ok(answer.body.into());
+                }
+                let status = format!("status {}", answer.status.as_u16());
+                (format!("the app answered with {status}"), status)
+            }
+            // What exactly happened on the way to the app is for whoever installed it.
+            Some(Err(error)) => {
+                (format!("the app was not reached: {}", error.fault.as_str()), error.to_string())
+            }
+            None => {
+                let late = format!("no answer within {} s", PATIENCE.as_secs());
+                (format!("the app gave {late}"), late)
+            }
+        };
+        note.told.error = Some(error);
+        note.store().await?;
+        Err(Refusal(refusal))
+    }
+
+    /// What the model learns of an answer. A file that came with it goes to the person who asked.
+    async fn result(&self, question: &Question, body: &[u8]) -> String {
+        let mut answer = Answered::read(body);
+        let (later, text) = (answer.later, answer.text());
+        if later {
+            let text = if text.is_empty() { text } else { format!(": {text}") };
+            return format!("the app works on it and will answer the person by itself{text}");
+        }
+        let sent = match answer.file() {
+            Ok(None) => None,
+            Ok(file) => Some(send(&self.ctx, &question.due, String::new(), file).await),
+            Err(error) => Some(Err(error)),
+        };
+        let sent = match sent {
+            None if text.is_empty() => "the app did it and said nothing".to_owned(),
+            None => String::new(),
+            Some(Ok(())) => "(a file from the app was sent to the person)".to_owned(),
+            Some(Err(error)) => format!("(a file from the app could not be sent: {})", error.message()),
+        };
+        [text, sent].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[async_trait]
+impl Tools for AppTools {
+    async fn offered(&self, scope: &ToolScope) -> Result<Vec<Tool>> {
+        Ok(tool_calls::offered(&self.toolboxes(scope).await?))
+    }
+
+    async fn call(&self, scope: &ToolScope, call: &ToolCall) -> Result<String, String> {
+        let answered = async {
+            let question = self.question(scope, call).await?;
+            let body = match self.answered_before(question.event.id).await? {
+                Some(body) => body.into_bytes(),
+                None => self.ask(&question).await?,
+            };
+            Ok::<_, Refusal>(self.result(&question, &body).await)
+        };
+        answered.await.map_err(|Refusal(told)| told)
+    }
+}
+
+/// What the model is told in place of an answer.
+struct Refusal(String);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        tracing::warn!(%error, "a tool of an app could not be called");
+        Self(FAULT.to_owned())
+    }
+}
+
+/// One call: as the log has it, and as the app is asked.
+struct Question {
+    event: NewAppEvent,
+    due: DueEvent,
+}
+
+impl Question {
+    fn new(scope: &ToolScope, of: &Toolbox, tool: &str, arguments: &Value, now: Timestamp) -> Self {
+        let app = of.app;
+        let id = tool_calls::event_id((scope.delivery_id, scope.place), app.installation_id, tool, arguments);
+        let group = if scope.peer == scope.user_id { Value::Null } else { json!({ "id": scope.peer }) };
+        // By the tool's name: its command is what people type. `agent` says that the person did not ask in these
+        // words.
+        let data = json!({ "message_id": scope.message_id, "command": tool, "text": "", "args": arguments,
+            "sender": { "id": scope.user_id, "role": "agent" }, "group": group });
+        let kind = AppEventKind::Command.as_str().to_owned();
+        let event =
+            json!({ "type": kind, "id": id, "timestamp": now.as_seconds(), "data": data }).to_string();
+        let due = DueEvent {
+            id: id.to_string(),
+            app_id: app.app_id.to_string(),
+            bot_id: app.bot_id.to_string(),
+            owner_id: app.owner_id.to_string(),
+            installation_id: app.installation_id.to_string(),
+            scopes: Some(crate::store::json(&app.scopes)),
+            kind: kind.clone(),
+            trace_id: Some(scope.trace_id.to_string()),
+            peer: scope.peer.clone(),
+            event: event.clone(),
+            attempts: 0,
+            webhook_url: Some(of.webhook_url.clone()),
+            webhook_secret: of.webhook_secret.as_str().to_owned(),
+        };
+        let event = NewAppEvent {
+            id,
+            app_id: app.app_id,
+            bot_id: app.bot_id,
+            installation_id: app.installation_id,
+            message_id: Some(scope.message_id),
+            trace_id: Some(scope.trace_id),
+            kind,
+            peer: scope.peer.clone(),
+            event,
+            now,
+        };
+        Self { event, due }
+    }
+}
+
+/// The entry of a call in the log. One that is dropped before it is stored says that nobody waited for the end.
+struct Note<'a> {
+    ctx: &'a Context,
+    event: Option<NewAppEvent>,
+    told: ToldEvent,
+    watch: Stopwatch,
+}
+
+impl<'a> Note<'a> {
+    fn begin(ctx: &'a Context, event: &NewAppEvent) -> Self {
+        let told = ToldEvent {
+            id: event.id,
+            state: AppEventState::Failed,
+            due_at: event.now,
+            response_status: None,
+            response_body: String::new(),
+            error: Some("the time for the whole answer was over".to_owned()),
+            duration_ms: 0,
+        };
+        Self { ctx, event: Some(event.clone()), told, watch: Stopwatch::start() }
+    }
+
+    fn entry(&mut self) -> Option<(NewAppEvent, ToldEvent)> {
+        let took = u64::try_from(self.watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let told = ToldEvent { duration_ms: took, ..self.told.clone() };
+        self.event.take().map(|event| (event, told))
+    }
+
+    /// Stores it before the answer is used: only then is the app not asked again.
+    async fn store(mut self) -> Result<()> {
+        let Some((event, told)) = self.entry() else { return Ok(()) };
+        let write = self
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.app_events().note(&event, &told).await }));
+        write.await
+    }
+}
+
+impl Drop for Note<'_> {
+    fn drop(&mut self) {
+        if let Some((event, told)) = self.entry() {
+            self.ctx
+                .store
+                .write_later(move |tx| Box::pin(async move { tx.app_events().note(&event, &told).await }));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A place to develop apps: an app on a simulated bot of a real hub, told and watched through `/mock/…`, the paths
+//! that published apps' own test suites know. Whatever happens in between is what happens in production.
+//!
+//! | call | body → answer |
+//! |---|---|
+//! | GET `/mock/config` | `{bot_id, app_id, inst_id, app_token, app_slug, …}`: what the app needs to know |
+//! | PUT `/mock/config` | `{webhook_url?, redirect_uris?, setup_url?, events?, scopes?, tools?}` → the same as GET |
+//! | POST `/mock/event` | `{sender?, content, type?, group_id?, base64?, filename?}` → `{ok, external_id, sender}` |
+//! | GET `/mock/messages` | `?wait_ms=` → `{store_messages, provider_messages}`: what the app sent, and what people got of it |
+//! | POST, DELETE `/mock/reset` | `{ok}`: what was sent until now is not listed any more |
+//!
+//! The four calls and their first fields are known from public documentation; PUT, `wait_ms`, `base64`, `filename`
+//! and further fields are this hub's own. Ids and tokens are ordinary ones of the hub, and not chosen by the caller.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+mod said;
+mod stand;
+#[cfg(test)]
+mod tests;
+
+use said::Said;
+use stand::Stand;
+
+use crate::{
+    access::Actor,
+    apps::{AppPatch, AppTool, InstallationPatch},
+    error::{Error, ErrorCode, Result},
+    hub::Hub,
+    local_http::{Cut, LocalService},
+    network::sim::Simulator,
+};
+
+/// Where the mock's calls live.
+pub const MOCK_PATH: &str = "/mock/";
+/// The app's short name unless another is chosen.
+pub const MOCK_SLUG: &str = "test-app";
+/// Longest wait for a message of the app.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// How the app under test is made.
+#[derive(Debug, Clone, Default)]
+pub struct MockSetup {
+    /// Its short name, by which people call it; [`MOCK_SLUG`] when absent.
+    pub slug: Option<String>,
+    /// Where its events go.
+    pub webhook_url: Option<String>,
+    /// Its commands, with or without the slash; others can be added at any time.
+    pub commands: Vec<String>,
+}
+
+/// The mock. Cheap to clone; clones share everything. It makes its bot and its app at the first call.
+#[derive(Clone)]
+pub struct AppMock(Arc<Inner>);
+
+struct Inner {
+    hub: Hub,
+    simulator: Simulator,
+    setup: MockSetup,
+    stand: Mutex<Option<Stand>>,
+}
+
+/// What is changed about the app under test.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configure {
+    webhook_url: Option<String>,
+    redirect_uris: Option<Vec<String>>,
+    setup_url: Option<String>,
+    events: Option<Vec<String>>,
+    scopes: Option<Vec<String>>,
+    tools: Option<Vec<AppTool>>,
+}
+
+impl AppMock {
+    /// A mock on a hub that is started, whose network `sim` is this simulator.
+    pub fn new(hub: Hub, simulator: Simulator, setup: MockSetup) -> Self {
+        Self(Arc::new(Inner { hub, simulator, setup, stand: Mutex::default() }))
+    }
+
+    /// What the app under test needs to know, its token among it.
+    ///
+    /// # Errors
+    /// What making bot and app says.
+    pub async fn config(&self) -> Result<Value> {
+        let mut stand = self.0.stand.lock().await;
+        let stand = self.0.stand(&mut stand).await?;
+        self.0.document(stand).await
+    }
+
+    /// Forgets what was sent, as after a reset of the simulator, whose numbers begin anew.
+    pub(super) async fn start_over(&self) {
+        if let Some(stand) = &mut *self.0.stand.lock().await {
+            stand.after = 0;
+        }
+    }
+
+    async fn answer(&self, request: &Request<Bytes>) -> Result<Value> {
+        let name = request.uri().path().strip_prefix(MOCK_PATH).unwrap_or_default();
+        let mut held = self.0.stand.lock().await;
+        let stand = self.0.stand(&mut held).await?;
+        match (request.method(), name) {
+            (&Method::GET, "config") => self.0.document(stand).await,
+            (&Method::PUT | &Method::POST, "config") => {
+                self.0.configure(stand, read(request.body())?).await?;
+                self.0.document(stand).await
+            }
+            (&Method::POST, "event") => self.0.say(stand, read(request.body())?).await,
+            (&Method::GET, "messages") => {
+                let stand = stand.clone();
+                // Others may write while this waits.
+                drop(held);
+                self.0.messages(&stand, wait(request.uri().query())?).await
+            }
+            (&Method::POST | &Method::DELETE, "reset") => {
+                self.0.forget(stand).await?;
+                Ok(json!({ "ok": true }))
+            }
+            _ => Err(Error::not_found("mock call")),
+        }
+    }
+}
+
+impl Inner {
+    /// What the app under test needs to know.
+    async fn document(&self, stand: &Stand) -> Result<Value> {
+        let app = self.hub.apps().get(&Actor::Operator, stand.app_id).await?;
+        let installation = self.installation(stand.bot_id, stand.app_id).await?;
+        let installation = installation.ok_or_else(|| Error::not_found("app on this bot"))?;
+        let public_url = &self.hub.context().config.public_url;
+        Ok(json!({
+            "hub_url": public_url.as_str().trim_end_matches('/'),
+            "bot_id": stand.bot_id,
+            "app_id": app.id,
+            "inst_id": installation.id,
+            "installation_id": installation.id,
+            "app_token": stand.token.expose(),
+            "app_slug": app.slug,
+            "handle": installation.handle,
+            "webhook_secret": self.webhook_secret(app.id).await?.expose(),
+            "webhook_url": app.webhook_url,
+            "webhook_verified": app.webhook_verified,
+            "redirect_uris": app.redirect_uris,
+            "setup_url": app.setup_url,
+            "events": app.events,
+            "scopes": installation.scopes,
+            "tools": app.tools,
+        }))
+    }
+
+    async fn configure(&self, stand: &Stand, wanted: Configure) -> Result<()> {
+        let Configure { webhook_url, redirect_uris, setup_url, events, scopes, tools } = wanted;
+        let granted = scopes.clone();
+        let patch =
+            AppPatch { redirect_uris, setup_url, webhook_url, events, scopes, tools, ..AppPatch::default() };
+        self.hub.apps().update(&Actor::Operator, stand.app_id, patch).await?;
+        if granted.is_some() {
+            let patch = InstallationPatch { scopes: granted, ..InstallationPatch::default() };
+            let apps = self.hub.apps();
+            apps.change_installation(&Actor::Operator, stand.bot_id, stand.app_id, patch).await?;
+        }
+        self.try_url(stand).await
+    }
+
+    /// Tries the app's URL for events again: an app that is being developed is often started later than the hub.
+    async fn try_url(&self, stand: &Stand) -> Result<()> {
+        let app = self.hub.apps().get(&Actor::Operator, stand.app_id).await?;
+        if app.webhook_url.is_some()
+            && !app.webhook_verified
+            && let Err(error) = self.hub.apps().verify_url(&Actor::Operator, app.id).await
+        {
+            tracing::info!(%error, "the app under test does not answer at its URL yet");
+        }
+        Ok(())
+    }
+
+    /// A person writes.
+    async fn say(&self, stand: &Stand, said: Said) -> Result<Value> {
+        let bot = self.hub.bots().get(&Actor::Operator, stand.bot_id).await?;
+        let (sender, message) = said.into_message(&bot.wx_id)?;
+        self.try_url(stand).await?;
+        let external_id = self.simulator.inject(message)?;
+        Ok(json!({ "ok": true, "external_id": external_id, "sender": sender }))
+    }
+}
+
+#[async_trait]
+impl LocalService for AppMock {
+    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        let (status, body) = match self.answer(&request).await {
+            Ok(body) => (StatusCode::OK, body),
+            Err(error) => {
+                let told = json!({ "code": error.code().as_str(), "message": error.message() });
+                (status_of(error.code()), json!({ "ok": false, "error": told }))
+            }
+        };
+        let mut response = Response::new(Bytes::from(body.to_string()));
+        *response.status_mut() = status;
+        let json = header::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        Ok(response)
+    }
+}
+
+impl fmt::Debug for AppMock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AppMock")
+    }
+}
+
+fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::Conflict => StatusCode::CONFLICT,
+        ErrorCode::UpstreamError => StatusCode::BAD_GATEWAY,
+        ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| Error::invalid("body", error.to_string()))
+}
+
+/// How long the caller wants to wait for a message.
+fn wait(query: Option<&str>) -> Result<Duration> {
+    let given = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
+        .find(|(name, _)| name == "wait_ms")
+        .map_or(Ok(0), |(_, value)| value.parse());
+    let millis = given.map_err(|_| Error::invalid("wait_ms", "must be a number"))?;
+    Ok(Duration::from_millis(millis).min(MAX_WAIT))
+}

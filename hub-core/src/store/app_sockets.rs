@@ -1,0 +1,333 @@
+//! Statements about sockets of apps: who has one open on whichever node, what is still to be written to it, and
+//! whether it may stay open.
+//!
+//! An event is written to one socket: to the newest of its installation, else to the newest of its app. Which that is,
+//! the statement that reads the events decides, so that no node needs to ask another.
+
+use serde::Serialize;
+use sqlx::FromRow;
+
+use super::{
+    conn::{Conn, on, on_each},
+    json,
+};
+use crate::{
+    apps::sockets::Seat,
+    error::Result,
+    id::{AppEventId, AppId, InstallationId, SocketId, TraceId},
+    time::Timestamp,
+};
+
+/// Statements about sockets of apps, on a lent connection.
+#[derive(Debug)]
+pub struct AppSockets<'c>(pub(super) Conn<'c>);
+
+/// An open socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OpenSocket {
+    /// Id; a newer socket's is greater.
+    pub id: SocketId,
+    /// The app.
+    pub app_id: AppId,
+    /// The one installation it serves; `None` when it serves all.
+    pub installation_id: Option<InstallationId>,
+}
+
+/// What a socket has to know of its app at every moment.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct PulseRow {
+    /// The installation, or the app.
+    pub id: String,
+    /// The app's name.
+    pub name: String,
+    /// Its short name.
+    pub slug: String,
+    /// The installation's bot.
+    pub bot_id: Option<String>,
+    /// The author of the app.
+    pub author_id: String,
+    /// Hash of the installation's token, or the app's sealed secret.
+    pub credential: String,
+    /// Hash of the token before.
+    pub old_credential: Option<String>,
+    /// Until when that one counts, in Unix milliseconds.
+    pub old_until: Option<i64>,
+    /// Whether the installation, the app's author and the bot's owner are switched on.
+    pub open: bool,
+    /// Whether events wait for a socket.
+    pub has_due: bool,
+}
+
+/// An event to be written to a socket.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct SocketEvent {
+    /// Id.
+    pub id: String,
+    /// The bot.
+    pub bot_id: String,
+    /// The installation.
+    pub installation_id: String,
+    /// The trace of what it tells of.
+    pub trace_id: Option<String>,
+    /// The event as JSON.
+    pub event: String,
+}
+
+/// An event that was written to a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenEvent {
+    /// Id.
+    pub id: AppEventId,
+    /// The trace of what it tells of.
+    pub trace_id: Option<TraceId>,
+    /// Whether nobody else is to be told: the app has no webhook.
+    pub is_over: bool,
+}
+
+#[derive(FromRow)]
+struct WrittenRow {
+    id: String,
+    trace_id: Option<String>,
+    is_over: bool,
+}
+
+/// Whether the app of an event has a webhook that may be used.
+macro_rules! has_webhook {
+    () => {
+        "EXISTS (SELECT 1 FROM apps a JOIN users u ON u.id = a.owner_id WHERE a.id = app_events.app_id
+            AND a.webhook_verified AND a.webhook_url IS NOT NULL AND u.status = 'active')"
+    };
+}
+pub(super) use has_webhook;
+
+/// Whether a newer socket of the same place is open: `$2` is the own one, `$3` is now.
+macro_rules! no_newer {
+    ($place:literal) => {
+        concat!("NOT EXISTS (SELECT 1 FROM app_sockets s WHERE ", $place, " AND s.id > $2 AND s.until > $3)")
+    };
+}
+
+/// Columns of a [`SocketEvent`], without those of `$4`: at most `$5`, and no further one once they have `$6` characters.
+macro_rules! following {
+    ($ids:literal, $($rest:expr),*) => {
+        concat!(
+            "SELECT id, bot_id, installation_id, trace_id, event FROM (
+                SELECT p.*, SUM(LENGTH(p.event)) OVER (ORDER BY p.id) - LENGTH(p.event) AS chars_before FROM (
+                    SELECT e.id, e.bot_id, e.installation_id, e.trace_id, e.event FROM app_events e
+                    WHERE e.socket_due AND e.id NOT IN (", $ids, ") AND ", $($rest,)* " ORDER BY e.id LIMIT $5
+                ) AS p
+             ) AS page
+             WHERE chars_before < $6 ORDER BY id"
+        )
+    };
+}
+
+macro_rules! of_installation {
+    ($ids:literal) => {
+        following!($ids, "e.installation_id = $1 AND ", no_newer!("s.installation_id = $1"))
+    };
+}
+
+macro_rules! of_app {
+    ($ids:literal) => {
+        following!(
+            $ids,
+            "e.app_id = $1 AND ",
+            no_newer!("s.app_id = $1 AND s.installation_id IS NULL"),
+            " AND NOT EXISTS (SELECT 1 FROM app_sockets s
+                WHERE s.installation_id = e.installation_id AND s.until > $3)
+              AND (e.kind = 'app.uninstalled' OR EXISTS (SELECT 1 FROM app_installations i
+                JOIN bots b ON b.id = i.bot_id JOIN users u ON u.id = b.owner_id
+                WHERE i.id = e.installation_id AND i.enabled AND u.status = 'active'))"
+        )
+    };
+}
+
+/// Reading.
+impl AppSockets<'_> {
+    /// How these installations stand; those that are gone are left out.
+    pub async fn installations(&mut self, ids: &[InstallationId]) -> Result<Vec<PulseRow>> {
+        macro_rules! select {
+            ($ids:literal) => {
+                concat!(
+                    "SELECT i.id, a.name, a.slug, i.bot_id, a.owner_id AS author_id, i.token_hash AS credential,
+                        i.old_token_hash AS old_credential, i.old_token_until AS old_until,
+                        i.enabled AND u.status = 'active' AND author.status = 'active' AS open,
+                        EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = i.id AND e.socket_due) AS has_due
+                     FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
+                     JOIN users u ON u.id = b.owner_id JOIN users author ON author.id = a.owner_id
+                     WHERE i.id IN (",
+                    $ids,
+                    ")"
+                )
+            };
+        }
+        on_each!(
+            self.0,
+            select!("SELECT value FROM json_each($1)"),
+            select!("SELECT json_array_elements_text($1::json)"),
+            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+        )
+    }
+
+    /// How these apps stand; those that are gone are left out.
+    pub async fn apps(&mut self, ids: &[AppId]) -> Result<Vec<PulseRow>> {
+        macro_rules! select {
+            ($ids:literal) => {
+                concat!(
+                    "SELECT a.id, a.name, a.slug, CAST(NULL AS TEXT) AS bot_id, a.owner_id AS author_id,
+                        a.webhook_secret AS credential, CAST(NULL AS TEXT) AS old_credential,
+                        CAST(NULL AS BIGINT) AS old_until, author.status = 'active' AS open,
+                        EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = a.id AND e.socket_due) AS has_due
+                     FROM apps a JOIN users author ON author.id = a.owner_id WHERE a.id IN (",
+                    $ids,
+                    ")"
+                )
+            };
+        }
+        on_each!(
+            self.0,
+            select!("SELECT value FROM json_each($1)"),
+            select!("SELECT json_array_elements_text($1::json)"),
+            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+        )
+    }
+
+    /// Which of these installations and apps have events that wait for a socket.
+    pub async fn due(&mut self, installations: &[InstallationId], apps: &[AppId]) -> Result<Vec<String>> {
+        on_each!(
+            self.0,
+            "SELECT x.value FROM json_each($1) AS x
+             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = x.value AND e.socket_due)
+             UNION ALL SELECT x.value FROM json_each($2) AS x
+             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = x.value AND e.socket_due)",
+            "SELECT x.value FROM json_array_elements_text($1::json) AS x (value)
+             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = x.value AND e.socket_due)
+             UNION ALL SELECT x.value FROM json_array_elements_text($2::json) AS x (value)
+             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = x.value AND e.socket_due)",
+            |conn, sql| sqlx::query_scalar(sql)
+                .bind(json(installations))
+                .bind(json(apps))
+                .fetch_all(conn)
+                .await
+        )
+    }
+
+    /// What a socket is to be given next, oldest first, without what it has: nothing while a newer socket of the same
+    /// place is open, and for one of a whole app nothing of installations that have one of their own. At most `limit`
+    /// events, and no further one once they have `max_chars` characters.
+    pub async fn following(
+        &mut self,
+        seat: Seat,
+        socket: SocketId,
+        given: &[AppEventId],
+        (limit, max_chars): (u32, i64),
+        now: Timestamp,
+    ) -> Result<Vec<SocketEvent>> {
+        macro_rules! fetch {
+            ($id:expr, $of:ident) => {
+                on_each!(
+                    self.0,
+                    $of!("SELECT value FROM json_each($4)"),
+                    $of!("SELECT json_array_elements_text($4::json)"),
+                    |conn, sql| sqlx::query_as(sql)
+                        .bind($id.to_string())
+                        .bind(socket.to_string())
+                        .bind(now.as_millis())
+                        .bind(json(given))
+                        .bind(i64::from(limit))
+                        .bind(max_chars)
+                        .fetch_all(conn)
+                        .await
+                )
+            };
+        }
+        match seat {
+            Seat::Installation(id) => fetch!(id, of_installation),
+            Seat::App(id) => fetch!(id, of_app),
+        }
+    }
+}
+
+/// Writing.
+impl AppSockets<'_> {
+    /// Says that sockets are open until a time; what ran out anywhere goes.
+    pub async fn announce(&mut self, open: &[OpenSocket], now: Timestamp, until: Timestamp) -> Result<()> {
+        on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets WHERE until <= $1")
+            .bind(now.as_millis())
+            .execute(conn)
+            .await
+            .map(|_| ()))?;
+        on_each!(
+            self.0,
+            "INSERT INTO app_sockets (id, app_id, installation_id, until)
+             SELECT value->>'id', value->>'app_id', value->>'installation_id', $2 FROM json_each($1) WHERE true
+             ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+            "INSERT INTO app_sockets (id, app_id, installation_id, until)
+             SELECT id, app_id, installation_id, $2
+             FROM json_to_recordset($1::json) AS x (id text, app_id text, installation_id text)
+             ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+            |conn, sql| sqlx::query(sql)
+                .bind(json(open))
+                .bind(until.as_millis())
+                .execute(conn)
+                .await
+                .map(|_| ())
+        )
+    }
+
+    /// A socket ended.
+    pub async fn close(&mut self, id: SocketId) -> Result<()> {
+        on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets WHERE id = $1")
+            .bind(id.to_string())
+            .execute(conn)
+            .await
+            .map(|_| ()))
+    }
+
+    /// No socket is open: the process that had them is gone.
+    pub async fn close_all(&mut self) -> Result<()> {
+        on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets").execute(conn).await.map(|_| ()))
+    }
+
+    /// Notes that events were written to a socket. Those of an app without a webhook are told with that.
+    pub async fn written(&mut self, ids: &[AppEventId], now: Timestamp) -> Result<Vec<WrittenEvent>> {
+        macro_rules! update {
+            ($ids:literal) => {
+                concat!(
+                    "UPDATE app_events SET socket_due = FALSE, written_at = $2,
+                        attempts = CASE WHEN state = 'pending' AND NOT ",
+                    has_webhook!(),
+                    " THEN attempts + 1 ELSE attempts END,
+                        error = CASE WHEN state = 'pending' AND NOT ",
+                    has_webhook!(),
+                    " THEN NULL ELSE error END,
+                        response_status = CASE WHEN state = 'pending' AND NOT ",
+                    has_webhook!(),
+                    " THEN NULL ELSE response_status END,
+                        state = CASE WHEN state = 'pending' AND NOT ",
+                    has_webhook!(),
+                    " THEN 'delivered' ELSE state END
+                     WHERE socket_due AND id IN (",
+                    $ids,
+                    ") RETURNING id, trace_id, (state = 'delivered' AND response_status IS NULL) AS is_over"
+                )
+            };
+        }
+        let rows: Vec<WrittenRow> = on_each!(
+            self.0,
+            update!("SELECT value FROM json_each($1)"),
+            update!("SELECT json_array_elements_text($1::json)"),
+            |conn, sql| sqlx::query_as(sql).bind(json(ids)).bind(now.as_millis()).fetch_all(conn).await
+        )?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(WrittenEvent {
+                    id: row.id.parse()?,
+                    trace_id: row.trace_id.as_deref().map(str::parse).transpose()?,
+                    is_over: row.is_over,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! The words of the authorization page, in English and in Simplified Chinese.
+
+use hub_core::apps::AppScope;
+
+/// Everything the page says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Texts {
+    pub(super) lang: &'static str,
+    /// The page's title.
+    pub(super) title: &'static str,
+    /// Before and behind the app's name.
+    pub(super) question: (&'static str, &'static str),
+    /// Before and behind the author's name.
+    pub(super) author: (&'static str, &'static str),
+    pub(super) no_bot: &'static str,
+    pub(super) bot: &'static str,
+    pub(super) no_ability: &'static str,
+    pub(super) abilities: &'static str,
+    /// Before and behind the app's address.
+    pub(super) leads_to: (&'static str, &'static str),
+    pub(super) deny: &'static str,
+    pub(super) allow: &'static str,
+    pub(super) problem_title: &'static str,
+    pub(super) problem: &'static str,
+    pub(super) problem_help: &'static str,
+    /// What a scope allows.
+    pub(super) ability: fn(AppScope) -> &'static str,
+}
+
+const ENGLISH: Texts = Texts {
+    lang: "en",
+    title: "Let an app onto your bot",
+    question: ("Let ", " onto your bot?"),
+    author: ("An app by the user ", "."),
+    no_bot: "You have no bot yet. Bind one first, then come back.",
+    bot: "Bot",
+    no_ability: "It asks for no ability.",
+    abilities: "It will be able to",
+    leads_to: ("Either answer leads you to ", "."),
+    deny: "Deny",
+    allow: "Allow",
+    problem_title: "Authorization",
+    problem: "This authorization does not work",
+    problem_help: "Tell the app's author. Nothing was changed.",
+    ability: AppScope::in_words,
+};
+
+const CHINESE: Texts = Texts {
+    lang: "zh-CN",
+    title: "将应用安装到您的机器人",
+    question: ("要将 ", " 安装到您的机器人吗？"),
+    author: ("由用户 ", " 开发的应用。"),
+    no_bot: "您还没有机器人。请先绑定一个，然后再回到此页面。",
+    bot: "机器人",
+    no_ability: "它没有申请任何权限。",
+    abilities: "它将能够",
+    leads_to: ("无论允许还是拒绝，您都将前往 ", "。"),
+    deny: "拒绝",
+    allow: "允许",
+    problem_title: "授权",
+    problem: "此授权请求无效",
+    problem_help: "请告知应用的开发者。未作任何更改。",
+    ability: |scope| match scope {
+        AppScope::MessageRead => "读取他人发给此机器人的消息",
+        AppScope::MessageWrite => "以此机器人的身份发送消息",
+        AppScope::ContactRead => "查看此机器人的联系人",
+        AppScope::BotRead => "查看此机器人的名称和状态",
+        AppScope::ToolsWrite => "更改它在此处提供的命令和工具",
+    },
+};
+
+/// The words for a browser that prefers these languages.
+pub(super) fn choose(accepted: Option<&str>) -> &'static Texts {
+    if crate::login_page::prefers_chinese(accepted) { &CHINESE } else { &ENGLISH }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ability_is_named_in_both_languages() {
+        assert_eq!((choose(None).lang, choose(Some("zh-CN,zh;q=0.9")).lang), ("en", "zh-CN"));
+        for scope in AppScope::ALL {
+            assert!((ENGLISH.ability)(scope).is_ascii() && !(CHINESE.ability)(scope).is_ascii(), "{scope:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The application and the control calls of a simulator on one address: what test suites of apps expect, whose bot API
+//! and `/mock/…` have one base URL.
+
+use std::sync::Arc;
+
+use hub_core::{Error, local_http::LocalService};
+use poem::{
+    Endpoint, Request, Response, Result,
+    error::ReadBodyError,
+    http::{self, StatusCode},
+};
+
+use crate::envelope::{ApiError, too_large};
+
+/// Where the control calls live.
+const CONTROL: [&str; 2] = ["/mock/", "/_sim/"];
+
+/// An application with a simulator's control calls beside it.
+#[derive(Clone)]
+pub struct Beside<E> {
+    app: E,
+    control: Arc<dyn LocalService>,
+}
+
+impl<E> std::fmt::Debug for Beside<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Beside")
+    }
+}
+
+impl<E: Endpoint<Output = Response>> Beside<E> {
+    /// Puts control calls beside an application.
+    pub fn new(app: E, control: Arc<dyn LocalService>) -> Self {
+        Self { app, control }
+    }
+
+    async fn control(&self, request: Request) -> Result<Response, ApiError> {
+        let (given, body) = request.into_parts();
+        let (mut head, ()) = http::Request::new(()).into_parts();
+        (head.method, head.uri, head.headers) = (given.method, given.uri, given.headers);
+        let body =
+            body.into_bytes_limit(self.control.max_body(&head)).await.map_err(|error| match error {
+                ReadBodyError::PayloadTooLarge => ApiError::from(too_large()),
+                other => Error::invalid("body", other.to_string()).into(),
+            })?;
+        let Ok(answer) = self.control.call(http::Request::from_parts(head, body)).await else {
+            // Only the protocol of the chat network cuts connections, and that is not spoken here.
+            return Ok(Response::builder().status(StatusCode::BAD_GATEWAY).finish());
+        };
+        let (head, body) = answer.into_parts();
+        let mut response = Response::builder().status(head.status).body(body);
+        *response.headers_mut() = head.headers;
+        Ok(response)
+    }
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Beside<E> {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> Result<Response> {
+        if CONTROL.iter().any(|prefix| request.uri().path().starts_with(prefix)) {
+            return Ok(self.control(request).await?);
+        }
+        self.app.call(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use hub_core::local_http::Cut;
+    use poem::{EndpointExt, endpoint::make_sync, test::TestClient};
+
+    use super::*;
+
+    /// Answers with the path and the body's length.
+    struct Echo;
+
+    #[async_trait]
+    impl LocalService for Echo {
+        async fn call(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, Cut> {
+            if request.uri().path() == "/_sim/cut" {
+                return Err(Cut);
+            }
+            let text = format!("{} {} {}", request.method(), request.uri().path(), request.body().len());
+            Ok(http::Response::builder().status(201).header("x-own", "1").body(text.into()).unwrap())
+        }
+
+        fn max_body(&self, _: &http::request::Parts) -> usize {
+            4
+        }
+    }
+
+    #[tokio::test]
+    async fn control_calls_go_beside_the_application() {
+        let app = make_sync(|request| format!("app {}", request.uri().path())).map_to_response();
+        let client = TestClient::new(Beside::new(app, Arc::new(Echo)));
+        let answer = client.post("/mock/event").body("abc").send().await;
+        answer.assert_status(StatusCode::CREATED);
+        answer.assert_header("x-own", "1");
+        answer.assert_text("POST /mock/event 3").await;
+        client.get("/_sim/accounts").send().await.assert_text("GET /_sim/accounts 0").await;
+        client.post("/mock/event").body("abcde").send().await.assert_status(StatusCode::PAYLOAD_TOO_LARGE);
+        client.get("/_sim/cut").send().await.assert_status(StatusCode::BAD_GATEWAY);
+        for of_app in ["/bot/v1/bot", "/mock", "/api/mock/event"] {
+            client.get(of_app).send().await.assert_text(format!("app {of_app}")).await;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Requests that wait longer than a moment: they end with the credential they were made with, here or on another node,
+//! within a second (reliability B5, B11, K6).
+
+use std::pin::pin;
+
+use hub_core::{Hub, access::Actor, secret::Secret};
+use poem::{Request, http::Method};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{ChannelClient, Presented, User, authenticate_user};
+use crate::{AppSettings, envelope::ApiError};
+
+impl User {
+    /// Does something that may take a while, unless the credential of the request ends meanwhile.
+    ///
+    /// # Errors
+    /// What the work says; `UNAUTHORIZED` or `INVALID_TOKEN` when the credential has ended.
+    pub(crate) async fn while_valid<T>(
+        &self,
+        hub: &Hub,
+        settings: &AppSettings,
+        request: &Request,
+        work: impl Future<Output = hub_core::Result<T>>,
+    ) -> Result<T, ApiError> {
+        let presented = Presented::of(request.headers(), settings.is_https());
+        let shown = Shown::ByUser { settings, presented, request };
+        while_valid(hub, &self.0, shown, work).await
+    }
+}
+
+impl ChannelClient {
+    /// As [`User::while_valid`].
+    pub(crate) async fn while_valid<T>(
+        &self,
+        hub: &Hub,
+        request: &Request,
+        work: impl Future<Output = hub_core::Result<T>>,
+    ) -> Result<T, ApiError> {
+        let key = Self::presented(request).explicit.unwrap_or_else(|| "".into());
+        while_valid(hub, &self.0, Shown::ByChannel(key), work).await
+    }
+
+    /// The key of a request: on GET also that of the query.
+    pub(super) fn presented(request: &Request) -> Presented {
+        let presented = Presented::of(request.headers(), true);
+        if request.method() == Method::GET { presented.with_query(request.uri().query()) } else { presented }
+    }
+}
+
+/// The credential of a request, to be looked at again.
+enum Shown<'r> {
+    ByUser { settings: &'r AppSettings, presented: Presented, request: &'r Request },
+    ByChannel(Secret),
+}
+
+impl Shown<'_> {
+    async fn check(&self, hub: &Hub) -> Result<(), ApiError> {
+        match self {
+            Self::ByUser { settings, presented, request } => {
+                authenticate_user(hub, settings, presented, request).await?;
+            }
+            Self::ByChannel(key) => {
+                hub.channels().authenticate_key(key.expose()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn while_valid<T>(
+    hub: &Hub,
+    actor: &Actor,
+    shown: Shown<'_>,
+    work: impl Future<Output = hub_core::Result<T>>,
+) -> Result<T, ApiError> {
+    let mut told = hub.revocations();
+    // What ended before this began to listen.
+    shown.check(hub).await?;
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done?),
+            heard = told.recv() => match heard {
+                Ok(revoked) if !revoked.concerns(actor) => {}
+                Err(RecvError::Closed) => return Ok(work.await?),
+                Ok(_) | Err(RecvError::Lagged(_)) => shown.check(hub).await?,
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The tools in the words of the protocol: what a model reads before it calls them. The rules are the Bot API's own,
+//! which judges every call.
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+/// Sends a message.
+pub(super) const SEND_MESSAGE: &str = "send_message";
+/// Lists whom the bot talks to.
+pub(super) const LIST_CONTACTS: &str = "list_contacts";
+/// Shows the bot.
+pub(super) const GET_BOT_INFO: &str = "get_bot_info";
+
+/// What a client may tell its model of all of them.
+pub(super) const INSTRUCTIONS: &str = "These tools act for one chat bot. People write to it on a chat network, and \
+    the network lets it answer only for a while after a person's last message: WINDOW_CLOSED says that the person \
+    has to write first.";
+
+/// All of them.
+pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let look = || ToolAnnotations::new().read_only(true).open_world(false);
+    vec![
+        Tool::new(
+            SEND_MESSAGE,
+            "Sends a message as the bot, to a person or to the owner of the bot's account. Needs the scope \
+             message:write.",
+            object(&send_arguments()),
+        )
+        .with_title("Send a message")
+        .with_raw_output_schema(object(&sent()))
+        .with_annotations(ToolAnnotations::new().read_only(false).destructive(false).idempotent(false)),
+        Tool::new(
+            LIST_CONTACTS,
+            "Lists the people that the bot talks to, whoever was active last first. Needs the scope contact:read.",
+            object(&json!({ "type": "object", "properties": {
+                "limit": { "type": "integer", "minimum": 1, "maximum": 200, "description": "How many; 50 when left out." },
+                "cursor": { "type": "string", "description": "next_cursor of the page before." },
+            } })),
+        )
+        .with_title("List contacts")
+        .with_raw_output_schema(object(&contacts()))
+        .with_annotations(look()),
+        Tool::new(
+            GET_BOT_INFO,
+            "Shows the bot: its name, its account on the chat network, and whether it is online. Needs the scope \
+             bot:read.",
+            object(&json!({ "type": "object", "properties": {} })),
+        )
+        .with_title("Show the bot")
+        .with_raw_output_schema(object(&bot()))
+        .with_annotations(look()),
+    ]
+});
+
+fn send_arguments() -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!({ "type": "object", "properties": {
+        "to_user_id": text("user_id of the receiver; the owner of the bot's account when left out."),
+        "content": text("The text, at most 64 KiB; with a file its caption."),
+        "url": text("A file at a public address, which the hub fetches."),
+        "base64": text("A file as base64. Not beside url."),
+        "filename": text("Name of the file."),
+        "trace_id": text("The trace of the message that is answered."),
+    } })
+}
+
+fn sent() -> Value {
+    json!({ "type": "object", "required": ["success", "message_id", "trace_id"], "properties": {
+        "success": { "type": "boolean" },
+        "message_id": { "type": "string" },
+        "client_id": { "type": "string", "description": "The network's handle of the message." },
+        "trace_id": { "type": "string", "description": "Names the send in traces." },
+    } })
+}
+
+fn contacts() -> Value {
+    json!({ "type": "object", "required": ["contacts", "next_cursor"], "properties": {
+        "contacts": { "type": "array", "items": { "type": "object", "required": ["user_id"], "properties": {
+            "user_id": { "type": "string" },
+            "user_name": { "type": "string" },
+            "remark": { "type": "string", "description": "The owner's note." },
+            "last_message_at": { "type": "string" },
+            "message_count": { "type": "integer" },
+        } } },
+        "next_cursor": { "type": ["string", "null"], "description": "null on the last page." },
+    } })
+}
+
+fn bot() -> Value {
+    json!({ "type": "object", "required": ["bot_id", "name", "status"], "properties": {
+        "bot_id": { "type": "string" },
+        "name": { "type": "string" },
+        "status": { "type": "string" },
+        "wx_id": { "type": "string", "description": "The account's id on the chat network." },
+        "created_at": { "type": "string" },
+    } })
+}
+
+fn object(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}

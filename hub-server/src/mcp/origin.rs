@@ -1,0 +1,78 @@
+//! From where `/mcp` may be asked. A browser that was led here by somebody else's page, or by a name that somebody
+//! else makes point here, says so in `Origin` and `Host`; the protocol wants both looked at.
+
+use std::net::IpAddr;
+
+use hub_core::ErrorCode;
+use poem::http::{HeaderMap, header, uri::Authority};
+use url::Url;
+
+use crate::{AppSettings, envelope::ApiError};
+
+/// Lets the hub's own pages in, and programs, which send no `Origin`; both by a name that leads here by right.
+///
+/// # Errors
+/// `FORBIDDEN`.
+pub(super) fn check(settings: &AppSettings, headers: &HeaderMap) -> Result<(), ApiError> {
+    let refused = |message: &'static str| Err(ApiError::new(ErrorCode::Forbidden, message));
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    if let Some(origin) = origins.next() {
+        let origin = origin.to_str().ok().filter(|_| origins.next().is_none());
+        if !origin.is_some_and(|origin| settings.is_own_origin(origin)) {
+            return refused("pages of this origin may not ask");
+        }
+    }
+    let Some(host) = headers.get(header::HOST) else { return Ok(()) };
+    let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+    if host.is_some_and(|host| leads_here(settings, host.host())) {
+        return Ok(());
+    }
+    refused("the hub is not known by this Host; public_url tells it its name")
+}
+
+/// Whether a name may lead here: the hub's own names; addresses, and names without a dot, which nobody outside can
+/// make point anywhere.
+fn leads_here(settings: &AppSettings, host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if bare.parse::<IpAddr>().is_ok() || !bare.contains('.') {
+        return true;
+    }
+    let others = settings.other_origins.iter().filter_map(|origin| Url::parse(origin).ok());
+    let own = std::iter::once(settings.public_url.clone()).chain(others);
+    own.into_iter().any(|url| url.host_str().is_some_and(|name| name.eq_ignore_ascii_case(bare)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Values;
+
+    #[test]
+    fn strangers_pages_and_names_are_refused() {
+        let mut values = Values::new("https://hub.example".parse().unwrap());
+        values.other_origins.push("http://localhost:9800".to_owned());
+        let settings = AppSettings::from(values);
+        let allowed = |host: &[&str], origin: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for (name, values) in [(header::HOST, host), (header::ORIGIN, origin)] {
+                for value in values {
+                    headers.append(name.clone(), value.parse().unwrap());
+                }
+            }
+            check(&settings, &headers).is_ok()
+        };
+        for host in
+            ["hub.example", "HUB.example:443", "localhost:9800", "127.0.0.1:9800", "[::1]:9800", "hub"]
+        {
+            assert!(allowed(&[host], &[]), "{host}");
+        }
+        for host in ["evil.example", "hub.example.evil.example", "127.0.0.1.evil.example:9800", "a b"] {
+            assert!(!allowed(&[host], &[]), "{host}");
+        }
+        assert!(allowed(&[], &[]) && allowed(&["hub.example"], &["https://hub.example"]));
+        for origin in ["https://evil.example", "null", "http://hub.example", "https://hub.example:8443"] {
+            assert!(!allowed(&["hub.example"], &[origin]), "{origin}");
+        }
+        assert!(!allowed(&["hub.example"], &["https://hub.example", "https://evil.example"]));
+    }
+}

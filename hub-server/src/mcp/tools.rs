@@ -1,0 +1,136 @@
+//! What the tools do: the calls of the Bot API, with its scopes, limits and refusals.
+
+use std::{fmt::Write, sync::Arc};
+
+use hub_core::{ErrorCode, Hub, bots::Bots, page::PageRequest};
+use poem::http::request::Parts;
+use poem_openapi::{Object, types::ToJSON};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+};
+use serde_json::Value;
+
+use super::definitions::{GET_BOT_INFO, INSTRUCTIONS, LIST_CONTACTS, SEND_MESSAGE, TOOLS};
+use crate::{
+    api::bot_api::{self, BotContactsView, BotInfoView, BotSend},
+    credentials::AppClient,
+    edge::RequestId,
+    envelope::ApiError,
+    rate_limit::RateLimits,
+    wire::{FileForm, Text, read},
+};
+
+/// Who asks; it comes with every request.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub app: AppClient,
+    pub request_id: RequestId,
+}
+
+/// The tools.
+#[derive(Debug, Clone)]
+pub(super) struct BotTools {
+    pub hub: Hub,
+    pub limits: Arc<RateLimits>,
+}
+
+/// Which page of the contacts.
+#[derive(Debug, Object)]
+struct ListContacts {
+    limit: Option<u32>,
+    cursor: Option<Text<0, 4096>>,
+}
+
+impl BotTools {
+    /// What a tool answers, as JSON; `None` for one that there is not.
+    async fn run(&self, app: &AppClient, name: &str, arguments: &Value) -> Option<Result<Value, ApiError>> {
+        Some(match name {
+            SEND_MESSAGE => self.send(app, arguments).await,
+            LIST_CONTACTS => self.contacts(app, arguments).await,
+            GET_BOT_INFO => self.bot(app).await,
+            _ => return None,
+        })
+    }
+
+    async fn send(&self, app: &AppClient, arguments: &Value) -> Result<Value, ApiError> {
+        let body: BotSend = read(arguments)?;
+        let sent =
+            bot_api::send(&self.hub, &self.limits, app, None, None, FileForm::without_file(body)).await?;
+        Ok(sent.0.to_json().unwrap_or_default())
+    }
+
+    async fn contacts(&self, app: &AppClient, arguments: &Value) -> Result<Value, ApiError> {
+        let ListContacts { limit, cursor } = read(arguments)?;
+        let cursor = cursor.as_deref().filter(|cursor| !cursor.is_empty());
+        let page = PageRequest::parse(&Bots::contact_list(app.0.app()?.bot_id), limit, cursor)?;
+        let contacts = BotContactsView::from(self.hub.apps().contacts(&app.0, &page).await?);
+        Ok(contacts.to_json().unwrap_or_default())
+    }
+
+    async fn bot(&self, app: &AppClient) -> Result<Value, ApiError> {
+        let bot = BotInfoView::from(self.hub.apps().bot(&app.0).await?);
+        Ok(bot.to_json().unwrap_or_default())
+    }
+}
+
+impl ServerHandler for BotTools {
+    fn get_info(&self) -> ServerConfig {
+        let us = Implementation::new("message-hub", env!("CARGO_PKG_VERSION")).with_title("Message Hub");
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities).with_server_info(us).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        TOOLS.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
+        let Some(Caller { app, request_id }) = caller else {
+            return Err(ErrorData::internal_error("nobody asks", None));
+        };
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        match self.run(app, &request.name, &arguments).await {
+            Some(Ok(answer)) => Ok(CallToolResult::structured(answer).into()),
+            Some(Err(error)) => Ok(refused(&error, request_id).into()),
+            None => {
+                let name: String = request.name.chars().take(64).collect();
+                Err(ErrorData::invalid_params(format!("there is no tool called {name}"), None))
+            }
+        }
+    }
+}
+
+/// The code and the sentence of a refusal, and behind them the fields that broke a rule. A model reads them.
+fn refused(error: &ApiError, request_id: &RequestId) -> CallToolResult {
+    let error = error.inner();
+    if error.code() == ErrorCode::Internal {
+        let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+        tracing::error!(request_id = %request_id.0, cause, "internal error in a tool");
+    }
+    let mut text = format!("{}: {}", error.code().as_str(), error.message());
+    for detail in error.details() {
+        let _ = write!(text, "\n{}: {}", detail.field, detail.reason);
+    }
+    if let Some(after) = error.retry_after() {
+        let _ = write!(text, "\ntry again in {} s", after.as_millis().div_ceil(1000).max(1));
+    }
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}

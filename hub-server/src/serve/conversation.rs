@@ -1,0 +1,177 @@
+//! What conversations over WebSockets have in common: signs of life, frames that go out in time, frames that nobody
+//! understands, and goodbyes.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use hub_core::{
+    Error, ErrorCode,
+    time::{Clock, Timestamp},
+};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_tungstenite::tungstenite::{
+    self, Message, Utf8Bytes,
+    protocol::{CloseFrame, frame::coding::CloseCode},
+};
+
+use super::websocket::Socket;
+
+/// How often a client that says nothing is asked for a sign of life (`contract.md` §5.1).
+const PING: Duration = Duration::from_secs(30);
+/// Whoever says nothing for this long is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+/// A frame that does not go out for this long ends the connection (reliability W4).
+const STALL: Duration = Duration::from_secs(10);
+/// How long the client's end is waited for.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// Frames that are not understood, after which the connection ends (reliability W3).
+const MAX_BAD: u32 = 50;
+/// Read and thrown away after a goodbye, so that unread bytes do not turn it into a reset.
+const MAX_DISCARD: usize = 1024 * 1024;
+
+/// Pause before the store is asked again.
+pub(crate) const AGAIN: Duration = Duration::from_secs(1);
+
+/// The hub restarts.
+pub(crate) const RESTART: u16 = 1001;
+/// The credential ended.
+pub(crate) const REVOKED: u16 = 4401;
+/// What the client speaks for was switched off.
+pub(crate) const OFF: u16 = 4403;
+/// The client does not read, or says nothing.
+const TIMEOUT: u16 = 4408;
+
+/// Why a connection ends from this side.
+pub(crate) enum End {
+    /// With a goodbye.
+    Close(u16, String),
+    /// The client said goodbye, or is gone.
+    Gone,
+}
+
+/// Whether a conversation goes on.
+pub(crate) type Flow = Result<(), End>;
+
+impl From<tungstenite::Error> for End {
+    fn from(error: tungstenite::Error) -> Self {
+        use tungstenite::error::{CapacityError, Error as Failure, ProtocolError};
+        match error {
+            Failure::Utf8(_) => Self::Close(1007, "a text frame is not UTF-8".to_owned()),
+            Failure::Capacity(CapacityError::MessageTooLong { max_size, .. }) => {
+                Self::Close(1009, format!("a frame or message is over {max_size} bytes"))
+            }
+            Failure::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Self::Gone,
+            Failure::Protocol(error) => Self::Close(1002, error.to_string()),
+            _ => Self::Gone,
+        }
+    }
+}
+
+/// One conversation's socket, and what is known of the client's life.
+pub(crate) struct Line {
+    socket: Socket,
+    clock: Clock,
+    heard_at: Timestamp,
+    ping_at: Timestamp,
+    bad_frames: u32,
+}
+
+impl Line {
+    pub(crate) fn new(socket: Socket, clock: &Clock) -> Self {
+        let now = clock.now();
+        Self { socket, clock: clock.clone(), heard_at: now, ping_at: now + PING, bad_frames: 0 }
+    }
+
+    /// The next thing the client says, and on the way there whatever the clock asks for. May be cancelled.
+    pub(crate) async fn hear(&mut self) -> Result<Message, End> {
+        loop {
+            let wake_at = self.ping_at.min(self.heard_at + SILENCE);
+            tokio::select! {
+                biased;
+                () = self.clock.sleep_until(wake_at) => self.look_at_the_clock().await?,
+                frame = self.socket.next() => {
+                    let frame = frame.ok_or(End::Gone)??;
+                    self.heard_at = self.clock.now();
+                    return Ok(frame);
+                }
+            }
+        }
+    }
+
+    async fn look_at_the_clock(&mut self) -> Flow {
+        let now = self.clock.now();
+        if now >= self.heard_at + SILENCE {
+            return Err(End::Close(TIMEOUT, "nothing was heard for 60 seconds".to_owned()));
+        }
+        if now >= self.ping_at {
+            // Whoever cancels this in the middle finds it still to be done.
+            self.write(vec![Message::Ping(bytes::Bytes::new())]).await?;
+            self.ping_at = now + PING;
+        }
+        Ok(())
+    }
+
+    /// Counts a frame that nobody understands.
+    pub(crate) fn count_bad(&mut self) -> Flow {
+        self.bad_frames += 1;
+        if self.bad_frames >= MAX_BAD {
+            return Err(End::Close(1008, "too many frames that nobody understands".to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn tell(&mut self, frames: &[Value]) -> Flow {
+        self.write(frames.iter().map(|frame| text(frame.to_string())).collect()).await
+    }
+
+    /// Writes frames, each of which has to go out in time.
+    pub(crate) async fn write(&mut self, messages: Vec<Message>) -> Flow {
+        let stalled = || End::Close(TIMEOUT, "the client does not read".to_owned());
+        for message in messages {
+            self.clock.timeout(STALL, self.socket.feed(message)).await.ok_or_else(stalled)??;
+        }
+        self.clock.timeout(STALL, self.socket.flush()).await.ok_or_else(stalled)??;
+        Ok(())
+    }
+
+    /// Says goodbye, closes this half, and reads on until the client has closed the other. What it was still saying is
+    /// thrown away: closing on unread bytes resets the connection, and a reset may overtake the goodbye.
+    pub(crate) async fn goodbye(mut self, code: u16, reason: String) {
+        // A control frame takes 125 bytes, two of which are the code.
+        let reason = reason.get(..reason.floor_char_boundary(120)).unwrap_or_default().to_owned();
+        let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
+        let socket = &mut self.socket;
+        let farewell = async {
+            if socket.close(Some(frame)).await.is_err() || socket.get_mut().shutdown().await.is_err() {
+                return;
+            }
+            let (mut buffer, mut read) = ([0; 512], 0);
+            while read < MAX_DISCARD {
+                match socket.get_mut().read(&mut buffer).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => read += count,
+                }
+            }
+        };
+        let _ = self.clock.timeout(GOODBYE, farewell).await;
+    }
+}
+
+/// What a client may know of a failure; what went wrong inside stands in the log.
+pub(crate) fn told(error: &Error) -> Error {
+    if error.code() != ErrorCode::Internal {
+        return match error.details().first() {
+            Some(detail) => Error::invalid(detail.field.clone(), detail.reason.clone()),
+            None => Error::new(error.code(), error.message().to_owned()),
+        };
+    }
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    tracing::error!(cause, "internal error on a WebSocket");
+    Error::new(ErrorCode::Internal, "something went wrong in the hub")
+}
+
+/// A text frame. Bytes that are not UTF-8 make it empty.
+pub(crate) fn text(text: impl Into<bytes::Bytes>) -> Message {
+    Message::Text(Utf8Bytes::try_from(text.into()).unwrap_or_default())
+}
