@@ -1,5 +1,7 @@
 //! Actors for tests: the whole application in process, asked by people with or without credentials.
 
+pub(crate) mod app_on_bot;
+
 use std::sync::Arc;
 
 use hub_core::{

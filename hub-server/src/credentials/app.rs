@@ -77,14 +77,11 @@ impl<'a> ApiExtractor<'a> for AppSocketClient {
         _: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
-        let presented = Presented::of(request.headers(), true).explicit;
-        let missing = || {
-            ApiError::new(
-                ErrorCode::Unauthorized,
-                "send the app's token as Authorization: Bearer, or as ?token=",
-            )
-        };
-        let token = presented.or_else(|| queried(request, "token").map(Secret::new)).ok_or_else(missing)?;
+        let token = presented_or_queried(
+            request,
+            "token",
+            "send the app's token as Authorization: Bearer, or as ?token=",
+        )?;
         let AppClient(actor) = AppClient::of(request, &token).await?;
         Ok(Self { actor, token })
     }
@@ -115,16 +112,20 @@ impl<'a> ApiExtractor<'a> for AppOwner {
         _: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
-        let presented = Presented::of(request.headers(), true).explicit;
-        let missing = || {
-            let told = "name the app as ?app_id= and send its webhook secret as Authorization: Bearer, or as ?secret=";
-            ApiError::new(ErrorCode::Unauthorized, told)
-        };
-        let secret = presented.or_else(|| queried(request, "secret").map(Secret::new)).ok_or_else(missing)?;
+        let told =
+            "name the app as ?app_id= and send its webhook secret as Authorization: Bearer, or as ?secret=";
+        let secret = presented_or_queried(request, "secret", told)?;
         let app_id = queried(request, "app_id").unwrap_or_default();
         let holder = data::<Hub>(request).apps().authenticate_app(&app_id, secret.expose()).await;
         Ok(Self(holder.map_err(ApiError::from)?))
     }
+}
+
+/// What the headers present, or the query under this name; without either, what to send is told.
+fn presented_or_queried(request: &Request, name: &str, told: &'static str) -> Result<Secret, ApiError> {
+    let presented = Presented::of(request.headers(), true).explicit;
+    let secret = presented.or_else(|| queried(request, name).map(Secret::new));
+    secret.ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, told))
 }
 
 /// A value of the query, unless it is empty.

@@ -1,65 +1,16 @@
 //! `/mcp` through the whole application: Ada's app on Ada's bot, whose person is Ann.
 
-use hub_core::id::BotId;
 use poem::http::Method;
 use serde_json::{Value, json};
 
-use crate::testing::{App, Caller, Reply};
+use crate::testing::{
+    Reply,
+    app_on_bot::{BOT, House, Scene, text},
+};
 
-const BOT: BotId = BotId::from_u128(1);
 const ALL: [&str; 3] = ["message:write", "contact:read", "bot:read"];
 
-struct House {
-    app: App,
-}
-
-struct Scene<'a> {
-    house: &'a House,
-    ada: Caller<'a>,
-    app_id: String,
-    token: String,
-}
-
-impl House {
-    async fn new() -> Self {
-        Self { app: App::with_simulator().await.0 }
-    }
-
-    async fn sql(&self, sql: String) {
-        let store = &self.app.hub.context().store;
-        store.write(move |tx| Box::pin(async move { tx.channels().execute(sql).await })).await.unwrap();
-    }
-
-    /// A bot to whom Ann has written, and an app on it with these scopes.
-    async fn scene(&self, scopes: &[&str]) -> Scene<'_> {
-        let ada = self.app.user("ada").await;
-        self.sql(format!(
-            "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            SELECT '{BOT}', id, 'Shop', 'sim', 'online', 0, 'wx1', 'ann', '', 0, '', 0, 0, 0, 0 FROM users"
-        ))
-        .await;
-        let now = self.app.clock.now().as_millis();
-        self.sql(format!(
-            "INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
-                context_token, window_opened_at, window_sends)
-             VALUES ('{BOT}', 'ann', 'Ann', 'vip', '', 3, {now}, 'sealed', {now}, 0)"
-        ))
-        .await;
-        let made = ada.post("/api/apps", &json!({ "name": "Assistant", "scopes": scopes })).await;
-        let app_id = text(made.data(), "id").to_owned();
-        let installed =
-            ada.post(&format!("/api/bots/{BOT}/apps/install"), &json!({ "app_id": app_id })).await;
-        let token = text(installed.data(), "app_token").to_owned();
-        Scene { house: self, ada, app_id, token }
-    }
-}
-
 impl Scene<'_> {
-    fn client(&self) -> Caller<'_> {
-        self.house.app.stranger().with("Authorization", &format!("Bearer {}", self.token))
-    }
-
     async fn ask(&self, method: &str, params: Value) -> Reply {
         self.client().post("/mcp", &question(method, params)).await
     }
@@ -82,10 +33,6 @@ impl Scene<'_> {
 #[expect(clippy::needless_pass_by_value, reason = "written where it is passed")]
 fn question(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })
-}
-
-fn text<'v>(value: &'v Value, name: &str) -> &'v str {
-    value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
 }
 
 fn hello(version: &str) -> Value {

@@ -1,9 +1,6 @@
 //! The hub under test: the shipped server in a process of its own, and a user who owns bots and channels.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use hub_core::time::Clock;
 use serde_json::{Value, json};
@@ -24,23 +21,6 @@ use crate::{
 pub const SECRET: &str = "a-webhook-secret-of-the-benchmark";
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The program to measure: what the command line names, or the release build of this workspace.
-pub fn find_program(options: &Options) -> Result<PathBuf> {
-    if let Some(program) = &options.hub_server {
-        return Ok(program.canonicalize()?);
-    }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--release", "--locked", "-p", "hub-server", "--bin", "hub-server"];
-    let built = std::process::Command::new(cargo).args(build).current_dir(workspace).status()?;
-    if !built.success() {
-        return Err("the release build of hub-server failed".into());
-    }
-    let folder = std::env::current_exe()?;
-    let beside = folder.parent().ok_or("this program lies in no folder")?.join("hub-server");
-    if beside.is_file() { Ok(beside) } else { Err("run this benchmark with --release".into()) }
-}
 
 /// How a hub is started.
 pub struct Setup {

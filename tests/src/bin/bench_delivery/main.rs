@@ -13,6 +13,7 @@ mod options;
 mod peer;
 mod phases;
 mod process;
+mod program;
 mod receiver;
 mod reference;
 mod report;
@@ -46,7 +47,7 @@ fn main() -> Result<()> {
 }
 
 async fn run(options: &Options) -> Result<()> {
-    let program = hub::find_program(options)?;
+    let program = program::find(options.hub_server.as_deref())?;
     let mut tables = Vec::new();
     for database in options.databases() {
         tables.push(phases::measure(options, &program, database).await?);

@@ -1,9 +1,6 @@
 //! The hub under test: the shipped server in a process of its own, with people who write to its bots.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use hub_core::time::Clock;
 use serde_json::{Value, json};
@@ -14,6 +11,7 @@ use crate::{
     http_caller::{Caller, until},
     options::{Options, Sizes},
     process::Process,
+    program,
 };
 
 /// A channel with a bot of its own.
@@ -28,22 +26,6 @@ pub struct Hub {
     simulator: Caller,
     owner: Caller,
     _network: Process,
-}
-
-/// The program to measure: what the command line names, or the release build of this workspace.
-fn find_program(options: &Options) -> Result<PathBuf> {
-    if let Some(program) = &options.hub_server {
-        return Ok(program.canonicalize()?);
-    }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--release", "--locked", "-p", "hub-server", "--bin", "hub-server"];
-    if !std::process::Command::new(cargo).args(build).current_dir(workspace).status()?.success() {
-        return Err("the release build of hub-server failed".into());
-    }
-    let this = std::env::current_exe()?;
-    let beside = this.parent().ok_or("this program lies in no folder")?.join("hub-server");
-    if beside.is_file() { Ok(beside) } else { Err("run this benchmark with --release".into()) }
 }
 
 impl Hub {
@@ -67,7 +49,7 @@ impl Hub {
             ("HUB_MAX_SOCKETS_PER_USER", most.clone()),
             ("HUB_MAX_CONNECTIONS_PER_ADDRESS", most),
         ];
-        let process = Process::program(&find_program(options)?, &variables)?;
+        let process = Process::program(&program::find(options.hub_server.as_deref())?, &variables)?;
         let mut owner = Caller::stranger(&format!("http://{address}"));
         until("the hub listens", async || tokio::net::TcpStream::connect(&address).await.ok()).await;
         let ada = json!({ "username": "ada", "password": "correct horse battery staple" });

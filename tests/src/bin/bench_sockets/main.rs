@@ -18,6 +18,8 @@ mod options;
 #[path = "../bench_delivery/process.rs"]
 #[expect(dead_code, reason = "shared with the other benchmark")]
 mod process;
+#[path = "../bench_delivery/program.rs"]
+mod program;
 mod report;
 
 use clap::Parser;

@@ -1,6 +1,6 @@
 //! The hub under test, with people of every kind.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hub_core::data_dir;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::{
     Options, Result,
     http_caller::{Caller, until},
     process::Process,
+    program,
 };
 
 /// Everybody's password.
@@ -26,22 +27,6 @@ pub struct Hub {
     pub bot: String,
     /// Its channel.
     pub channel: String,
-}
-
-/// The program to measure: what the command line names, or the release build of this workspace.
-fn find_program(options: &Options) -> Result<PathBuf> {
-    if let Some(program) = &options.hub_server {
-        return Ok(program.canonicalize()?);
-    }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--release", "--locked", "-p", "hub-server", "--bin", "hub-server"];
-    if !std::process::Command::new(cargo).args(build).current_dir(workspace).status()?.success() {
-        return Err("the release build of hub-server failed".into());
-    }
-    let this = std::env::current_exe()?;
-    let beside = this.parent().ok_or("this program lies in no folder")?.join("hub-server");
-    if beside.is_file() { Ok(beside) } else { Err("run this benchmark with --release".into()) }
 }
 
 async fn free_address() -> Result<String> {
@@ -66,7 +51,7 @@ impl Hub {
             ("HUB_RATE_AUTH_PER_IP", many()),
             ("HUB_RATE_AUTH_PER_ACCOUNT", many()),
         ];
-        let process = Process::program(&find_program(options)?, &variables)?;
+        let process = Process::program(&program::find(options.hub_server.as_deref())?, &variables)?;
         until("the hub listens", async || tokio::net::TcpStream::connect(&address).await.ok()).await;
         let stranger = Caller::stranger(&format!("http://{address}"));
         let join = async |name: &str| {

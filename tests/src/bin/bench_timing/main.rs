@@ -11,6 +11,8 @@ mod hub;
 #[path = "../bench_delivery/process.rs"]
 #[expect(dead_code, reason = "shared with the other benchmark")]
 mod process;
+#[path = "../bench_delivery/program.rs"]
+mod program;
 mod report;
 mod statistics;
 
