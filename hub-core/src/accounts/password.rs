@@ -1,5 +1,7 @@
 //! Passwords: what is accepted, and hashing that cannot starve the process (`contract.md` §2).
 
+mod argon;
+
 use std::{
     collections::HashSet,
     fmt,
@@ -13,10 +15,6 @@ use std::{
     time::Duration,
 };
 
-use argon2::{
-    Algorithm, Argon2, Params, Version,
-    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
-};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
@@ -78,8 +76,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Computes argon2id hashes off the asynchronous threads, a few at a time. Each takes 19 MiB; who comes when
 /// all places and the queue are taken gets `RATE_LIMITED`. Cheap to clone.
 ///
-/// The threads are its own: an allocator keeps what a thread has freed for that thread, so on a pool of hundreds
-/// each of them would in the end hold the memory of a hash.
+/// The threads are its own: whatever else an allocator keeps for a thread, it keeps for these few.
 #[derive(Clone)]
 pub struct PasswordHasher {
     /// One permit per hash that runs or waits.
@@ -130,7 +127,7 @@ impl PasswordHasher {
     /// `RATE_LIMITED` when too many wait.
     pub(super) async fn hash(&self, password: Secret) -> Result<Secret> {
         let salt: [u8; 16] = self.random.bytes();
-        self.run(move || hash_now(&password, &salt)).await?
+        self.run(move || argon::hash(&password, &salt)).await?
     }
 
     /// Compares a password with a stored hash. Without one it works as long and says [`Verdict::Wrong`].
@@ -184,40 +181,18 @@ impl fmt::Debug for PasswordHasher {
     }
 }
 
-/// argon2id with 19 MiB, two passes, one lane.
-fn argon2() -> Argon2<'static> {
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::DEFAULT)
-}
-
-fn hash_now(password: &Secret, salt: &[u8]) -> Result<Secret> {
-    let hash = argon2().hash_password_with_salt(password.expose().as_bytes(), salt);
-    hash.map(|hash| Secret::new(hash.to_string())).map_err(Error::internal)
-}
-
+/// Without a stored hash it works as long.
 fn verify_now(password: &Secret, stored: Option<&Secret>, salt: &[u8]) -> Result<Verdict> {
-    let Some(stored) = stored else {
-        hash_now(password, salt)?;
-        return Ok(Verdict::Wrong);
-    };
-    let stored = PasswordHash::new(stored.expose()).map_err(Error::internal)?;
-    // Parameters of the comparison are those of the stored hash.
-    if argon2().verify_password(password.expose().as_bytes(), &stored).is_err() {
-        return Ok(Verdict::Wrong);
+    match stored {
+        Some(stored) => argon::verify(password, stored, salt),
+        None => argon::hash(password, salt).map(|_| Verdict::Wrong),
     }
-    if is_current(&stored) { Ok(Verdict::Right) } else { hash_now(password, salt).map(Verdict::Outdated) }
-}
-
-fn is_current(stored: &PasswordHash) -> bool {
-    let at_least = |params: Params| {
-        params.m_cost() >= Params::DEFAULT_M_COST && params.t_cost() >= Params::DEFAULT_T_COST
-    };
-    stored.algorithm.as_str() == Algorithm::Argon2id.as_str()
-        && stored.version == Some(Version::V0x13.into())
-        && Params::try_from(stored).is_ok_and(at_least)
 }
 
 #[cfg(test)]
 mod tests {
+    use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, Version};
+
     use super::*;
 
     fn problem(password: &str) -> Option<String> {

@@ -6,7 +6,7 @@ use poem::http::Method;
 use serde_json::{Value, json};
 
 use crate::testing::{
-    Reply,
+    Caller, Reply,
     app_on_bot::{BOT, House, Scene, text},
 };
 
