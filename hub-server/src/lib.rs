@@ -11,6 +11,7 @@ pub mod beside;
 mod body_cap;
 pub mod boot;
 mod client;
+pub mod command_line;
 pub mod config;
 pub mod credentials;
 mod docs;
@@ -30,6 +31,7 @@ pub mod otel;
 pub mod rate_limit;
 mod routes;
 pub mod serve;
+pub mod service_manager;
 pub mod settings;
 mod start_page;
 #[cfg(test)]
