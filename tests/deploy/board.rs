@@ -19,7 +19,8 @@ pub fn expressions() -> Vec<String> {
     let board = board();
     let targets = board["panels"].as_array().unwrap().iter().flat_map(targets);
     let filled = |expression: &str| {
-        let filled = expression.replace("$__rate_interval", "1m").replace("$job", "hub").replace("$node", ".*");
+        let filled =
+            expression.replace("$__rate_interval", "1m").replace("$job", "hub").replace("$node", ".*");
         assert!(!filled.contains('$'), "an unknown variable: {expression}");
         filled
     };

@@ -26,10 +26,14 @@ fn the_container_runs_as_nobody_keeps_its_data_and_asks_itself_for_its_health() 
     for line in ["USER 10001:10001", "VOLUME /var/lib/hub", "ENTRYPOINT [\"hub-server\"]"] {
         assert!(of_the_image.lines().any(|found| found == line), "{line}");
     }
-    assert!(of_the_image.contains("HUB_DATA_DIR=/var/lib/hub ") && of_the_image.contains("CMD [\"hub-server\", \"health\"]"));
+    assert!(
+        of_the_image.contains("HUB_DATA_DIR=/var/lib/hub ")
+            && of_the_image.contains("CMD [\"hub-server\", \"health\"]")
+    );
     // The version that the workspace is built with at least.
     let rust = file.split_once("FROM rust:").unwrap().1.split('-').next().unwrap();
-    let number = |version: &str| version.split('.').map(|part| part.parse::<u32>().unwrap()).collect::<Vec<_>>();
+    let number =
+        |version: &str| version.split('.').map(|part| part.parse::<u32>().unwrap()).collect::<Vec<_>>();
     assert!(number(rust) >= number(env!("CARGO_PKG_RUST_VERSION")), "{rust}");
 }
 
@@ -54,7 +58,7 @@ fn one_service_one_volume_and_one_line_to_write() {
     let compose = read_yaml("docker/compose.yaml");
     assert_eq!(compose["services"].as_mapping().unwrap().len(), 1);
     assert_eq!(compose["volumes"].as_mapping().unwrap().len(), 1);
-    assert_eq!(text(&compose["services"]["hub"]["volumes"], &[]), "hub-data:/var/lib/hub");
+    assert_eq!(compose["services"]["hub"]["volumes"][0], "hub-data:/var/lib/hub");
     let required: Vec<&str> =
         file.split("${").skip(1).filter_map(|rest| rest.split_once(":?").map(|(name, _)| name)).collect();
     assert_eq!(required, ["HUB_PUBLIC_URL"]);
@@ -63,7 +67,9 @@ fn one_service_one_volume_and_one_line_to_write() {
 
 #[test]
 fn hubs_have_time_to_stop_believe_their_network_alone_and_may_nothing_else() {
-    for (name, hubs) in [("docker/compose.yaml", &["hub"][..]), ("two-nodes/compose.yaml", &["hub-1", "hub-2"])] {
+    for (name, hubs) in
+        [("docker/compose.yaml", &["hub"][..]), ("two-nodes/compose.yaml", &["hub-1", "hub-2"])]
+    {
         let compose = read_yaml(name);
         let subnet = text(&compose["networks"]["default"]["ipam"]["config"][0], &["subnet"]);
         for hub in hubs {
@@ -95,7 +101,10 @@ fn what_compose_files_mount_is_there() {
             }
             if let Some(build) = settings.get("build") {
                 let context = path.parent().unwrap().join(text(build, &["context"]));
-                assert!(context.join("Cargo.lock").exists() && context.join(text(build, &["dockerfile"])).exists());
+                assert!(
+                    context.join("Cargo.lock").exists()
+                        && context.join(text(build, &["dockerfile"])).exists()
+                );
             }
         }
     }
@@ -110,6 +119,9 @@ fn caddy_accepts_its_files() {
         caddy.env("HOME", home.path()).env("HUB_PUBLIC_URL", "https://hub.example");
         let file = folder().join(name);
         let told = succeed(caddy.args(["validate", "--adapter", "caddyfile", "--config"]).arg(&file));
-        assert!(told.contains("Valid configuration") && !told.contains("\"level\":\"warn\""), "{name}: {told}");
+        assert!(
+            told.contains("Valid configuration") && !told.contains("\"level\":\"warn\""),
+            "{name}: {told}"
+        );
     }
 }

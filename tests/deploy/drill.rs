@@ -72,7 +72,16 @@ async fn a_database_that_was_copied_while_it_was_written_is_restored_and_served(
 
     std::fs::create_dir(folder.path().join("found")).unwrap();
     let mut restore = std::process::Command::new(program);
-    restore.args(["restore", "-config", &config, "-integrity-check", "full", "-o", &path("found/hub.db"), &database]);
+    restore.args([
+        "restore",
+        "-config",
+        &config,
+        "-integrity-check",
+        "full",
+        "-o",
+        &path("found/hub.db"),
+        &database,
+    ]);
     succeed(restore.env_clear().envs(bucket));
 
     let hub = HubProcess::start(&folder.path().join("found"), &network, &settings).await;

@@ -73,7 +73,10 @@ fn who_does_not_answer_like_a_hub_that_is_well_is_not() {
     assert!(other.contains("cannot serve: status 404\n"), "{other}");
     let no_http = reason(&answering(Some("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned())).to_string());
     assert!(no_http.contains("no hub answers at ") && no_http.contains("hint: HUB_LISTEN"), "{no_http}");
-    assert!(reason(&answering(None).to_string()).contains("no hub answers at "), "who says nothing is not waited for");
+    assert!(
+        reason(&answering(None).to_string()).contains("no hub answers at "),
+        "who says nothing is not waited for"
+    );
 }
 
 #[test]

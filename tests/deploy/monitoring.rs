@@ -8,7 +8,10 @@ use std::{
 
 use bytes::Bytes;
 use hub_core::egress::{Call, Egress, EgressConfig};
-use reqwest::{Method, header::{AUTHORIZATION, HeaderMap}};
+use reqwest::{
+    Method,
+    header::{AUTHORIZATION, HeaderMap},
+};
 use serde_norway::Value;
 
 use super::{board, folder, read, read_yaml, succeed, tool};
@@ -47,7 +50,8 @@ fn every_alert_says_how_urgent_it_is_and_what_to_do() {
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
         assert!(["critical", "warning"].contains(&alert["labels"]["severity"].as_str().unwrap()), "{name}");
-        let said = |key: &str| alert["annotations"][key].as_str().unwrap_or_else(|| panic!("{name} has no {key}"));
+        let said =
+            |key: &str| alert["annotations"][key].as_str().unwrap_or_else(|| panic!("{name} has no {key}"));
         assert!(!said("summary").ends_with('.') && said("description").ends_with('.'), "{name}");
     }
 }
@@ -77,7 +81,8 @@ impl Exported {
             let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
             let (name, rest) = rest.split_at(end);
             let known = self.0.get(name).unwrap_or_else(|| panic!("{name} is not exported: {expression}"));
-            let labels = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map_or("", |(labels, _)| labels);
+            let labels =
+                rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map_or("", |(labels, _)| labels);
             for (label, value) in matchers(labels) {
                 // Those that Prometheus adds, and those whose values are not a fixed set.
                 if ["job", "instance"].contains(&label) || value.contains(['.', '*']) {
@@ -95,8 +100,11 @@ impl Exported {
 /// The labels of a series, or the matchers of a selector, with their values.
 fn matchers(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("\",").filter_map(|part| {
-        let (label, value) = part.split_once("=\"").or_else(|| part.split_once("=~\""))
-            .or_else(|| part.split_once("!=\"")).or_else(|| part.split_once("!~\""))?;
+        let (label, value) = part
+            .split_once("=\"")
+            .or_else(|| part.split_once("=~\""))
+            .or_else(|| part.split_once("!=\""))
+            .or_else(|| part.split_once("!~\""))?;
         Some((label.trim().trim_end_matches('!'), value.trim_end_matches('}').trim_end_matches('"')))
     })
 }

@@ -55,10 +55,8 @@ fn every_variable_of_the_samples_is_a_setting() {
 #[test]
 fn the_unit_offers_every_secret_as_a_credential() {
     let unit = read("systemd/hub.service");
-    let mut offered: Vec<(&str, &str)> = unit
-        .lines()
-        .filter_map(|line| line.strip_prefix("LoadCredential=")?.split_once(':'))
-        .collect();
+    let mut offered: Vec<(&str, &str)> =
+        unit.lines().filter_map(|line| line.strip_prefix("LoadCredential=")?.split_once(':')).collect();
     offered.sort_unstable();
     let mut secrets: Vec<&str> =
         SETTINGS.iter().filter(|setting| setting.in_file).map(|setting| setting.name).collect();

@@ -32,7 +32,8 @@ fn unit(folder: &Path) -> PathBuf {
 fn systemd_has_nothing_to_say_about_the_unit() {
     let Some(mut analyze) = tool("systemd-analyze") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let told = succeed(analyze.args(["verify", "--man=no", "--recursive-errors=no"]).arg(unit(folder.path())));
+    let told =
+        succeed(analyze.args(["verify", "--man=no", "--recursive-errors=no"]).arg(unit(folder.path())));
     assert_eq!(told, "");
 }
 
@@ -62,14 +63,11 @@ fn groups() -> Option<BTreeMap<String, Vec<String>>> {
 }
 
 fn expand(groups: &BTreeMap<String, Vec<String>>, name: &str, found: &mut BTreeSet<String>) {
-    match name.starts_with('@') {
-        true => {
-            let members = groups.get(name).unwrap_or_else(|| panic!("systemd knows no {name}"));
-            members.iter().for_each(|member| expand(groups, member, found));
-        }
-        false => {
-            found.insert(name.to_owned());
-        }
+    if name.starts_with('@') {
+        let members = groups.get(name).unwrap_or_else(|| panic!("systemd knows no {name}"));
+        members.iter().for_each(|member| expand(groups, member, found));
+    } else {
+        found.insert(name.to_owned());
     }
 }
 
@@ -99,7 +97,19 @@ async fn traced() -> Option<BTreeSet<String>> {
     let (data, calls) = (folder.path().join("data"), folder.path().join("calls"));
     let [data, calls] = [data, calls].map(|path| path.display().to_string());
     let server = binaries::release("hub-server").display().to_string();
-    let arguments = ["-f", "-c", "-U", "name", "-o", &calls, &server, "--listen", "127.0.0.1:0", "--sim-listen", "127.0.0.1:0"];
+    let arguments = [
+        "-f",
+        "-c",
+        "-U",
+        "name",
+        "-o",
+        &calls,
+        &server,
+        "--listen",
+        "127.0.0.1:0",
+        "--sim-listen",
+        "127.0.0.1:0",
+    ];
     let settings = [("HUB_DATA_DIR", data.as_str()), ("HUB_NETWORK", "sim"), ("NOTIFY_SOCKET", "/nowhere")];
     let mut process = Process::start(&strace, &arguments, &settings);
     let url = until("the hub, or that it may not be traced", async || {

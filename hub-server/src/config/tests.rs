@@ -202,7 +202,11 @@ fn secrets_come_from_credentials_of_systemd() {
     put("node_name", "one");
     let config = load(&[], &[credentials], None).unwrap();
     let told = |name: &str, hint: &str| format!("no setting is read from the credential {name}{hint}");
-    assert!(config.warnings.contains(&told("secret_kye", "; did you mean secret_key?")), "{:?}", config.warnings);
+    assert!(
+        config.warnings.contains(&told("secret_kye", "; did you mean secret_key?")),
+        "{:?}",
+        config.warnings
+    );
     assert!(config.warnings.contains(&told("node_name", "")), "{:?}", config.warnings);
     assert_eq!(config.hub.node_name, "");
 
