@@ -21,10 +21,13 @@ const MAX_ANSWER: usize = 16 * 1024;
 pub async fn ask(listen: &[SocketAddr]) -> Result<(), String> {
     let address = dialled(*listen.first().ok_or("no address is configured to listen on")?);
     if address.port() == 0 {
-        return Err("the hub chooses its port at each start; set one with HUB_LISTEN to ask for its health".to_owned());
+        return Err("the hub chooses its port at each start; set one with HUB_LISTEN to ask for its health"
+            .to_owned());
     }
     let answer = get(address).await.map_err(|reason| {
-        format!("no hub answers at {address}: {reason}\nhint: HUB_LISTEN must be the same here as for the hub")
+        format!(
+            "no hub answers at {address}: {reason}\nhint: HUB_LISTEN must be the same here as for the hub"
+        )
     })?;
     if answer.status.is_success() {
         return Ok(());
@@ -79,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_refusal_says_why_where_it_can() {
-        let refusal = br#"{"success":false,"error":{"code":"UNAVAILABLE","message":"the hub is shutting down"}}"#;
+        let refusal =
+            br#"{"success":false,"error":{"code":"UNAVAILABLE","message":"the hub is shutting down"}}"#;
         assert_eq!(reason(refusal).as_deref(), Some("the hub is shutting down"));
         assert_eq!(reason(b"<html>"), None);
         assert_eq!(reason(b"{}"), None);

@@ -20,6 +20,7 @@ mod edge;
 mod edge_tests;
 pub mod envelope;
 mod files;
+pub mod health;
 pub mod logging;
 mod login_page;
 mod mcp;

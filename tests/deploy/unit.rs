@@ -149,11 +149,12 @@ async fn the_filter_of_system_calls_leaves_room_for_the_hub_and_for_its_plugins(
     let Some(groups) = groups() else { return };
     let Some(made) = traced().await else { return };
     // What a worker confines itself with was seen, so the rest was too.
-    for call in ["seccomp", "prlimit64", "execve", "fdatasync", "accept4"] {
+    for call in ["seccomp", "prlimit64", "execve", "fsync", "accept4"] {
         assert!(made.contains(call), "{call} is not among {made:?}");
     }
     let allowed = allowed(&groups);
-    let missing: Vec<&String> = made.difference(&allowed).collect();
+    // SQLite gives its files to the owner of the database when it is root, which the unit never is.
+    let missing: Vec<&String> = made.difference(&allowed).filter(|call| *call != "fchown").collect();
     assert!(missing.is_empty(), "the unit forbids {missing:?}");
     assert!(!allowed.contains("mount") && !allowed.contains("setuid") && !allowed.contains("ptrace"));
 }
