@@ -27,8 +27,8 @@ fn reason(address: &str) -> String {
     stderr
 }
 
-fn http(status: &str, body: &str) -> Option<String> {
-    Some(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+fn http(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Somebody who gives every caller the same answer, or none.
@@ -67,9 +67,9 @@ async fn a_hub_that_serves_is_well_at_the_address_it_was_given() {
 #[test]
 fn who_does_not_answer_like_a_hub_that_is_well_is_not() {
     let refusal = r#"{"success":false,"error":{"code":"UNAVAILABLE","message":"the hub is shutting down"}}"#;
-    let draining = reason(&answering(http("503 Service Unavailable", refusal)).to_string());
+    let draining = reason(&answering(Some(http("503 Service Unavailable", refusal))).to_string());
     assert!(draining.contains("cannot serve: the hub is shutting down\n"), "{draining}");
-    let other = reason(&answering(http("404 Not Found", "<h1>nobody</h1>")).to_string());
+    let other = reason(&answering(Some(http("404 Not Found", "<h1>nobody</h1>"))).to_string());
     assert!(other.contains("cannot serve: status 404\n"), "{other}");
     let no_http = reason(&answering(Some("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned())).to_string());
     assert!(no_http.contains("no hub answers at ") && no_http.contains("hint: HUB_LISTEN"), "{no_http}");

@@ -65,7 +65,9 @@ fn groups() -> Option<BTreeMap<String, Vec<String>>> {
 fn expand(groups: &BTreeMap<String, Vec<String>>, name: &str, found: &mut BTreeSet<String>) {
     if name.starts_with('@') {
         let members = groups.get(name).unwrap_or_else(|| panic!("systemd knows no {name}"));
-        members.iter().for_each(|member| expand(groups, member, found));
+        for member in members {
+            expand(groups, member, found);
+        }
     } else {
         found.insert(name.to_owned());
     }
@@ -79,7 +81,9 @@ fn allowed(groups: &BTreeMap<String, Vec<String>>) -> BTreeSet<String> {
     for line in read(UNIT).lines().filter_map(|line| line.strip_prefix("SystemCallFilter=")) {
         let (names, takes_away) = line.strip_prefix('~').map_or((line, false), |names| (names, true));
         let mut named = BTreeSet::new();
-        names.split_whitespace().for_each(|name| expand(groups, name, &mut named));
+        for name in names.split_whitespace() {
+            expand(groups, name, &mut named);
+        }
         if takes_away {
             allowed.retain(|call| !named.contains(call));
         } else {
