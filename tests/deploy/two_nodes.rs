@@ -1,6 +1,7 @@
 //! The sample of two nodes, with its Caddyfile and the settings that nodes have to share.
 
 use std::{
+    collections::BTreeSet,
     net::{TcpListener, TcpStream},
     path::PathBuf,
 };
@@ -9,7 +10,7 @@ use hub_core::store::StoreConfig;
 use reqwest::Method;
 use serde_json::json;
 
-use super::read;
+use super::{read, read_yaml};
 use crate::{
     clients::installed,
     support::{
@@ -49,6 +50,7 @@ async fn two_hubs_behind_caddy_are_one_also_when_one_of_them_stops() {
     let StoreConfig::Postgres(database) = server.create_database().await else { unreachable!() };
     let (folder, network) = (tempfile::tempdir().unwrap(), NetworkProcess::start().await);
     let media = format!("file://{}/media", folder.path().display());
+    let sample = read_yaml("two-nodes/compose.yaml");
     let node = async |name: &'static str| {
         let settings = [
             ("HUB_NODE_NAME", name),
@@ -57,6 +59,12 @@ async fn two_hubs_behind_caddy_are_one_also_when_one_of_them_stops() {
             ("HUB_MEDIA_URL", media.as_str()),
             ("HUB_TRUSTED_PROXIES", "127.0.0.1,::1"),
         ];
+        // No other than those of the sample, but for the address: this one is the hubs' own.
+        let environment = sample["services"][name]["environment"].as_mapping().unwrap();
+        let given =
+            environment.keys().map(|key| key.as_str().unwrap()).filter(|key| *key != "HUB_PUBLIC_URL");
+        let tried: BTreeSet<&str> = settings.iter().map(|(name, _)| *name).collect();
+        assert_eq!(given.collect::<BTreeSet<_>>(), tried);
         HubProcess::start(&folder.path().join(name), &network, &settings).await
     };
     let (first, second) = (node("hub-1").await, node("hub-2").await);

@@ -1,5 +1,5 @@
-//! Flags, environment, systemd credentials and file, put on top of each other. What is wrong with the sources themselves (unknown
-//! names, values of the wrong kind, unreadable secret files) is found here.
+//! Flags, environment, systemd credentials and file, put on top of each other. What is wrong with the sources
+//! themselves (unknown names, values of the wrong kind, unreadable secret files) is found here.
 
 use std::{
     collections::BTreeMap,
@@ -115,7 +115,7 @@ fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findin
     }
 }
 
-/// The files of the service's credentials by their names. Those that no setting is read from are told.
+/// The credentials of the service that are settings, with their files. Others are told.
 fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> BTreeMap<String, PathBuf> {
     let Some(folder) = env.get(CREDENTIALS).filter(|path| !path.is_empty()) else { return BTreeMap::new() };
     let entries = match std::fs::read_dir(folder) {
@@ -126,26 +126,25 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
             return BTreeMap::new();
         }
     };
-    let entries = entries.filter_map(Result::ok);
-    let files: BTreeMap<String, PathBuf> =
-        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
-    let known = || SETTINGS.iter().filter(|setting| setting.in_file).map(|setting| setting.name);
-    for name in files.keys().filter(|name| !known().any(|known| known == *name)) {
-        let hint = match nearest(name, known()) {
-            Some(nearest) => format!("; did you mean {nearest}?"),
-            None => String::new(),
-        };
-        findings.warnings.push(format!("no setting is read from the credential {name}{hint}"));
-    }
+    let mut files: BTreeMap<String, PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect();
+    files.retain(|name, _| {
+        let known = SETTINGS.iter().filter(|setting| setting.in_file).map(|setting| setting.name);
+        let is_known = known.clone().any(|known| known == *name);
+        if !is_known {
+            let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            findings.warnings.push(format!("no setting is read from the credential {name}{hint}"));
+        }
+        is_known
+    });
     files
 }
 
 /// What a credential holds. It is readable by this service alone, whatever the bits of its mode say: systemd lets the
 /// service's user in by an access list, which they show as the group's.
 fn credential(setting: &Setting, path: &Path, findings: &mut Findings) -> Option<Found> {
-    if !setting.in_file {
-        return None;
-    }
     let origin = Origin::Credential(setting.name);
     match read_text(path) {
         Ok(text) => Some(Found { text, origin }),
