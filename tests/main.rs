@@ -5,6 +5,7 @@ mod administration;
 mod clients;
 mod conformance;
 mod crash;
+mod deploy;
 mod endpoints;
 mod example_apps;
 mod examples;

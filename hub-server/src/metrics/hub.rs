@@ -63,6 +63,8 @@ impl Reading {
             "result",
             counters.media.counts(),
         )?;
+        let runs = counters.plugin_runs.counts();
+        page.counters("plugin_runs", "Hooks of plugins that ran", "outcome", runs)?;
         page.gauge("deliveries_queued", "Deliveries in memory that wait for their turn", load.queued)?;
         page.gauge("deliveries_in_flight", "Deliveries being attempted", load.in_flight)?;
         let bots = load.bots.iter().map(|(status, count)| (status.as_str(), *count));

@@ -118,6 +118,7 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
         ("hub_deliveries_total", ("outcome", "dead")),
         ("hub_delivery_retries_total", ("state", "parked")),
         ("hub_sends_total", ("outcome", "sent")),
+        ("hub_plugin_runs_total", ("outcome", "timeout")),
         ("hub_build_info", ("version", env!("CARGO_PKG_VERSION"))),
     ] {
         value(&samples, name, &[labels]);

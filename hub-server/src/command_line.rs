@@ -1,0 +1,99 @@
+//! The command line of the server: what may be asked, and where its settings come from.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::config::{SETTINGS, Sources};
+
+/// The flags: one per setting that is not a secret, and `--no-demo` for people.
+pub fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .global(true)
+        .help("Configuration file [default: hub.toml here or in /etc/hub]");
+    let settings =
+        SETTINGS.iter().filter(|setting| !setting.secret && setting.name != "demo").map(|setting| {
+            Arg::new(setting.name).long(setting.flag()).value_name(setting.value).global(true).help(format!(
+                "{} [env: {}]",
+                setting.help,
+                setting.variable()
+            ))
+        });
+    let no_demo = Arg::new("no-demo")
+        .long("no-demo")
+        .action(ArgAction::SetTrue)
+        .global(true)
+        .help("Make no demo bot, channel or user [env: HUB_DEMO=false]");
+    let file = Arg::new("file")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .default_value("hub.toml")
+        .help("Where to write it");
+    Command::new("hub-server")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("The server of Message Hub")
+        .after_help("Settings may also stand in the environment (HUB_…) and in hub.toml; flags win.")
+        .args([config])
+        .args(settings)
+        .arg(no_demo)
+        .subcommand(Command::new("health").about(
+            "Ask the hub that is configured here whether it can serve: exit code 0, or 1 and the reason",
+        ))
+        .subcommand(
+            Command::new("config")
+                .about("Write or check the configuration")
+                .subcommand_required(true)
+                .subcommand(
+                    Command::new("init").about("Write a hub.toml that explains every setting").arg(file),
+                )
+                .subcommand(Command::new("check").about("Say what is wrong, or what is in force and why")),
+        )
+}
+
+/// What the settings are read from: the flags, wherever they stand, and the environment.
+pub fn sources(matches: &ArgMatches) -> Sources {
+    let deepest = match matches.subcommand() {
+        Some((_, config)) => config.subcommand().map_or(config, |(_, arguments)| arguments),
+        None => matches,
+    };
+    let mut flags: BTreeMap<String, String> = SETTINGS
+        .iter()
+        .filter(|setting| !setting.secret && setting.name != "demo")
+        .filter_map(|setting| {
+            Some((setting.name.to_owned(), deepest.get_one::<String>(setting.name)?.clone()))
+        })
+        .collect();
+    if deepest.get_flag("no-demo") {
+        flags.insert("demo".to_owned(), "false".to_owned());
+    }
+    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    Sources {
+        flags,
+        config_file: deepest.get_one::<PathBuf>("config").cloned(),
+        env: std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_but_the_secrets_has_a_flag() {
+        command().debug_assert();
+        let matches =
+            command().try_get_matches_from(["hub-server", "--no-demo", "--data-dir", "/d"]).unwrap();
+        let flags = sources(&matches).flags;
+        assert_eq!(
+            flags,
+            [("data_dir", "/d"), ("demo", "false")].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
+        );
+        assert!(command().try_get_matches_from(["hub-server", "--secret-key", "x"]).is_err());
+        let check = ["hub-server", "--log", "warn", "config", "check", "--listen", "localhost:1"];
+        let flags = sources(&command().try_get_matches_from(check).unwrap()).flags;
+        assert_eq!(flags.len(), 2, "flags count before and behind the subcommand: {flags:?}");
+    }
+}
