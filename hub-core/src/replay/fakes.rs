@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Recording;
 use crate::{
@@ -18,6 +18,8 @@ const ID_FIELDS: [&str; 8] =
     ["user_id", "from_user_id", "to_user_id", "group_id", "sessionID", "session_id", "wx_id", "to"];
 /// Fields that hold what people call each other.
 const NAME_FIELDS: [&str; 5] = ["user_name", "nickname", "nick_name", "display_name", "remark"];
+/// Fields and headers with numbers that are no person's.
+const PLAIN_FIELDS: [&str; 2] = ["webhook-timestamp", "network_id"];
 /// Names that nobody will take for a person of theirs.
 const NAMES: [&str; 8] = ["Robin", "Sasha", "Kim", "Noa", "Jules", "Charlie", "Sam", "Alex"];
 /// With as many digits in a row, separators aside, it may be a telephone number, or another number of a person.
@@ -105,8 +107,16 @@ impl Fakes {
             Value::Object(fields) => {
                 fields.iter().map(|(name, value)| (name.clone(), self.value(name, value))).collect()
             }
-            Value::Array(items) => items.iter().map(|item| self.value("", item)).collect(),
-            Value::String(text) if text.is_empty() || text == MASK => value.clone(),
+            Value::Array(items) => match items.as_slice() {
+                // A header, as traces keep them.
+                [Value::String(name), value @ Value::String(_)] => {
+                    json!([name, self.value(name, value)])
+                }
+                items => items.iter().map(|item| self.value("", item)).collect(),
+            },
+            Value::String(text) if text.is_empty() || text == MASK || PLAIN_FIELDS.contains(&field) => {
+                value.clone()
+            }
             Value::String(text) => {
                 let fake = match kind_of(field) {
                     Some(kind) => self.fake(kind, text),
@@ -251,8 +261,6 @@ fn in_the_shape_of(number: &str, digits: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::replay::recording::tests::{FIRST, recording};
 
@@ -307,6 +315,11 @@ mod tests {
         let body: Value = serde_json::from_str(&faked.request().unwrap().body).unwrap();
         assert_eq!(body["content"], "I am A", "one letter is no name to look for");
         assert_eq!(faked.trace.trace_id, before.trace.trace_id);
+        assert_eq!(
+            faked.request().unwrap().headers["webhook-timestamp"],
+            "1700000000",
+            "no telephone number"
+        );
         assert_eq!(Fakes::new().recording(&before).unwrap(), faked, "the same every time");
     }
 }

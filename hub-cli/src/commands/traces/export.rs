@@ -40,7 +40,8 @@ pub async fn run(args: TracesExportArgs, local: bool, printer: &Printer) -> Resu
     let written = match &args.out {
         None => to_stdout(recordings, printer).await?,
         Some(path) => {
-            let written = to_file(recordings, path).await;
+            let file = create(path)?;
+            let written = to_file(recordings, file, path).await;
             if written.is_err() {
                 // What was begun is of no use; whoever looks finds nothing, or all of it.
                 let _ = std::fs::remove_file(path);
@@ -74,8 +75,8 @@ async fn to_stdout(mut recordings: Recordings<'_>, printer: &Printer) -> Result<
     Ok(written)
 }
 
-async fn to_file(mut recordings: Recordings<'_>, path: &Path) -> Result<u64, Failure> {
-    let mut file = BufWriter::new(create(path)?);
+async fn to_file(mut recordings: Recordings<'_>, file: File, path: &Path) -> Result<u64, Failure> {
+    let mut file = BufWriter::new(file);
     let failed = |error| Failure::file(&path.display().to_string(), error);
     let mut written = 0;
     while let Some(recording) = recordings.next().await? {
