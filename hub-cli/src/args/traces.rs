@@ -93,7 +93,8 @@ pub struct TracesExportArgs {
 
 /// In what two traces differ
 ///
-/// Request, answer and steps of one beside the other; what is different each time, like ids and times, is left out.
+/// Request, answer and steps of one beside the other; ids and times of the
+/// delivery are left out, because they are others each time.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001 --json=same,response\n

@@ -258,7 +258,7 @@ mod tests {
         assert!(kept.starts_with("aü") && kept.ends_with("ü… (cut, 131073 bytes)"));
         assert!(kept.len() <= MAX_BODY + 32 && is_cut(&kept));
         assert!(is_cut(&r.body("ü".repeat(MAX_BODY / 2 + 1).as_bytes())));
-        assert!(!is_cut(&r.body(&[b'a'; MAX_BODY])));
+        assert!(!is_cut(&r.body("a".repeat(MAX_BODY).as_bytes())));
         // Masked before the cut, so that no half of a secret is left at the end.
         let edge = format!("{}s3cr\"t/ü", "a".repeat(MAX_BODY - 4));
         assert!(!r.body(edge.as_bytes()).contains("s3cr"));

@@ -115,7 +115,7 @@ impl Left {
                 }
                 Ok(debugged) => answered.replies.extend(debugged.replies.iter().map(reply_text)),
                 Err(error) => {
-                    answered.failures.push(format!("{} was not run: {}", script.name, error.message()))
+                    answered.failures.push(format!("{} was not run: {}", script.name, error.message()));
                 }
             }
         }

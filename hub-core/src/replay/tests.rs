@@ -300,7 +300,7 @@ async fn through_the_hub_each_replay_is_a_delivery_of_its_own() {
     receiver.answer(200, "{\"a\":2}");
     receiver.answer(503, "later");
     let carrier = ThroughHub {
-        hub: AsActor { hub: hub.hub().clone(), actor: ada.clone() },
+        hub: AsActor { hub: hub.hub().clone(), actor: ada },
         to: None,
         patience: Duration::from_secs(30),
         clock: Clock::system(),

@@ -105,8 +105,10 @@ impl<H: ReplayingHub> ThroughHub<H> {
                 Err(error) => return Carried { new_trace_id: Some(id), ..Carried::failed(error.message()) },
             }
             if self.clock.now() >= until {
-                let late =
-                    format!("no attempt within {} s; the hub goes on with it", self.patience.as_secs());
+                let late = format!(
+                    "no attempt within {} s; the hub goes on with it once it is at work",
+                    self.patience.as_secs()
+                );
                 return Carried { new_trace_id: Some(id), ..Carried::failed(late) };
             }
             self.clock.sleep(pause).await;

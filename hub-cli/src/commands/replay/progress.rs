@@ -43,8 +43,9 @@ impl Progress {
     /// One more is over.
     pub fn tell(&mut self, totals: &Totals, printer: &Printer) {
         if let Some(bar) = &self.bar {
-            bar.set_position(totals.done());
+            // The message first: the position is what draws.
             bar.set_message(counts(totals));
+            bar.set_position(totals.done());
             return;
         }
         let Some(told) = self.quarters else { return };
@@ -97,6 +98,7 @@ fn bar(total: Option<u64>) -> ProgressBar {
         // A bar that cannot be drawn is none.
         let _ = write!(text, "{:.0}/s", state.per_sec());
     }));
+    bar.set_message(counts(&Totals::default()));
     bar
 }
 

@@ -131,8 +131,9 @@ fn request(recorded: RecordedRequest) -> PluginRequest {
 }
 
 fn written(request: &PluginRequest) -> String {
-    let headers: String = request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
-    format!("{} {}\n{headers}\n{}\n", request.method, request.url, laid_out(request.body.text()))
+    let mut lines = vec![format!("{} {}", request.method, request.url)];
+    lines.extend(request.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+    format!("{}\n\n{}\n", lines.join("\n"), laid_out(request.body.text()))
 }
 
 /// One line per step, without what is different each time.
