@@ -205,6 +205,16 @@ pub struct Trace {
     pub steps: Vec<Step>,
 }
 
+impl Trace {
+    /// Whether it tells of a send, not of a message that came: there is nothing to deliver then. Needs the steps.
+    pub fn is_of_a_send(&self) -> bool {
+        let first = self.steps.first();
+        first.is_some_and(|step| {
+            step.name == StepName::Received && !["inbox", "replay"].contains(&&*step.kind)
+        })
+    }
+}
+
 impl TryFrom<TraceRow> for Trace {
     type Error = Error;
 
@@ -311,8 +321,8 @@ impl<'h> Traces<'h> {
     /// another URL. The new delivery has a trace of its own and overtakes or delays nothing.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its webhook
-    /// has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
+    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when it tells of a send, no channel was involved or
+    /// its webhook has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
     pub async fn replay(
         &self,
         actor: &Actor,
@@ -357,6 +367,11 @@ impl<'h> Traces<'h> {
         let nowhere =
             || Error::conflict("this trace belongs to no channel, so there is nowhere to deliver it to");
         let channel_id = trace.channel_id.ok_or_else(nowhere)?;
+        if trace.is_of_a_send() {
+            return Err(Error::conflict(
+                "this trace tells of a send; only messages that came are delivered again",
+            ));
+        }
         Ok((trace, channel_id))
     }
 

@@ -47,6 +47,7 @@ fn wrong_usage_and_missing_things_are_told_before_anything_is_sent() {
             6,
             "INVALID_PARAMS",
         ),
+        (vec!["replay", "-", "--resign", "--secret-file", "-", to[0], to[1]], 2, "INVALID_PARAMS"),
         (vec!["replay", &trace, "--to", "ftp://127.0.0.1/hook"], 2, "INVALID_PARAMS"),
     ] {
         let told = fails(&stage.files(&arguments), exit, code);

@@ -15,7 +15,11 @@ use serde_json::json;
 
 use super::{recording::tests::recording, *};
 use crate::{
-    channels::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+    bots::NewSend,
+    channels::{
+        NewChannel,
+        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+    },
     delivery::{redact::MAX_BODY, signing::Received},
     egress::{Egress, EgressConfig},
     id::TraceId,
@@ -322,6 +326,17 @@ async fn through_the_hub_each_replay_is_a_delivery_of_its_own() {
     recorded.trace.trace_id = id(1);
     let (summary, reports) = run(&Replay::default(), vec![recorded.clone()], &carrier).await;
     assert!(summary.totals.failed == 1 && reports[0].reason.contains("not found"), "{reports:?}");
+
+    // What a channel sent is no message for its webhook.
+    let sends = hub.hub().channels().create(&ada, bot.id, NewChannel::named("sends"), None).await.unwrap();
+    let client = hub.hub().channels().authenticate_key(sends.api_key.expose()).await.unwrap();
+    let new = NewSend { content: "from the channel".to_owned(), ..NewSend::default() };
+    let sent = hub.hub().bots().send(&client, bot.id, new, None).await.unwrap();
+    let of_send = traces.get(&ada, bot.id, sent.trace_id).await.unwrap();
+    let refused = traces.replay(&ada, bot.id, sent.trace_id, Some("http://receiver.test/x")).await;
+    assert_eq!(refused.unwrap_err().code(), crate::ErrorCode::Conflict);
+    let (summary, reports) = run(&Replay::default(), vec![Recording::new(of_send, None)], &carrier).await;
+    assert!(summary.totals.skipped == 1 && reports[0].reason.contains("a send"), "{reports:?}");
 
     // Oldest first and within a time, as a replay goes through them.
     let all = TraceQuery { oldest_first: true, ..TraceQuery::default() };

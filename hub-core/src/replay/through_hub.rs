@@ -143,6 +143,9 @@ impl<H: ReplayingHub> Carrier for ThroughHub<H> {
     async fn look(&self, recording: &Recording) -> std::result::Result<String, NotSent> {
         let channel = recording.trace.channel_id;
         let channel = channel.ok_or_else(|| NotSent::Nothing("no channel was involved".to_owned()))?;
+        if recording.trace.is_of_a_send() {
+            return Err(NotSent::Nothing("it tells of a send, not of a message that came".to_owned()));
+        }
         Ok(self.to.clone().unwrap_or_else(|| format!("the webhook of channel {channel}")))
     }
 

@@ -35,6 +35,10 @@ pub const FIELDS: [&str; 8] =
 
 /// Runs the command; `local` is whether the files are to be worked on though a server is named.
 pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
+    let reads_stdin = args.traces == ["-"] || args.from.as_deref() == Some("-");
+    if reads_stdin && args.secret.secret_file.as_deref() == Some("-") {
+        return Err(Failure::usage("only one of the files can be stdin"));
+    }
     let way = Way::of(&args, printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
     if is_bulk && way.leaves_this_machine() && !args.yes && !args.pace.dry_run {
