@@ -5,14 +5,15 @@
 //! rate, and with the concurrency, that was asked for, and tells of each one when it is over.
 //!
 //! ```
-//! # use hub_core::{egress::{Egress, EgressConfig}, random::Random, replay::*, time::Clock};
+//! # use hub_core::{egress::{Egress, EgressConfig}, replay::*, time::Clock};
 //! # async fn again(recordings: Vec<Recording>) -> hub_core::Result<()> {
 //! let egress = Egress::new(EgressConfig::default())?;
 //! let target = egress.check_url("https://example.com/hook")?;
-//! let carrier = ToUrl::new(egress, Some(target), Mode::AsRecorded, Clock::system());
+//! let (clock, stop) = (Clock::system(), Stop::default());
+//! let carrier = ToUrl::new(egress, Some(target), Mode::AsRecorded, clock.clone());
 //! let source = futures_util::stream::iter(recordings.into_iter().map(Ok::<_, std::convert::Infallible>));
 //! let replay = Replay { concurrency: 4, compare: true, ..Replay::default() };
-//! let summary = replay.run(source, &carrier, &Clock::system(), &Stop::default(), |report, _| {
+//! let summary = replay.run(source, &carrier, &clock, &stop, |report, _| {
 //!     println!("{} {:?}", report.trace_id, report.outcome);
 //! });
 //! assert_eq!(summary.await.totals.failed, 0);
