@@ -14,6 +14,8 @@ pub enum Exit {
     Failed = 1,
     /// Wrong usage.
     Usage = 2,
+    /// Some of it was done, and some failed.
+    Partial = 3,
     /// Not signed in, or not allowed.
     Denied = 4,
     /// It does not exist.
@@ -34,14 +36,14 @@ pub enum Exit {
 pub const TABLE: &str = concat!(
     "  0  done\n",
     "  1  failed: the hub said no, or something broke\n",
-    "  2  wrong usage\n",
+    "  2  wrong usage, or --yes is missing\n",
     "  3  partly done (bulk commands: some failed)\n",
     "  4  not signed in, expired or forbidden\n",
     "  5  not found\n",
     "  6  conflict, or an input file that is not acceptable\n",
     "  7  nobody answers: the server, the simulator or the database\n",
     "  8  timed out waiting\n",
-    "  9  a check failed (--check)\n",
+    "  9  a check failed (--check, --compare, signature verify)\n",
     "130  interrupted\n",
 );
 

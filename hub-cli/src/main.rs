@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Err(error) => return printer.fail(&Failure::new(Exit::Failed, "INTERNAL_ERROR", error.to_string())),
     };
     let done = runtime.block_on(async {
-        if cli.ends_by_signal() {
+        if cli.sees_to_signals() {
             return commands::run(cli, &printer).await;
         }
         tokio::select! {

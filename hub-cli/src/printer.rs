@@ -186,6 +186,19 @@ impl Printer {
         }
     }
 
+    /// How something ended, on stderr: for people in words, otherwise as a document.
+    pub fn summary(&self, document: &Value, text: &str) {
+        match self.format {
+            Format::Json(_) if !self.quiet => write_err(&document.to_string()),
+            _ => self.note(text),
+        }
+    }
+
+    /// Whether a person looks at stdout.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
     /// The line on stderr that says that something is up; scripts wait for it.
     pub fn ready(text: &str) {
         write_err(text);

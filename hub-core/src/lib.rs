@@ -105,6 +105,7 @@
 //! | [`egress`] | the one guarded HTTP client |
 //! | [`sandbox`] | where plugins run: JavaScript of others, in processes that can be killed |
 //! | [`ai`] | one call to an OpenAI-compatible model |
+//! | [`replay`] | recorded deliveries sent again, through the hub or straight to a URL |
 //! | [`admin`] | what administrators do |
 //! | [`store`] | the only place with SQL: two databases, each statement once, one committer |
 //! | [`access`] | [`Actor`](access::Actor): who asks, and whose things a query may see |
@@ -166,6 +167,7 @@
 //! | apps of a user, and on a bot | [`MAX_APPS`](apps::MAX_APPS), [`MAX_INSTALLATIONS`](apps::MAX_INSTALLATIONS) | `CONFLICT` |
 //! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is tried again later |
 //! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
+//! | recordings of a [`replay`] that are read and not over | 1,024 | the next one is not read |
 //! | runs of a plugin in a row that do not end by themselves | [5](plugins::breaker::MAX_OVERRUNS) | it is stopped in that channel |
 #![warn(missing_docs)]
 
@@ -214,6 +216,7 @@ pub mod page;
 pub mod plugins;
 pub mod private_files;
 pub mod random;
+pub mod replay;
 pub mod revocation;
 pub mod sandbox;
 pub mod secret;

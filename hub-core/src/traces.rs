@@ -177,8 +177,8 @@ pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> Trac
     }
 }
 
-/// A message's way through one channel.
-#[derive(Debug, Clone, PartialEq)]
+/// A message's way through one channel. As a document it looks as in the API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Id.
     pub trace_id: TraceId,
@@ -201,7 +201,18 @@ pub struct Trace {
     /// Attempts at the sink; of several sinks the most.
     pub attempts: u64,
     /// The steps in order; empty in lists.
+    #[serde(default)]
     pub steps: Vec<Step>,
+}
+
+impl Trace {
+    /// Whether it tells of a send, not of a message that came: there is nothing to deliver then. Needs the steps.
+    pub fn is_of_a_send(&self) -> bool {
+        let first = self.steps.first();
+        first.is_some_and(|step| {
+            step.name == StepName::Received && !["inbox", "replay"].contains(&&*step.kind)
+        })
+    }
 }
 
 impl TryFrom<TraceRow> for Trace {
@@ -233,6 +244,12 @@ pub struct TraceQuery {
     pub status: Option<TraceStatus>,
     /// Only of this message.
     pub message_id: Option<MessageId>,
+    /// Begun at this time or later.
+    pub since: Option<Timestamp>,
+    /// Begun before this time.
+    pub until: Option<Timestamp>,
+    /// Oldest first, in place of newest first.
+    pub oldest_first: bool,
 }
 
 impl TraceQuery {
@@ -253,10 +270,10 @@ impl<'h> Traces<'h> {
         Self { ctx }
     }
 
-    /// Traces of a bot, newest first, without their steps.
+    /// Traces of a bot, newest first unless the query says otherwise, without their steps.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the bot is not the actor's.
+    /// `NOT_FOUND` when the bot is not the actor's; `INVALID_PARAMS` when `until` is before `since`.
     pub async fn list(
         &self,
         actor: &Actor,
@@ -265,10 +282,16 @@ impl<'h> Traces<'h> {
         page: &PageRequest,
     ) -> Result<Page<Trace>> {
         let scope = actor.scope()?;
+        if query.since.zip(query.until).is_some_and(|(since, until)| until < since) {
+            return Err(Error::invalid("until", "must not be before since"));
+        }
         let filter = TraceFilter {
             channel_id: query.channel_id,
             status: query.status.map(TraceStatus::as_str),
             message_id: query.message_id,
+            since: query.since,
+            until: query.until,
+            oldest_first: query.oldest_first,
         };
         let mut read = self.ctx.store.read().await?;
         let rows = read.traces().list(scope, bot_id, &filter, page).await?;
@@ -298,8 +321,8 @@ impl<'h> Traces<'h> {
     /// another URL. The new delivery has a trace of its own and overtakes or delays nothing.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its webhook
-    /// has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
+    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when it tells of a send, no channel was involved or
+    /// its webhook has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
     pub async fn replay(
         &self,
         actor: &Actor,
@@ -344,6 +367,11 @@ impl<'h> Traces<'h> {
         let nowhere =
             || Error::conflict("this trace belongs to no channel, so there is nowhere to deliver it to");
         let channel_id = trace.channel_id.ok_or_else(nowhere)?;
+        if trace.is_of_a_send() {
+            return Err(Error::conflict(
+                "this trace tells of a send; only messages that came are delivered again",
+            ));
+        }
         Ok((trace, channel_id))
     }
 

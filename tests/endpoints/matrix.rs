@@ -76,6 +76,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("deleteBot", User),
     ("sendMessage", User),
     ("listMessages", User),
+    ("getMessage", User),
     ("listContacts", User),
     ("setContactRemark", User),
     ("listTraces", User),

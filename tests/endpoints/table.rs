@@ -73,6 +73,7 @@ pub const TABLE: &[Entry] = &[
     entry("reconnectBot", none, 200),
     entry("sendMessage", |_| json!({ "content": "hello" }), 409),
     entry("listMessages", none, 200),
+    entry("getMessage", none, 200),
     entry("retryMedia", none, 200),
     entry("listContacts", none, 200),
     entry("setContactRemark", |_| json!({ "remark": "a friend" }), 200),

@@ -10,7 +10,7 @@ use crate::support::database::{Db, START};
 
 contract!("messages": {
     messages_are_listed_newest_first_with_their_channels => [page],
-    a_message_exists_within_its_bot => [exists],
+    a_message_is_found_within_its_bot => [exists, find],
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
     quoted_texts_are_found_within_the_bot => [texts_by_network_id],
@@ -108,7 +108,7 @@ async fn quoted_texts_are_found_within_the_bot(db: &Db) {
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [("2".to_owned(), "second".to_owned())]);
 }
 
-async fn a_message_exists_within_its_bot(db: &Db) {
+async fn a_message_is_found_within_its_bot(db: &Db) {
     let on = stage(db).await;
     let (id, _, _) = accept_one(db, &on, "ann", "1", 0).await;
     let other = db.bot(on.owner).await;
@@ -116,4 +116,8 @@ async fn a_message_exists_within_its_bot(db: &Db) {
     assert!(read.messages().exists(on.bot, id).await.unwrap());
     assert!(!read.messages().exists(other, id).await.unwrap());
     assert!(!read.messages().exists(on.bot, db.ids.next()).await.unwrap());
+    let found = read.messages().find(on.bot, id).await.unwrap().unwrap();
+    assert_eq!((found.id, found.channel_ids), (id, vec![on.channel]));
+    assert!(read.messages().find(other, id).await.unwrap().is_none());
+    assert!(read.messages().find(on.bot, db.ids.next()).await.unwrap().is_none());
 }

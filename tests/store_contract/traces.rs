@@ -103,11 +103,27 @@ async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
     assert_eq!(list(db, &on, only, whole()).await, ids(&[middle]));
     let only = TraceFilter { message_id: Some(message), ..all() };
     assert_eq!(list(db, &on, only, whole()).await, ids(&[first]));
+    let oldest_first = TraceFilter { oldest_first: true, ..all() };
+    assert_eq!(
+        list(db, &on, oldest_first.clone(), whole()).await,
+        ids(&[first, middle, elsewhere, own_send])
+    );
+    let later = START + Duration::from_millis(1);
+    for (since, until, count) in [
+        (Some(START), None, 4),
+        (Some(later), None, 0),
+        (None, Some(START), 0),
+        (Some(START), Some(later), 4),
+    ] {
+        let within = TraceFilter { since, until, ..all() };
+        assert_eq!(list(db, &on, within, whole()).await.len(), count, "{since:?} {until:?}");
+    }
     let page = PageRequest::parse("t", Some(1), None).unwrap();
     assert_eq!(list(db, &on, all(), page).await, ids(&[own_send, elsewhere]));
     let cursor = hub_core::page::encode("t", &elsewhere.to_string());
     let page = PageRequest::parse("t", Some(1), Some(&cursor)).unwrap();
-    assert_eq!(list(db, &on, all(), page).await, ids(&[middle, first]));
+    assert_eq!(list(db, &on, all(), page.clone()).await, ids(&[middle, first]));
+    assert_eq!(list(db, &on, oldest_first, page).await, ids(&[own_send]));
     let bob = db.user("bob").await;
     let mut read = db.store.read().await.unwrap();
     assert!(read.traces().list(scope(bob), on.bot, &all(), &whole()).await.unwrap().is_empty());

@@ -22,6 +22,7 @@ HUB_SERVER            address of a hub server to ask, in place of a data folder
 HUB_TOKEN             API key for that server [default: that of the profile that is signed in there]
 HUB_PROFILE           profile to use, as `profiles list` shows them [default: the one in use]
 HUB_PUBLIC_URL        where people reach the hub, for links made on its files; as for the server
+HUB_WEBHOOK_SECRET    secret of signatures, for listen, signature and replay
 HUB_EGRESS_ALLOW      private targets that the hub may call, as for the server
 HUB_SIM_URL           address of a running simulator [default: http://127.0.0.1:9801]
 HUB_SIM_LISTEN        address of `sim serve` and `sim app` [default: 127.0.0.1:9801]

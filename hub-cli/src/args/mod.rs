@@ -18,7 +18,9 @@ mod listen;
 mod login;
 mod openapi;
 mod plugins;
+mod replay;
 mod send;
+mod signature;
 mod sim;
 mod tail;
 mod traces;
@@ -49,10 +51,15 @@ pub use plugins::{
     PluginsListArgs, PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,
     PluginsVersionsArgs, PluginsWithdrawArgs,
 };
+pub use replay::ReplayArgs;
 pub use send::SendArgs;
+pub use signature::{SecretArgs, SignArgs, SignatureCommand, VerifyArgs};
 pub use sim::{SimAppArgs, SimCommand, SimSayArgs, SimTarget};
 pub use tail::TailArgs;
-pub use traces::{TracesCommand, TracesListArgs, TracesShowArgs};
+pub use traces::{
+    TraceFilterArgs, TracesCommand, TracesDiffArgs, TracesExportArgs, TracesListArgs, TracesShowArgs,
+    TracesToTestArgs,
+};
 pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
 pub use users::{
     CreateAdminArgs, InviteArgs, ResetLinkArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs,
@@ -153,9 +160,14 @@ pub enum Command {
     Tail(TailArgs),
     /// Forward a channel's messages to a local URL
     Listen(ListenArgs),
+    /// Send recorded deliveries again
+    Replay(Box<ReplayArgs>),
     /// Look at what happened to messages
     #[command(subcommand, visible_alias = "trace")]
     Traces(TracesCommand),
+    /// Sign a body as the hub does, or find out why a signature does not fit
+    #[command(subcommand)]
+    Signature(SignatureCommand),
     /// Manage where the messages of a bot go
     #[command(subcommand, alias = "channel")]
     Channels(ChannelsCommand),
@@ -224,6 +236,7 @@ impl Cli {
             self.command,
             Command::Send(_)
                 | Command::Traces(_)
+                | Command::Replay(_)
                 | Command::Tail(_)
                 | Command::Channels(_)
                 | Command::Debug(_)
@@ -244,9 +257,12 @@ impl Cli {
         self.global.local
     }
 
-    /// Whether a signal is the usual end of this command.
-    pub fn ends_by_signal(&self) -> bool {
-        matches!(self.command, Command::Sim(SimCommand::Serve { .. } | SimCommand::App(_)))
+    /// Whether this command sees to signals itself.
+    pub fn sees_to_signals(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Replay(_) | Command::Sim(SimCommand::Serve { .. } | SimCommand::App(_))
+        )
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use hub_core::{admin::ai_config::AiConfigSettings, channels::sinks::Change, secret::Secret};
+use hub_core::{admin::ai_config::AiConfigSettings, channels::sinks::Change};
 use serde_json::Value;
 
-use super::{read_file, text_or_stdin, users::cell};
+use super::{secret::first_line, text_or_stdin, users::cell};
 use crate::{
     args::{AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs},
     exit::{Exit, Failure},
@@ -36,10 +36,7 @@ pub async fn show(args: AiConfigShowArgs, local: bool, printer: &Printer) -> Res
 
 pub async fn set(args: AiConfigSetArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let api_key = match &args.api_key_file {
-        Some(path) => {
-            let content = Secret::new(read_file(path)?);
-            Change::Set(Secret::new(content.expose().lines().next().unwrap_or_default()))
-        }
+        Some(path) => Change::Set(first_line(path)?),
         None if args.no_api_key => Change::Clear,
         None => Change::Keep,
     };

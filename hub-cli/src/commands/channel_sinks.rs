@@ -9,7 +9,6 @@ use hub_core::{
         sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
     },
     delivery::ping::ping,
-    secret::Secret,
     traces::TraceStatus,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -17,7 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     channels::{document, find},
-    read_file, traces, waterfall,
+    read_file,
+    secret::first_line,
+    traces, waterfall,
 };
 use crate::{
     args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile},
@@ -142,11 +143,6 @@ impl Draft {
         serde_json::from_value(Value::Object(self.0))
             .map_err(|error| Failure::usage(format!("these settings are not acceptable: {error}")))
     }
-}
-
-fn first_line(path: &str) -> Result<Secret, Failure> {
-    let content = Secret::new(read_file(path)?);
-    Ok(Secret::new(content.expose().lines().next().unwrap_or_default()))
 }
 
 const fn state(on: bool) -> &'static str {

@@ -1,9 +1,9 @@
 //! `users create-admin`.
 
-use hub_core::{access::Actor, accounts::NewUser, secret::Secret};
+use hub_core::{access::Actor, accounts::NewUser};
 use serde_json::json;
 
-use super::read_file;
+use super::secret::first_line;
 use crate::{
     args::CreateAdminArgs,
     exit::Failure,
@@ -14,8 +14,7 @@ use crate::{
 pub const FIELDS: [&str; 5] = ["id", "username", "display_name", "role", "created_at"];
 
 pub async fn run(args: CreateAdminArgs, printer: &Printer) -> Result<(), Failure> {
-    let content = Secret::new(read_file(&args.password_file)?);
-    let password = Secret::new(content.expose().lines().next().unwrap_or_default());
+    let password = first_line(&args.password_file)?;
     let hub = local::open(&args.local, Open::Migrate).await?;
     let new = NewUser { username: args.username, password, display_name: None, email: None };
     let user = hub.accounts().create_admin(&Actor::Operator, new).await?;

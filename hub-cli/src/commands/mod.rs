@@ -16,10 +16,14 @@ mod login;
 mod migrate;
 mod plugins;
 mod profiles;
+mod recordings;
+mod replay;
 mod reset;
 mod say;
+mod secret;
 mod send;
 mod serve;
+mod signature;
 mod sim_app;
 mod tail;
 mod traces;
@@ -34,7 +38,7 @@ use hub_core::accounts::UserStatus;
 use crate::{
     args::{
         AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, DbCommand, OpenapiCommand,
-        ProfilesCommand, SimCommand, TracesCommand, UserSessionsCommand, UsersCommand,
+        ProfilesCommand, SignatureCommand, SimCommand, UserSessionsCommand, UsersCommand,
     },
     exit::{Exit, Failure},
     printer::{Format, Printer},
@@ -63,7 +67,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     }
     if cli.is_local_in_vain() {
         return Err(Failure::usage("--local: this command works on no data folder").with_hint(
-            "send, traces, tail, channels, sim say, plugins, apps, users, ai-config, stats, audit and db do; leave --local out",
+            "send, traces, replay, tail, channels, sim say, plugins, apps, users, ai-config, stats, audit and db do; leave --local out",
         ));
     }
     let local = cli.is_local();
@@ -82,8 +86,9 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, printer).await?,
         Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, printer).await?,
         Command::Channels(ChannelsCommand::RotateKey(args)) => channels::rotate_key(args, printer).await?,
-        Command::Traces(TracesCommand::List(args)) => traces::list(args, printer).await?,
-        Command::Traces(TracesCommand::Show(args)) => traces::show(args, printer).await?,
+        Command::Replay(args) => return replay::run(*args, local, printer).await,
+        Command::Traces(command) => traces::run(command, local, printer).await?,
+        Command::Signature(command) => return signature::run(command, printer),
         Command::Debug(command) => return debug::run(command, local, printer).await,
         Command::Channels(ChannelsCommand::SetWebhook(args)) => {
             return channel_sinks::set_webhook(*args, printer).await;
@@ -142,14 +147,17 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Profiles(ProfilesCommand::List) => &profiles::FIELDS,
         Command::Profiles(_) => &profiles::FIELDS[..1],
         Command::Send(_) => &send::FIELDS,
-        Command::Tail(_) | Command::Traces(TracesCommand::List(_)) => &traces::LIST_FIELDS,
+        Command::Tail(_) => &traces::LIST_FIELDS,
         Command::Listen(_) => &listen::FIELDS,
         Command::Channels(ChannelsCommand::RotateKey(_)) => &channels::KEY_FIELDS,
         Command::Channels(ChannelsCommand::Delete(_)) => &channels::DELETE_FIELDS,
         Command::Channels(ChannelsCommand::Plugins(_)) => &channel_plugins::FIELDS,
         Command::Channels(ChannelsCommand::SetWebhook(_)) => &channels::FIELDS,
         Command::Channels(_) => &channels::FIELDS[..13],
-        Command::Traces(TracesCommand::Show(_)) => &traces::FIELDS,
+        Command::Replay(_) => &replay::FIELDS,
+        Command::Traces(command) => traces::fields(command),
+        Command::Signature(SignatureCommand::Sign(_)) => &signature::SIGN_FIELDS,
+        Command::Signature(SignatureCommand::Verify(_)) => &signature::VERIFY_FIELDS,
         Command::Debug(_) => &debug::FIELDS,
         Command::Plugins(command) => plugins::fields(command),
         Command::Apps(command) => apps::fields(command),

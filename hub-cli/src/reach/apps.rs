@@ -233,7 +233,7 @@ fn request(list: &str, page: &PageArgs) -> Result<PageRequest, Failure> {
     Ok(PageRequest::parse(list, Some(page.limit), page.cursor.as_deref())?)
 }
 
-fn paging(page: &PageArgs) -> [(&'static str, Option<String>); 2] {
+pub(super) fn paging(page: &PageArgs) -> [(&'static str, Option<String>); 2] {
     [("limit", Some(page.limit.to_string())), ("cursor", page.cursor.clone())]
 }
 
@@ -244,7 +244,7 @@ pub fn id_of<K: hub_core::id::Kind>(document: &Value) -> Result<hub_core::id::Id
 }
 
 /// The items of a list that are meant.
-async fn search(
+pub(super) async fn search(
     pages: impl AsyncFn(PageArgs) -> Result<Value, Failure>,
     is_it: impl Fn(&Value) -> bool,
 ) -> Result<Vec<Value>, Failure> {
@@ -262,7 +262,7 @@ async fn search(
 }
 
 /// The only one there is.
-fn one(mut found: Vec<Value>, what: &str, wanted: &str, hint: &str) -> Result<Value, Failure> {
+pub(super) fn one(mut found: Vec<Value>, what: &str, wanted: &str, hint: &str) -> Result<Value, Failure> {
     match found.len() {
         0 => Err(Failure::not_found(format!("there is no {what} called {wanted}")).with_hint(hint)),
         1 => Ok(found.remove(0)),

@@ -14,6 +14,7 @@ mod ai_config;
 mod apps;
 mod plugins;
 mod target;
+mod traces;
 mod users;
 
 pub use apps::{AppLog, AppPlace, id_of};

@@ -136,6 +136,23 @@ impl Bots<'_> {
         Ok(page)
     }
 
+    /// One message of a bot.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the bot is the actor's and has the message.
+    pub async fn message(&self, actor: &Actor, bot_id: BotId, id: MessageId) -> Result<Message> {
+        let owner = actor.scope()?.owner();
+        let mut read = self.ctx.store.read().await?;
+        if read.bots().find(owner, bot_id).await?.is_none() {
+            return Err(Error::not_found("bot"));
+        }
+        let message = read.messages().find(bot_id, id).await?;
+        drop(read);
+        let mut message = message.ok_or_else(|| Error::not_found("message"))?;
+        message.media = self.ctx.files().of_messages(&[id]).await?.remove(&id).unwrap_or_default();
+        Ok(message)
+    }
+
     /// The name of a bot's list of messages under a filter, for [`PageRequest::parse`]: a cursor goes on only
     /// under the filter it was made with.
     pub fn message_list(bot_id: BotId, filter: &MessageFilter) -> String {

@@ -7,7 +7,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::json;
@@ -187,16 +186,15 @@ pub(super) fn call_of(ctx: &Context, due: &DueEvent, deadline: Duration) -> Resu
 
 fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Result<HeaderMap> {
     let timestamp = now.as_seconds().to_string();
-    let digest = signing::hmac(secret.expose().as_bytes(), &[timestamp.as_bytes(), b":", body]);
     let plain = |text: &str| HeaderValue::try_from(text).map_err(Error::internal);
-    let mut signature = plain(&format!("sha256={}", HEXLOWER.encode(&digest)))?;
+    let mut signature = plain(&signing::app_signature(secret, &timestamp, body))?;
     signature.set_sensitive(true);
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert("x-app-id", plain(&due.app_id)?);
     headers.insert("x-installation-id", plain(&due.installation_id)?);
-    headers.insert("x-timestamp", plain(&timestamp)?);
-    headers.insert("x-signature", signature);
+    headers.insert(signing::X_TIMESTAMP, plain(&timestamp)?);
+    headers.insert(signing::X_SIGNATURE, signature);
     headers.insert("x-trace-id", plain(due.trace_id.as_deref().unwrap_or_default())?);
     headers.insert(signing::X_HUB_ATTEMPT, (due.attempts + 1).into());
     Ok(headers)

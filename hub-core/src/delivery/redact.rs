@@ -138,7 +138,7 @@ fn is_shown(name: &str) -> bool {
     SHOWN.contains(&name) || (name.starts_with("x-") && !names_credential(name))
 }
 
-fn names_credential(name: &str) -> bool {
+pub(crate) fn names_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     CREDENTIAL_WORDS.iter().any(|word| name.contains(word))
 }
@@ -148,6 +148,12 @@ fn mask_parameter(parameter: &str) -> String {
         Some((name, _)) if names_credential(name) => format!("{name}={MASK}"),
         _ => parameter.to_owned(),
     }
+}
+
+/// Whether a kept body is only the beginning of what was there: the note behind it makes it longer than any that is
+/// kept whole.
+pub const fn is_cut(body: &str) -> bool {
+    body.len() > MAX_BODY
 }
 
 /// The text, or its beginning and a note of how long it was.
@@ -250,7 +256,9 @@ mod tests {
         let long = format!("a{}", "ü".repeat(MAX_BODY));
         let kept = r.body(long.as_bytes());
         assert!(kept.starts_with("aü") && kept.ends_with("ü… (cut, 131073 bytes)"));
-        assert!(kept.len() <= MAX_BODY + 32);
+        assert!(kept.len() <= MAX_BODY + 32 && is_cut(&kept));
+        assert!(is_cut(&r.body("ü".repeat(MAX_BODY / 2 + 1).as_bytes())));
+        assert!(!is_cut(&r.body("a".repeat(MAX_BODY).as_bytes())));
         // Masked before the cut, so that no half of a secret is left at the end.
         let edge = format!("{}s3cr\"t/ü", "a".repeat(MAX_BODY - 4));
         assert!(!r.body(edge.as_bytes()).contains("s3cr"));

@@ -14,6 +14,11 @@ use crate::{
     time::Timestamp,
 };
 
+mod check;
+mod rewritten;
+
+pub use check::{Finding, Problem, Received};
+
 /// HMAC of the body, for the method of that name.
 pub const X_SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 /// The same for every attempt of one delivery.
@@ -25,6 +30,13 @@ pub const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signa
 /// Number of this attempt, from 1.
 pub const X_HUB_ATTEMPT: HeaderName = HeaderName::from_static("x-hub-attempt");
 
+/// Unix seconds at which an app is told something; signed with the body.
+pub const X_TIMESTAMP: HeaderName = HeaderName::from_static("x-timestamp");
+
+/// Before the digest in `X-Signature`.
+const DIGEST_PREFIX: &str = "sha256=";
+/// Before each signature in `webhook-signature`.
+const VERSION_PREFIX: &str = "v1,";
 /// Secrets that start like this are base64 of the key behind it.
 const KEY_PREFIX: &str = "whsec_";
 
@@ -102,7 +114,7 @@ pub fn headers(signing: &Signing<'_>) -> Result<HeaderMap> {
         Method::Header { name } => confidential(name.clone(), secret()?.expose().to_owned())?,
         Method::Hmac => {
             let digest = hmac(secret()?.expose().as_bytes(), &[signing.body]);
-            confidential(X_SIGNATURE, format!("sha256={}", HEXLOWER.encode(&digest)))?;
+            confidential(X_SIGNATURE, format!("{DIGEST_PREFIX}{}", HEXLOWER.encode(&digest)))?;
         }
     }
     let timestamp = signing.at.as_seconds().to_string();
@@ -120,16 +132,26 @@ pub fn headers(signing: &Signing<'_>) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-/// `v1,<base64>` over `id.timestamp.body`.
-fn standard_signature(secret: &Secret, id: &str, timestamp: &str, body: &[u8]) -> String {
-    let text = secret.expose();
-    let decoded = text.strip_prefix(KEY_PREFIX).and_then(|key| BASE64.decode(key.as_bytes()).ok());
-    let key = decoded.as_deref().unwrap_or(text.as_bytes());
-    let digest = hmac(key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
-    format!("v1,{}", BASE64.encode(&digest))
+/// `X-Signature` of what an app is told: over `timestamp:body` (`dialects.md` 1.10).
+pub fn app_signature(secret: &Secret, timestamp: &str, body: &[u8]) -> String {
+    let digest = hmac(secret.expose().as_bytes(), &[timestamp.as_bytes(), b":", body]);
+    format!("{DIGEST_PREFIX}{}", HEXLOWER.encode(&digest))
 }
 
-pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+/// `v1,<base64>` over `id.timestamp.body`.
+fn standard_signature(secret: &Secret, id: &str, timestamp: &str, body: &[u8]) -> String {
+    let digest = hmac(&standard_key(secret), &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
+    format!("{VERSION_PREFIX}{}", BASE64.encode(&digest))
+}
+
+/// What stands behind `whsec_`, decoded; of every other secret the text.
+fn standard_key(secret: &Secret) -> Vec<u8> {
+    let text = secret.expose();
+    let decoded = text.strip_prefix(KEY_PREFIX).and_then(|key| BASE64.decode(key.as_bytes()).ok());
+    decoded.unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
+fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in parts {
         mac.update(part);

@@ -75,14 +75,20 @@ fn kind(word: &str) -> MessageKind {
     serde_json::from_value(word.into()).unwrap_or(MessageKind::Other)
 }
 
+macro_rules! columns {
+    () => {
+        "SELECT id, bot_id, direction, from_user_id, to_user_id, user_name, session_id, kind, content, items,
+            quoted, status, status_reason, channel_id, trace_id, created_at
+         FROM messages "
+    };
+}
+
 /// The `WHERE` differs in one word: SQLite's `LIKE` ignores the case of ASCII letters, PostgreSQL's does not.
 macro_rules! page_statement {
     ($like:literal) => {
         concat!(
-            "SELECT id, bot_id, direction, from_user_id, to_user_id, user_name, session_id, kind, content, items,
-                quoted, status, status_reason, channel_id, trace_id, created_at
-             FROM messages
-             WHERE bot_id = $1
+            columns!(),
+            "WHERE bot_id = $1
                 AND (CAST($2 AS TEXT) IS NULL OR id < $2)
                 AND (CAST($3 AS TEXT) IS NULL OR direction = $3)
                 AND (CAST($4 AS TEXT) IS NULL OR peer = $4)
@@ -120,6 +126,21 @@ impl Messages<'_> {
                     .fetch_all(conn)
                     .await
             })?;
+        self.with_channels(rows).await
+    }
+
+    /// One message of a bot, with the channels that received it. The caller has checked whose bot it is.
+    pub async fn find(&mut self, bot_id: BotId, id: MessageId) -> Result<Option<Message>> {
+        let row: Option<Row> =
+            on!(self.0, |conn| sqlx::query_as(concat!(columns!(), "WHERE id = $1 AND bot_id = $2"))
+                .bind(id.to_string())
+                .bind(bot_id.to_string())
+                .fetch_optional(conn)
+                .await)?;
+        Ok(self.with_channels(row.into_iter().collect()).await?.pop())
+    }
+
+    async fn with_channels(&mut self, rows: Vec<Row>) -> Result<Vec<Message>> {
         let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
         let mut channels = self.channels_of(&messages).await?;
         for message in &mut messages {

@@ -99,18 +99,18 @@ pub struct TraceFilter {
     pub status: Option<&'static str>,
     /// Only this message.
     pub message_id: Option<MessageId>,
+    /// Only those that began at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those that began before this time.
+    pub until: Option<Timestamp>,
+    /// Oldest first.
+    pub oldest_first: bool,
 }
 
-impl Traces<'_> {
-    /// Traces of a bot that the scope may see, newest first, one more than the page has room for.
-    pub async fn list(
-        &mut self,
-        scope: Scope,
-        bot_id: BotId,
-        filter: &TraceFilter,
-        page: &PageRequest,
-    ) -> Result<Vec<TraceRow>> {
-        on!(self.0, |conn| sqlx::query_as(
+/// The `WHERE` and the order differ in the direction only.
+macro_rules! list_statement {
+    ($behind:literal, $order:literal) => {
+        concat!(
             "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
                 t.started_at, t.duration_ms, '[]' AS steps
              FROM traces t JOIN bots b ON b.id = t.bot_id
@@ -118,18 +118,42 @@ impl Traces<'_> {
                AND (CAST($3 AS TEXT) IS NULL OR t.channel_id = $3)
                AND (CAST($4 AS TEXT) IS NULL OR t.status = $4)
                AND (CAST($5 AS TEXT) IS NULL OR t.message_id = $5)
-               AND (CAST($6 AS TEXT) IS NULL OR t.id < $6)
-             ORDER BY t.id DESC LIMIT $7",
+               AND (CAST($6 AS TEXT) IS NULL OR t.id ",
+            $behind,
+            " $6)
+               AND (CAST($7 AS BIGINT) IS NULL OR t.started_at >= $7)
+               AND (CAST($8 AS BIGINT) IS NULL OR t.started_at < $8)
+             ORDER BY t.id ",
+            $order,
+            " LIMIT $9"
         )
-        .bind(bot_id.to_string())
-        .bind(scope.owner())
-        .bind(filter.channel_id.map(|id| id.to_string()))
-        .bind(filter.status)
-        .bind(filter.message_id.map(|id| id.to_string()))
-        .bind(page.after())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await)
+    };
+}
+
+impl Traces<'_> {
+    /// Traces of a bot that the scope may see, newest first unless the filter says otherwise, one more than the page
+    /// has room for.
+    pub async fn list(
+        &mut self,
+        scope: Scope,
+        bot_id: BotId,
+        filter: &TraceFilter,
+        page: &PageRequest,
+    ) -> Result<Vec<TraceRow>> {
+        let sql =
+            if filter.oldest_first { list_statement!(">", "ASC") } else { list_statement!("<", "DESC") };
+        on!(self.0, |conn| sqlx::query_as(sql)
+            .bind(bot_id.to_string())
+            .bind(scope.owner())
+            .bind(filter.channel_id.map(|id| id.to_string()))
+            .bind(filter.status)
+            .bind(filter.message_id.map(|id| id.to_string()))
+            .bind(page.after())
+            .bind(filter.since.map(Timestamp::as_millis))
+            .bind(filter.until.map(Timestamp::as_millis))
+            .bind(i64::from(page.limit()) + 1)
+            .fetch_all(conn)
+            .await)
     }
 
     /// One trace with its steps.

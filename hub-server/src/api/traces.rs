@@ -94,6 +94,16 @@ pub struct StepView {
     pub detail: Any<Value>,
 }
 
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum Order {
+    /// Newest first.
+    Newest,
+    /// Oldest first: to go through all of them while others come.
+    Oldest,
+}
+
 /// Where a replay goes.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
@@ -217,7 +227,8 @@ impl Example for Replayed {
 impl TracesApi {
     /// Lists traces of a bot
     ///
-    /// Newest first, without their steps. Traces are kept for 7 days unless the operator set another time.
+    /// Newest first unless `order` says otherwise, without their steps. A cursor goes on only under the filters and
+    /// the order it was made with. Traces are kept for 7 days unless the operator set another time.
     #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
     #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
     async fn list(
@@ -232,6 +243,12 @@ impl TracesApi {
         status: Query<Option<TraceStatus>>,
         /// Only of this message.
         message_id: Query<Option<wire::MessageId>>,
+        /// Only those that began at this time or later.
+        since: Query<Option<wire::Time>>,
+        /// Only those that began before this time.
+        until: Query<Option<wire::Time>>,
+        /// Which come first; the newest unless this says otherwise.
+        order: Query<Option<Order>>,
         /// Items wanted.
         limit: Query<Option<Limit>>,
         /// Where the page before ended.
@@ -241,6 +258,9 @@ impl TracesApi {
             channel_id: channel_id.0.map(|id| id.0),
             status: status.0.map(Into::into),
             message_id: message_id.0.map(|id| id.0),
+            since: since.0.map(|at| at.0),
+            until: until.0.map(|at| at.0),
+            oldest_first: order.0 == Some(Order::Oldest),
         };
         let page = page_request(&query.list_name(id.0.0), limit.0, cursor.0.as_ref())?;
         ok(hub.traces().list(&user.0, id.0.0, &query, &page).await?.into())

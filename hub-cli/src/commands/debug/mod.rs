@@ -26,9 +26,10 @@ mod message;
 mod remote;
 mod repl;
 mod send;
-mod view;
+pub mod view;
 mod watch;
 
+pub use expect::expectation;
 pub use message::payload;
 
 pub const FIELDS: [&str; 18] = [
@@ -98,18 +99,18 @@ impl Tried {
 pub async fn run(command: DebugCommand, local: bool, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         DebugCommand::Request(DebugRequestArgs { input, checks, send }) => {
-            let message = message::of(&input).await?;
+            let message = message::of(&input, local).await?;
             let trial = Trial { message, response: None, state: None, send };
             try_hook(&input, &checks, trial, local, printer).await
         }
         DebugCommand::Response(args) => {
-            let message = message::of(&args.input).await?;
+            let message = message::of(&args.input, local).await?;
             let (response, state) = (Some(answer(&args)?), state(args.state.as_deref())?);
             let trial = Trial { message, response, state, send: false };
             try_hook(&args.input, &args.checks, trial, local, printer).await
         }
         DebugCommand::Repl(DebugReplArgs { input }) => {
-            let message = message::of(&input).await?;
+            let message = message::of(&input, local).await?;
             repl::run(&input, message, printer).await.map(|()| Exit::Done)
         }
     }

@@ -23,7 +23,7 @@ use crate::{
     AppSettings,
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, BotId, Cursor, Limit, Page, Text, Time, page_request},
+    wire::{Body, BotId, Cursor, Limit, MessageId, Page, Text, Time, page_request},
 };
 
 /// Bots, their login, messages and contacts.
@@ -156,6 +156,20 @@ impl BotsApi {
         let filter = requests::filter(direction.0, user_id.0, since.0, until.0, q.0);
         let page = page_request(&Bots::message_list(id.0.0, &filter), limit.0, cursor.0.as_ref())?;
         ok(hub.bots().messages(&user.0, id.0.0, &filter, &page).await?.into())
+    }
+
+    /// Shows one of a bot's messages
+    #[oai(path = "/api/bots/:id/messages/:messageId", method = "get", operation_id = "getMessage")]
+    async fn message(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        /// The message.
+        #[oai(name = "messageId")]
+        message_id: Path<MessageId>,
+    ) -> ApiResult<MessageView> {
+        ok(hub.bots().message(&user.0, id.0.0, message_id.0.0).await?.into())
     }
 
     /// Lists a bot's contacts

@@ -1,0 +1,274 @@
+//! `replay`: recordings sent again, by the hub or from here. What that means is `hub_core::replay`'s; here are the
+//! arguments, the progress and the words.
+
+use hub_core::{
+    id::BotId,
+    replay::{Differences, End, Outcome, Replay, Report, Stop, Summary, Totals},
+    time::{Clock, Stopwatch},
+};
+use serde_json::json;
+use tokio::signal::ctrl_c;
+
+use super::{
+    plugins::painted,
+    recordings::{self, Recordings},
+    traces::id,
+};
+use crate::{
+    args::ReplayArgs,
+    exit::{Exit, Failure},
+    printer::{Printer, Tone},
+    reach::Reach,
+    screen,
+};
+
+mod progress;
+mod source;
+mod way;
+
+use progress::Progress;
+use source::{LineFilter, Source};
+use way::Way;
+
+pub const FIELDS: [&str; 8] =
+    ["trace_id", "outcome", "status", "reason", "duration_ms", "new_trace_id", "replies", "differences"];
+
+/// Runs the command; `local` is whether the files are to be worked on though a server is named.
+pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
+    let reads_stdin = args.traces == ["-"] || args.from.as_deref() == Some("-");
+    if reads_stdin && args.secret.secret_file.as_deref() == Some("-") {
+        return Err(Failure::usage("only one of the files can be stdin"));
+    }
+    let way = Way::of(&args, printer)?;
+    let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
+    if is_bulk && way.leaves_this_machine() && !args.yes && !args.pace.dry_run {
+        return Err(Failure::usage("this sends to whoever is behind the URLs, and people may be answered")
+            .with_hint("look first with --dry-run, then add --yes"));
+    }
+    let reach = match &args.from {
+        Some(_) => None,
+        None => Some(Reach::open(&args.hub, local).await?),
+    };
+    let replay = Replay {
+        rate: args.pace.rate,
+        concurrency: args.pace.concurrency.map_or(way.concurrency(), usize::from),
+        dry_run: args.pace.dry_run,
+        compare: args.pace.compare,
+        stop_on_fail: args.pace.stop_on_fail,
+    };
+    let source = source(&args, reach.as_ref()).await?;
+    let stop = Stop::default();
+    let ended = tokio::select! {
+        ended = drive(&args, &replay, source, way, reach.as_ref(), &stop, printer) => ended,
+        never = interrupted(&stop, printer) => match never {},
+    };
+    if let Some(reach) = reach {
+        reach.close().await;
+    }
+    ended
+}
+
+/// The first time nothing more is begun, the second time nothing is waited for.
+async fn interrupted(stop: &Stop, printer: &Printer) -> std::convert::Infallible {
+    if ctrl_c().await.is_ok() {
+        stop.soon.cancel();
+        printer.note("stopping when those under way are over; once more waits for nothing");
+        if ctrl_c().await.is_ok() {
+            stop.now.cancel();
+        }
+    }
+    std::future::pending().await
+}
+
+async fn source<'r>(args: &ReplayArgs, reach: Option<&'r Reach>) -> Result<Source<'r>, Failure> {
+    let behind = args.pace.resume_from.as_deref().map(id).transpose()?;
+    let Some(reach) = reach else {
+        let from = args.from.as_deref().unwrap_or("-");
+        let paths = if from == "-" { Vec::new() } else { source::files(from)? };
+        return Ok(Source::Files { paths, filter: LineFilter::of(&args.filter)?, behind });
+    };
+    let bot = match &args.bot {
+        Some(bot) => Some(reach.bot(bot).await?),
+        None => None,
+    };
+    if args.traces == ["-"] {
+        return Ok(Source::StdinIds { reach, bot, behind });
+    }
+    if !args.traces.is_empty() {
+        let ids = args.traces.iter().map(|text| id(text)).collect::<Result<_, _>>()?;
+        return Ok(Source::Ids { reach, bot, ids, behind });
+    }
+    let bot = match bot {
+        Some(bot) => bot,
+        None => only_bot(reach).await?,
+    };
+    let query = recordings::query(reach, bot, &args.filter).await?;
+    // A replay of a replay would reach the receiver once more for the same message.
+    Ok(Source::Query(Box::new(Recordings::new(reach, bot, query, behind, false))))
+}
+
+async fn only_bot(reach: &Reach) -> Result<BotId, Failure> {
+    match reach.bots().await?.as_slice() {
+        [bot] => Ok(*bot),
+        [] => Err(Failure::not_found("there is no bot").with_hint("recordings of a file: --from FILE")),
+        _ => Err(Failure::usage("whose traces? there are several bots")
+            .with_hint("name one with --bot, or name traces")),
+    }
+}
+
+async fn drive(
+    args: &ReplayArgs,
+    replay: &Replay,
+    source: Source<'_>,
+    way: Way,
+    reach: Option<&Reach>,
+    stop: &Stop,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let sandbox = way.sandbox().cloned();
+    let carrier = way.carrier(reach)?;
+    let total = tokio::select! {
+        total = source.count() => total?,
+        () = stop.soon.cancelled() => return Err(Failure::interrupted()),
+    };
+    let mut progress = Progress::new(total, !args.pace.no_progress, printer);
+    let (watch, mut written) = (Stopwatch::start(), Ok(()));
+    let told = |report: &Report, totals: &Totals| {
+        let is_told = progress.leaves_room(printer) || report.outcome != Outcome::Ok || differs(report);
+        if is_told && written.is_ok() {
+            written = progress.aside(|| print(report, printer));
+            if written.is_err() {
+                // Nobody reads what becomes of them any more.
+                stop.soon.cancel();
+            }
+        }
+        progress.tell(totals, printer);
+    };
+    let summary = replay.run(source.stream(), &*carrier, &Clock::system(), stop, told).await;
+    progress.finish();
+    if let Some(sandbox) = sandbox {
+        sandbox.close();
+    }
+    written?;
+    end(summary, total, replay.dry_run, watch, printer)
+}
+
+fn differs(report: &Report) -> bool {
+    report.differences.as_ref().is_some_and(Differences::any)
+}
+
+/// One row: for a person the difference is below it.
+fn print(report: &Report, printer: &Printer) -> Result<(), Failure> {
+    let tone = match report.outcome {
+        Outcome::Ok => Tone::Good,
+        Outcome::Fail => Tone::Bad,
+        Outcome::Skipped => Tone::Doubtful,
+    };
+    let difference = report.differences.as_ref().map(in_words).unwrap_or_default();
+    let cells = [
+        report.trace_id.to_string(),
+        printer.paint(report.outcome.as_str(), tone),
+        report.status.map(|status| status.to_string()).unwrap_or_default(),
+        report.duration_ms.to_string(),
+        screen::clean(&report.reason),
+        difference,
+        report.new_trace_id.map(|id| id.to_string()).unwrap_or_default(),
+    ];
+    let mut text = cells.join(if printer.is_terminal() { "  " } else { "\t" });
+    if printer.is_terminal() {
+        let body = report.differences.as_ref().and_then(|differences| differences.body.as_deref());
+        for line in body.unwrap_or_default().lines() {
+            text = format!("{text}\n    {}", painted(line, printer));
+        }
+        for reply in &report.replies {
+            text = format!("{text}\n    reply {}", screen::fit(&screen::clean(reply), 200));
+        }
+    }
+    printer.one(json!(report), &text)
+}
+
+fn in_words(differences: &Differences) -> String {
+    let shown = |status: Option<u16>| status.map_or_else(|| "none".to_owned(), |status| status.to_string());
+    let status =
+        differences.status.map(|(before, after)| format!("status {} → {}", shown(before), shown(after)));
+    let body = differences.body.is_some().then(|| "body".to_owned());
+    [status, body].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The summary, and how the command ends.
+fn end(
+    summary: Summary<Failure>,
+    total: Option<u64>,
+    dry_run: bool,
+    watch: Stopwatch,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let Summary { totals, resume_from, end } = summary;
+    let counted = progress::line(total, &totals);
+    let go_on = resume_from.map(|trace| format!("go on with --resume-from {trace}"));
+    let mut document = json!(totals);
+    document["total"] = json!(total);
+    document["resume_from"] = json!(resume_from);
+    let with_hint = |failure: Failure| match &go_on {
+        Some(hint) => failure.with_hint(hint.clone()),
+        None => failure,
+    };
+    match end {
+        End::Stopped => {
+            let mut failure = Failure::interrupted();
+            failure.message = format!("interrupted: {counted}");
+            return Err(with_hint(failure));
+        }
+        End::Source(failure) => {
+            if totals.done() > 0 {
+                printer.summary(&document, &counted);
+                return Err(with_hint(failure));
+            }
+            return Err(failure);
+        }
+        End::Complete if totals.done() == 0 => {
+            printer.summary(&document, "no such traces, nothing was sent");
+            return Ok(Exit::Done);
+        }
+        End::Complete | End::Failed => {}
+    }
+    let seconds = watch.elapsed().as_secs();
+    let sent = if dry_run { "; nothing was sent (--dry-run)".to_owned() } else { format!(" · {seconds} s") };
+    let mut text = format!("{counted}{sent}");
+    if let (End::Failed, Some(hint)) = (&end, &go_on) {
+        text = format!("{text}\n{hint}");
+    }
+    printer.summary(&document, &text);
+    Ok(exit(&totals))
+}
+
+fn exit(totals: &Totals) -> Exit {
+    match totals {
+        Totals { failed: 0, differing: 0, .. } => Exit::Done,
+        Totals { failed: 0, .. } => Exit::CheckFailed,
+        Totals { ok: 0, .. } => Exit::Failed,
+        _ => Exit::Partial,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_says_how_much_went_well() {
+        let exit_of = |ok, failed, differing| exit(&Totals { ok, failed, skipped: 1, differing });
+        assert_eq!(exit_of(2, 0, 0), Exit::Done);
+        assert_eq!(exit_of(0, 0, 0), Exit::Done);
+        assert_eq!(exit_of(2, 0, 1), Exit::CheckFailed);
+        assert_eq!(exit_of(1, 1, 1), Exit::Partial);
+        assert_eq!(exit_of(0, 2, 2), Exit::Failed);
+    }
+
+    #[test]
+    fn differences_in_words() {
+        let differences = Differences { status: Some((Some(200), None)), body: Some("-a".to_owned()) };
+        assert_eq!(in_words(&differences), "status 200 → none, body");
+        assert_eq!(in_words(&Differences::default()), "");
+    }
+}

@@ -1,0 +1,48 @@
+//! The secret of a signature: from a file, from the environment, or, with a warning, from the arguments.
+
+use hub_core::secret::Secret;
+
+use super::read_file;
+use crate::{args::SecretArgs, exit::Failure, printer::Printer};
+
+/// Where it is looked for when no flag names it.
+pub const VARIABLE: &str = "HUB_WEBHOOK_SECRET";
+
+/// The secret that flags or the environment name; `None` when none does.
+///
+/// # Errors
+/// When its file cannot be read, or is empty.
+pub fn given(args: &SecretArgs, printer: &Printer) -> Result<Option<Secret>, Failure> {
+    if let Some(path) = &args.secret_file {
+        let secret = first_line(path)?;
+        if secret.expose().is_empty() {
+            return Err(Failure::file(path, "has no secret in its first line"));
+        }
+        return Ok(Some(secret));
+    }
+    if let Some(secret) = &args.secret {
+        printer.note("warning: --secret can be read by everybody on this machine; --secret-file or HUB_WEBHOOK_SECRET cannot");
+        return Ok(Some(Secret::new(secret.as_str())));
+    }
+    Ok(std::env::var(VARIABLE).ok().filter(|secret| !secret.is_empty()).map(Secret::new))
+}
+
+/// The same where there has to be one.
+///
+/// # Errors
+/// When there is none, too.
+pub fn required(args: &SecretArgs, printer: &Printer) -> Result<Secret, Failure> {
+    given(args, printer)?.ok_or_else(|| {
+        Failure::usage("there is no secret")
+            .with_hint("name its file with --secret-file, or set HUB_WEBHOOK_SECRET")
+    })
+}
+
+/// The first line of a file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn first_line(path: &str) -> Result<Secret, Failure> {
+    let content = Secret::new(read_file(path)?);
+    Ok(Secret::new(content.expose().lines().next().unwrap_or_default()))
+}

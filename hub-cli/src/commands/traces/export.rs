@@ -1,0 +1,104 @@
+//! `traces export`: recordings, one per line.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+};
+
+use hub_core::{private_files, replay::Recording};
+use serde_json::json;
+
+use crate::{
+    args::TracesExportArgs,
+    commands::recordings::{self, Recordings},
+    exit::{Exit, Failure},
+    printer::Printer,
+    reach::Reach,
+};
+
+pub const FIELDS: [&str; 12] = [
+    "trace_id",
+    "message_id",
+    "bot_id",
+    "channel_id",
+    "replay_of",
+    "status",
+    "summary",
+    "started_at",
+    "duration_ms",
+    "attempts",
+    "steps",
+    "message",
+];
+
+pub async fn run(args: TracesExportArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let bot = reach.bot(&args.bot).await?;
+    let query = recordings::query(&reach, bot, &args.filter).await?;
+    let recordings = Recordings::new(&reach, bot, query, None, true);
+    let written = match &args.out {
+        None => to_stdout(recordings, printer).await?,
+        Some(path) => {
+            let file = create(path)?;
+            let written = to_file(recordings, file, path).await;
+            if written.is_err() {
+                // What was begun is of no use; whoever looks finds nothing, or all of it.
+                let _ = std::fs::remove_file(path);
+            }
+            written?
+        }
+    };
+    reach.close().await;
+    match (&args.out, written) {
+        (Some(path), written) => {
+            printer.note(&format!("{written} traces in {}", path.display()));
+            printer.one(
+                json!({ "file": path.display().to_string(), "traces": written }),
+                &path.display().to_string(),
+            )
+        }
+        (None, 0) => {
+            printer.note("no such traces");
+            Ok(())
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+async fn to_stdout(mut recordings: Recordings<'_>, printer: &Printer) -> Result<u64, Failure> {
+    let mut written = 0;
+    while let Some(recording) = recordings.next().await? {
+        printer.one(json!(recording), &line(&recording))?;
+        written += 1;
+    }
+    Ok(written)
+}
+
+async fn to_file(mut recordings: Recordings<'_>, file: File, path: &Path) -> Result<u64, Failure> {
+    let mut file = BufWriter::new(file);
+    let failed = |error| Failure::file(&path.display().to_string(), error);
+    let mut written = 0;
+    while let Some(recording) = recordings.next().await? {
+        writeln!(file, "{}", line(&recording)).map_err(failed)?;
+        written += 1;
+    }
+    file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+    Ok(written)
+}
+
+fn create(path: &Path) -> Result<File, Failure> {
+    let shown = path.display().to_string();
+    let made = private_files::create_new(path, b"").and_then(|()| private_files::open(path));
+    made.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::new(Exit::Conflict, "CONFLICT", format!("{shown} exists already"))
+        }
+        _ => Failure::file(&shown, error),
+    })
+}
+
+/// A recording as a line of a file.
+pub fn line(recording: &Recording) -> String {
+    json!(recording).to_string()
+}

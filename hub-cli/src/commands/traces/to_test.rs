@@ -1,0 +1,231 @@
+//! `traces to-test`: what happened once, as a case that is run from now on.
+
+use std::{collections::BTreeMap, path::Path};
+
+use hub_core::{
+    plugins::debug::{DebugResponse, DebugRun, Debugged},
+    replay::{Fakes, Recording},
+    sandbox::{Hook, Sandbox},
+    traces::{Step, StepName},
+};
+use serde_json::{Value, json};
+
+use super::{export, id, recording};
+use crate::{
+    args::TracesToTestArgs,
+    commands::{debug, read_file},
+    exit::{Exit, Failure},
+    printer::Printer,
+    reach::Reach,
+};
+
+pub const FIELDS: [&str; 3] = ["trace_id", "plugin", "files"];
+
+pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let trace = id(&args.trace)?;
+    let reach = Reach::open(&args.hub, local).await?;
+    let recording = recording(&reach, trace).await?;
+    let plugin = Plugin::of(&args, &reach, &recording).await?;
+    reach.close().await;
+    let real = &recording;
+    let recording = Fakes::new().recording(real)?;
+    let message = recording.message.clone().ok_or_else(|| {
+        Failure::not_found("the message of this trace is not known any more")
+            .with_hint("messages outlive their traces unless they are deleted")
+    })?;
+    let sandbox = debug::sandbox();
+    let cases = cases(&sandbox, &plugin, &recording, message).await?;
+    sandbox.close();
+    if let Some(note) = departure(real, &plugin, &cases.request) {
+        printer.note(&note);
+    }
+    let name = recording.trace.trace_id.to_string();
+    let mut files = vec![
+        (plugin.file.clone(), plugin.source.clone()),
+        (format!("{name}.jsonl"), export::line(&recording) + "\n"),
+    ];
+    for (kind, case) in cases.documents {
+        let text = serde_json::to_string_pretty(&case).unwrap_or_default() + "\n";
+        files.push((format!("{name}{kind}.case.json"), text));
+    }
+    let written = write(&args.out, &files)?;
+    let folder = args.out.display();
+    printer.note(&format!(
+        "run it: hub-cli plugins test {folder}; look through the files before you pass them on"
+    ));
+    printer.one(json!({ "trace_id": name, "plugin": plugin.name, "files": written }), &written.join("\n"))
+}
+
+/// The plugin under test.
+struct Plugin {
+    name: String,
+    file: String,
+    source: String,
+}
+
+impl Plugin {
+    /// The source that is named, or the version that ran.
+    async fn of(args: &TracesToTestArgs, reach: &Reach, recording: &Recording) -> Result<Self, Failure> {
+        if let Some(path) = &args.script {
+            let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let file = file.ok_or_else(|| Failure::usage("--script: name a file"))?;
+            let name = file.trim_end_matches(".js").to_owned();
+            return Ok(Self { name, source: read_file(&path.display().to_string())?, file });
+        }
+        let step = chosen(recording, args.plugin.as_deref())?;
+        let [plugin, name, version] =
+            ["plugin_id", "plugin", "version"].map(|field| step.detail[field].as_str().unwrap_or_default());
+        let document = reach.plugin(plugin).await?;
+        let versions = document["versions"].as_array().into_iter().flatten();
+        let id = versions.filter(|known| known["version"] == version).find_map(|known| known["id"].as_str());
+        let id = id.ok_or_else(|| {
+            Failure::not_found(format!("version {version} of {name} is not kept any more"))
+                .with_hint("name a source of yours with --script")
+        })?;
+        let source = reach.plugin(id).await?["script"].as_str().unwrap_or_default().to_owned();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
+        Ok(Self {
+            name: name.to_owned(),
+            file: format!("{}.js", name.chars().map(plain).collect::<String>()),
+            source,
+        })
+    }
+}
+
+/// The step of the plugin that ran.
+fn chosen<'r>(recording: &'r Recording, wanted: Option<&str>) -> Result<&'r Step, Failure> {
+    let mut ran: BTreeMap<&str, &Step> = BTreeMap::new();
+    for step in &recording.trace.steps {
+        if step.name == StepName::PluginOnRequest
+            && let Some(name) = step.detail["plugin"].as_str()
+        {
+            ran.entry(name).or_insert(step);
+        }
+    }
+    let names = ran.keys().copied().collect::<Vec<_>>().join(", ");
+    match (wanted, ran.len()) {
+        (Some(wanted), _) => ran.get(wanted).copied().ok_or_else(|| {
+            Failure::not_found(format!("no plugin {wanted} is in this trace")).with_hint(
+                if names.is_empty() {
+                    "name a source with --script".to_owned()
+                } else {
+                    format!("there are: {names}")
+                },
+            )
+        }),
+        (None, 1) => Ok(ran.into_values().next().unwrap_or(&recording.trace.steps[0])),
+        (None, 0) => Err(Failure::not_found("no plugin is in this trace")
+            .with_hint("name a source of yours with --script")),
+        (None, _) => Err(Failure::usage("several plugins are in this trace")
+            .with_hint(format!("name one with --plugin: {names}"))),
+    }
+}
+
+/// The cases of a plugin.
+struct Cases {
+    /// What the request hook did.
+    request: Debugged,
+    /// By what their files are called behind the trace.
+    documents: Vec<(&'static str, Value)>,
+}
+
+async fn cases(
+    sandbox: &Sandbox,
+    plugin: &Plugin,
+    recording: &Recording,
+    message: Value,
+) -> Result<Cases, Failure> {
+    let first = recording.request();
+    let url = first.as_ref().map_or(hub_core::plugins::debug::SAMPLE_URL, |request| request.url.as_str());
+    let run = DebugRun {
+        script: plugin.source.clone(),
+        message: message.clone(),
+        request: None,
+        url: url.to_owned(),
+        response: None,
+        state: None,
+    };
+    let request = debug::make(sandbox, run.clone()).await?;
+    let case = |debugged: &Debugged| json!({ "script": plugin.file, "message": message, "url": url, "expect": expectation(debugged) });
+    let mut documents = vec![("", case(&request))];
+    if let Some(answer) = recording.response()
+        && request.request.is_some()
+    {
+        let headers = BTreeMap::from([("content-type".to_owned(), content_type(&answer.body).to_owned())]);
+        let response =
+            DebugResponse { status: answer.status, headers: headers.clone(), body: answer.body.clone() };
+        let run = DebugRun { response: Some(response), state: request.state.clone(), ..run };
+        let debugged = debug::make(sandbox, run).await?;
+        if debugged.present {
+            let mut case = case(&debugged);
+            case["response"] = json!({ "status": answer.status, "headers": headers, "body": answer.body });
+            if let Some(state) = &request.state {
+                case["state"] = json!(state);
+            }
+            documents.push((".response", case));
+        }
+    }
+    Ok(Cases { request, documents })
+}
+
+/// As the recorded answers are told apart: the trace keeps their bodies as texts.
+fn content_type(body: &str) -> &'static str {
+    if serde_json::from_str::<Value>(body).is_ok() { "application/json" } else { "text/plain" }
+}
+
+/// What the next run has to do as well. Headers that the plugin left alone are of the hub's version, not of the plugin.
+fn expectation(debugged: &Debugged) -> Value {
+    let mut expected = debug::expectation(&debug::document(debugged));
+    if debugged.hook == Hook::OnResponse {
+        // It only reads the request.
+        expected.as_object_mut().map(|fields| fields.remove("request"));
+        return expected;
+    }
+    if let Some(headers) = expected["request"]["headers"].as_object_mut() {
+        headers.retain(|name, value| {
+            debugged.before.headers.get(name).is_none_or(|before| value.as_str() != Some(before.as_str()))
+        });
+    }
+    expected
+}
+
+/// Says when the plugin does something else here than the trace tells: a state of then, a fetch, another version.
+fn departure(recording: &Recording, plugin: &Plugin, debugged: &Debugged) -> Option<String> {
+    let is_it = |step: &&Step| {
+        step.name == StepName::PluginOnRequest && step.detail["plugin"] == plugin.name.as_str()
+    };
+    let detail = &recording.trace.steps.iter().rfind(is_it)?.detail;
+    let then = (
+        detail["skipped"] == true,
+        detail["replies"].as_u64().unwrap_or(0),
+        detail["error"]["kind"].as_str().map(str::to_owned),
+    );
+    let now = (
+        debugged.skipped,
+        debugged.replies.len() as u64,
+        debugged.error.as_ref().map(|error| error.kind.clone()),
+    );
+    (then != now).then(|| {
+        "! the plugin does something else here than it did then: another plugin before it, a fetch, or what was replaced may be why"
+            .to_owned()
+    })
+}
+
+/// Writes new files; one that is there already with the same content stays.
+fn write(folder: &Path, files: &[(String, String)]) -> Result<Vec<String>, Failure> {
+    let shown = folder.display().to_string();
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file(&shown, error))?;
+    let paths: Vec<_> = files.iter().map(|(name, text)| (folder.join(name), text)).collect();
+    for (path, text) in &paths {
+        if path.exists() && std::fs::read(path).ok().as_deref() != Some(text.as_bytes()) {
+            let what = format!("{} exists already, with other content", path.display());
+            return Err(
+                Failure::new(Exit::Conflict, "CONFLICT", what).with_hint("choose another folder with --out")
+            );
+        }
+    }
+    for (path, text) in &paths {
+        std::fs::write(path, text).map_err(|error| Failure::file(&path.display().to_string(), error))?;
+    }
+    Ok(paths.iter().map(|(path, _)| path.display().to_string()).collect())
+}

@@ -1,0 +1,181 @@
+//! A hub at work behind a port, with the demo's bot and channel, and the command line beside it.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use hub_core::{
+    Hub,
+    access::Actor,
+    accounts::{ClientInfo, NewApiKey, NewUser},
+    config::HubConfig,
+    data_dir,
+    demo::{ADA, Demo, DemoReceiver, RECEIVER_HOST, connector, seed},
+    egress::EgressConfig,
+    network::sim::{SimConfig, Simulator},
+    page::PageRequest,
+    random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
+    store::StoreConfig,
+    tasks::Tasks,
+    time::Clock,
+    traces::{Trace, TraceQuery},
+};
+use hub_server::{
+    AppSettings, app,
+    rate_limit::RateLimitSettings,
+    serve::{ServeLimits, Server, bind},
+    settings::Values,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// How long something may take to happen, in looks of 50 ms.
+const LOOKS: u32 = 600;
+
+pub struct Stage {
+    pub folder: TempDir,
+    pub receiver: DemoReceiver,
+    pub demo: Demo,
+    pub url: String,
+    /// An API key of Ada's.
+    pub key: String,
+    simulator: Simulator,
+    hub: Hub,
+    settings: AppSettings,
+    tasks: Tasks,
+    runtime: Runtime,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+        let (clock, random) = (Clock::system(), Random::system());
+        let simulator = Simulator::new(SimConfig::quick(), clock.clone(), random.clone());
+        let receiver = DemoReceiver::new(clock.clone());
+        let mut egress = EgressConfig::default();
+        egress.in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(receiver.clone()));
+        let mut config = HubConfig::default();
+        // The held poll of this chat network brings nothing that anybody waits for.
+        config.poll_grace = Duration::ZERO;
+        let worker = WorkerProgram::Path(env!("CARGO_BIN_EXE_hub-cli").into());
+        let (hub, demo, key) = runtime.block_on(async {
+            let hub = Hub::builder()
+                .config(config)
+                .store(StoreConfig::Sqlite(data_dir::database(folder.path())))
+                .secret_key(data_dir::load_key(folder.path(), &random).unwrap())
+                .network(connector(&simulator, clock.clone(), random.clone()).unwrap())
+                .sandbox(SandboxConfig::of(worker))
+                .egress(egress);
+            let hub = hub.open().await.unwrap();
+            let ada = NewUser {
+                username: "ada".to_owned(),
+                password: "tr0mbone solo".into(),
+                display_name: None,
+                email: None,
+            };
+            let signed_in = hub.accounts().register(ada, None, &ClientInfo::default()).await.unwrap();
+            let ada = hub.accounts().authenticate_session(signed_in.token.expose()).await.unwrap();
+            let new = NewApiKey { name: "cli".to_owned(), expires_in_days: None };
+            let key = hub.accounts().create_api_key(&ada, new, None).await.unwrap();
+            let demo = seed(&hub, &simulator, &receiver).await.unwrap().unwrap();
+            hub.start().await.unwrap();
+            (hub, demo, key.secret.expose().to_owned())
+        });
+        let many = std::num::NonZeroU32::new(1_000_000).unwrap();
+        let rate_limits = RateLimitSettings { default: many, sends: many, ..RateLimitSettings::default() };
+        let public = "http://localhost:9800".parse().unwrap();
+        let settings = AppSettings::from(Values { rate_limits, ..Values::new(public) });
+        let tasks = Tasks::new();
+        let url = runtime.block_on(async {
+            let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap());
+            let server = Server::new(ServeLimits::default(), tasks.clone(), clock, random);
+            server.serve(vec![listener], app(hub.clone(), settings.clone()));
+            url
+        });
+        Self { folder, receiver, demo, url, key, simulator, hub, settings, tasks, runtime }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ada writes, and her message is over; gives its trace.
+    pub fn say(&self, text: &str) -> Trace {
+        let before = self.traces().len();
+        self.simulator.say(&self.demo.wx_id, Some(ADA), text).unwrap();
+        for _ in 0..LOOKS {
+            let traces = self.traces();
+            if traces.len() > before && traces[0].status.as_str() != "pending" {
+                return traces.into_iter().next().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{text} was not delivered");
+    }
+
+    /// The newest traces of the bot.
+    pub fn traces(&self) -> Vec<Trace> {
+        let (query, bot) = (TraceQuery::default(), self.demo.bot_id);
+        let page = PageRequest::parse(&query.list_name(bot), Some(200), None).unwrap();
+        let list = async { self.hub.traces().list(&Actor::Operator, bot, &query, &page).await };
+        self.runtime.block_on(list).unwrap().items
+    }
+
+    /// The command line on the hub's files.
+    pub fn files(&self, arguments: &[&str]) -> Output {
+        command(self.path()).args(arguments).output().unwrap()
+    }
+
+    /// The command line with the server.
+    pub fn server(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
+        command.env_clear().env("LANG", "C.UTF-8").stdin(Stdio::null());
+        command.env("HUB_SERVER", &self.url).env("HUB_TOKEN", &self.key).args(arguments).output().unwrap()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.settings.draining.cancel();
+        self.tasks.stop();
+        self.runtime.block_on(self.hub.shutdown());
+    }
+}
+
+/// The command line on the files of a folder.
+pub fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
+    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
+    command
+}
+
+pub fn run(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder).args(arguments).output().unwrap()
+}
+
+/// What a command that ends in this way writes to stdout, and to stderr.
+#[track_caller]
+pub fn ends(output: &Output, exit: i32) -> (String, String) {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap());
+    assert_eq!(output.status.code(), Some(exit), "{out}{err}");
+    (out, err)
+}
+
+#[track_caller]
+pub fn fails(output: &Output, exit: i32, code: &str) -> String {
+    let (out, err) = ends(output, exit);
+    assert_eq!(out, "", "{err}");
+    assert!(err.contains(&format!("error[{code}]: ")), "{err}");
+    err
+}
+
+/// The JSON documents of the lines.
+pub fn documents(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

@@ -1,0 +1,79 @@
+//! What became of the recordings.
+
+use serde::Serialize;
+
+use super::Differences;
+use crate::id::TraceId;
+
+/// What became of one recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The recorded trace.
+    pub trace_id: TraceId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Status of the answer, where one came.
+    pub status: Option<u16>,
+    /// What was done, or why nothing was.
+    pub reason: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The trace of the replay, where the hub made it.
+    pub new_trace_id: Option<TraceId>,
+    /// What plugins that ran here replied; nobody is sent it.
+    pub replies: Vec<String>,
+    /// In what the answer is another one than the recorded one; absent when nobody compared.
+    pub differences: Option<Differences>,
+}
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was answered with success.
+    Ok,
+    /// It was not.
+    Fail,
+    /// There was nothing to send.
+    Skipped,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Fail => "fail",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// Counts of all recordings that are over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Answered with success.
+    pub ok: u64,
+    /// Not answered so.
+    pub failed: u64,
+    /// Nothing to send.
+    pub skipped: u64,
+    /// Of those that were answered, other than the recording.
+    pub differing: u64,
+}
+
+impl Totals {
+    /// All of them.
+    pub const fn done(&self) -> u64 {
+        self.ok + self.failed + self.skipped
+    }
+
+    pub(super) fn count(&mut self, report: &Report) {
+        match report.outcome {
+            Outcome::Ok => self.ok += 1,
+            Outcome::Fail => self.failed += 1,
+            Outcome::Skipped => self.skipped += 1,
+        }
+        self.differing += u64::from(report.differences.as_ref().is_some_and(Differences::any));
+    }
+}

@@ -1,0 +1,162 @@
+//! Through the hub that made the recording: its channel, its plugins, its webhook as they are now.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{Carried, Carrier, NotSent, Outcome, Recording};
+use crate::{
+    Hub,
+    access::Actor,
+    error::{ErrorCode, Result},
+    id::{BotId, TraceId},
+    time::{Clock, Timestamp},
+    traces::{Trace, TraceStatus},
+};
+
+/// First pause between two looks at a trace; each further one is twice as long.
+const FIRST_LOOK: Duration = Duration::from_millis(25);
+/// Longest pause between two looks, and before a hub that is busy is asked again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A hub that can be asked for replays: in this process, or behind an API.
+#[async_trait]
+pub trait ReplayingHub: Send + Sync {
+    /// Accepts a replay; see [`Traces::replay`](crate::traces::Traces::replay).
+    ///
+    /// # Errors
+    /// Why it does not.
+    async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId>;
+
+    /// A trace with its steps.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, or that nobody answers.
+    async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace>;
+}
+
+#[async_trait]
+impl<H: ReplayingHub + ?Sized> ReplayingHub for &H {
+    async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId> {
+        (**self).replay(trace, to).await
+    }
+
+    async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace> {
+        (**self).trace(bot_id, id).await
+    }
+}
+
+/// A hub in this process, asked by an actor.
+#[derive(Debug)]
+pub struct AsActor {
+    /// The hub.
+    pub hub: Hub,
+    /// Who asks.
+    pub actor: Actor,
+}
+
+#[async_trait]
+impl ReplayingHub for AsActor {
+    async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId> {
+        self.hub.traces().replay(&self.actor, trace.bot_id, trace.trace_id, to).await
+    }
+
+    async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace> {
+        self.hub.traces().get(&self.actor, bot_id, id).await
+    }
+}
+
+/// Asks a hub for each replay and waits for what comes of its first attempt.
+#[derive(Debug)]
+pub struct ThroughHub<H> {
+    /// The hub.
+    pub hub: H,
+    /// Another URL than the channel's. Its credentials are not sent there.
+    pub to: Option<String>,
+    /// How long one replay is waited for. The hub goes on with it all the same.
+    pub patience: Duration,
+    /// Whose time.
+    pub clock: Clock,
+}
+
+impl<H: ReplayingHub> ThroughHub<H> {
+    /// The accepted replay. A hub that is busy is asked again; where it is not known whether it accepted, it is not.
+    async fn accepted(&self, trace: &Trace, until: Timestamp) -> Result<TraceId> {
+        loop {
+            match self.hub.replay(trace, self.to.as_deref()).await {
+                Err(error) if error.code() == ErrorCode::RateLimited && self.clock.now() < until => {
+                    self.clock.sleep(error.retry_after().unwrap_or(LOOK).min(LOOK)).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn settled(&self, bot_id: BotId, id: TraceId, until: Timestamp) -> Carried {
+        let mut pause = FIRST_LOOK;
+        loop {
+            match self.hub.trace(bot_id, id).await {
+                Ok(trace) => {
+                    if let Some(carried) = outcome(trace) {
+                        return carried;
+                    }
+                }
+                Err(error) if error.is_retryable() => pause = LOOK,
+                Err(error) => return Carried { new_trace_id: Some(id), ..Carried::failed(error.message()) },
+            }
+            if self.clock.now() >= until {
+                let late = format!(
+                    "no attempt within {} s; the hub goes on with it once it is at work",
+                    self.patience.as_secs()
+                );
+                return Carried { new_trace_id: Some(id), ..Carried::failed(late) };
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(LOOK);
+        }
+    }
+}
+
+/// What the trace of a replay says once there was an attempt.
+fn outcome(trace: Trace) -> Option<Carried> {
+    let (outcome, reason) = match trace.status {
+        TraceStatus::Pending if trace.attempts == 0 => return None,
+        TraceStatus::Pending => (Outcome::Fail, format!("{}; the hub tries again", trace.summary)),
+        TraceStatus::Ok => (Outcome::Ok, trace.summary.clone()),
+        TraceStatus::Error => (Outcome::Fail, trace.summary.clone()),
+        TraceStatus::Skipped => (Outcome::Skipped, trace.summary.clone()),
+    };
+    let new_trace_id = Some(trace.trace_id);
+    let answer = Recording { trace, message: None }.response();
+    Some(Carried {
+        outcome,
+        status: answer.as_ref().map(|answer| answer.status),
+        body: answer.map(|answer| answer.body).unwrap_or_default(),
+        reason,
+        new_trace_id,
+        replies: Vec::new(),
+    })
+}
+
+#[async_trait]
+impl<H: ReplayingHub> Carrier for ThroughHub<H> {
+    async fn look(&self, recording: &Recording) -> std::result::Result<String, NotSent> {
+        let channel = recording.trace.channel_id;
+        let channel = channel.ok_or_else(|| NotSent::Nothing("no channel was involved".to_owned()))?;
+        if recording.trace.is_of_a_send() {
+            return Err(NotSent::Nothing("it tells of a send, not of a message that came".to_owned()));
+        }
+        Ok(self.to.clone().unwrap_or_else(|| format!("the webhook of channel {channel}")))
+    }
+
+    async fn carry(&self, recording: &Recording) -> Carried {
+        if let Err(why) = self.look(recording).await {
+            return why.into();
+        }
+        let until = self.clock.now() + self.patience;
+        match self.accepted(&recording.trace, until).await {
+            Ok(id) => self.settled(recording.trace.bot_id, id, until).await,
+            Err(error) => Carried::failed(error.message()),
+        }
+    }
+}
