@@ -12,7 +12,6 @@ use tokio::{
 use crate::{
     Result,
     moments::now_us,
-    options::Options,
     process::Process,
     support::http::{Caller, until},
 };
