@@ -10,12 +10,14 @@ mod audit;
 mod channel_plugins;
 mod channel_sinks;
 mod channels;
+mod completions;
 mod db;
 mod debug;
 mod demo;
 mod help;
 mod listen;
 mod login;
+mod man;
 mod openapi;
 mod plugins;
 mod replay;
@@ -26,6 +28,7 @@ mod tail;
 mod traces;
 mod user_sessions;
 mod users;
+mod version;
 
 pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
 pub use apps::{
@@ -39,12 +42,14 @@ pub use channels::{
     ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
     ChannelsRotateKeyArgs, Which,
 };
+pub use completions::CompletionsArgs;
 pub use db::DbCommand;
 pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
 pub use demo::DemoArgs;
 pub use help::{HelpArgs, TOPICS};
 pub use listen::ListenArgs;
 pub use login::{LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
+pub use man::ManArgs;
 pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand};
 pub use plugins::{
     LintFormat, PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs,
@@ -65,6 +70,7 @@ pub use users::{
     CreateAdminArgs, InviteArgs, ResetLinkArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs,
     UsersUpdateArgs,
 };
+pub use version::VersionArgs;
 
 use crate::{
     exit::{Exit, Failure},
@@ -200,6 +206,12 @@ pub enum Command {
     /// The description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
+    /// Print a script with which a shell completes commands and options
+    Completions(CompletionsArgs),
+    /// Write the manual pages, one per command
+    Man(ManArgs),
+    /// Show which version this is
+    Version(VersionArgs),
     /// Explain a command or a topic: exit-codes, env
     Help(HelpArgs),
 }

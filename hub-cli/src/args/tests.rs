@@ -17,6 +17,8 @@ fn words(line: &str) -> Vec<OsString> {
             0 => part.split_whitespace().map(OsString::from).collect(),
             _ => vec![OsString::from(part)],
         })
+        // Where the output goes is the shell's business.
+        .take_while(|word| word != ">")
         .collect()
 }
 

@@ -6,6 +6,7 @@ mod audit;
 mod channel_plugins;
 mod channel_sinks;
 mod channels;
+mod completions;
 mod create_admin;
 mod debug;
 mod demo;
@@ -13,6 +14,7 @@ mod export;
 mod help;
 mod listen;
 mod login;
+mod man;
 mod migrate;
 mod plugins;
 mod profiles;
@@ -29,6 +31,7 @@ mod tail;
 mod traces;
 mod user_sessions;
 mod users;
+mod version;
 mod waterfall;
 
 use std::io::Read;
@@ -132,6 +135,9 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, local, printer).await?,
         Command::Db(DbCommand::Migrate { local }) => migrate::run(&local, printer).await?,
         Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, printer)?,
+        Command::Completions(args) => completions::run(&args, printer)?,
+        Command::Man(args) => man::run(&args, printer)?,
+        Command::Version(_) => version::run(printer)?,
         Command::Help(args) => help::run(&args, printer)?,
     }
     Ok(Exit::Done)
@@ -180,6 +186,9 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::AiConfig(AiConfigCommand::Test(_)) => &ai_config::TEST_FIELDS,
         Command::Db(DbCommand::Migrate { .. }) => &migrate::FIELDS,
         Command::Openapi(OpenapiCommand::Export(_)) => &export::FIELDS,
+        Command::Completions(_) => &completions::FIELDS,
+        Command::Man(_) => &man::FIELDS,
+        Command::Version(_) => &version::FIELDS,
         Command::Help(_) => &help::FIELDS,
     }
 }

@@ -1,0 +1,13 @@
+use clap::Args;
+use clap_complete::Shell;
+
+/// Print a script with which a shell completes commands and options
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli completions bash > ~/.local/share/bash-completion/completions/hub-cli\n  hub-cli completions fish > ~/.config/fish/completions/hub-cli.fish\n  hub-cli completions zsh > ~/.zfunc/_hub-cli\n
+Exit codes: 0 printed.\nSee also: hub-cli man"
+)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}

@@ -1,0 +1,13 @@
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Write the manual pages, one per command
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hub-cli man --out ~/.local/share/man/man1\n  hub-cli man --out man\n
+Exit codes: 0 written, 6 the folder cannot be written.\nSee also: hub-cli completions")]
+pub struct ManArgs {
+    /// Folder for the pages; made when there is none
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
