@@ -131,9 +131,14 @@ async fn whatever_takes_the_app_away_ends_its_sockets() {
     scene.stage.say("one");
     scene.content(&mut client).await;
     hub.apps().uninstall(&owner, bot, app).await.unwrap();
-    assert_eq!(scene.closed(&mut client).await, 4401);
-    let told = scene.event(&mut whole).await;
-    assert_eq!(told["event"]["type"], "app.uninstalled", "whoever serves all hears it");
+    let (mut rest, code) = scene.while_time_passes(client.rest()).await;
+    assert_eq!(code, 4401);
+    // Its own socket hears it when the hub comes to that before it closes, or else whoever serves all.
+    let told = match rest.pop() {
+        Some(told) => told,
+        None => scene.event(&mut whole).await,
+    };
+    assert_eq!(told["event"]["type"], "app.uninstalled");
     scene.stage.say("after it was taken off");
     let (installation, token) = super::apps::install(&scene.stage, bot, app).await;
     (scene.installation, scene.token) = (installation, token);

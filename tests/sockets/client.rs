@@ -96,6 +96,19 @@ impl Client {
         (data["seq"].as_i64().unwrap(), data["content"].as_str().unwrap().to_owned())
     }
 
+    /// Reads to the end: what the hub still said, and with which code it closed; 0 without one.
+    pub async fn rest(&mut self) -> (Vec<Value>, u16) {
+        let (mut said, mut code) = (Vec::new(), 0);
+        while let Some(message) = self.next().await {
+            match message {
+                Message::Text(text) => said.push(serde_json::from_str(&text).unwrap()),
+                Message::Close(Some(frame)) => code = frame.code.into(),
+                _ => {}
+            }
+        }
+        (said, code)
+    }
+
     /// Reads to the end, and says with which code the hub closed; 0 without one.
     pub async fn closed(&mut self) -> (u16, String) {
         let mut said = (0, String::new());
