@@ -20,6 +20,8 @@ use hub_core::{
     time::Clock,
 };
 
+use crate::support::binaries::cargo;
+
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -27,11 +29,11 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }
 
-/// Builds an example, which is quick when it is built, and says where it is.
+/// Builds an example, which was built with the tests if these are the workspace's, and says where it is. The same
+/// selection of packages as theirs: another one chooses other features, and compiles everything again.
 fn build(name: &str) -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "-p", "hub-examples", "--example", name]);
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--locked", "--workspace", "--example", name]);
     assert!(command.status().unwrap().success(), "{name} does not build");
     // Beside the folder of this test's own binary.
     let own = std::env::current_exe().unwrap();

@@ -12,24 +12,28 @@ pub fn release(name: &str) -> PathBuf {
     FOLDER.get_or_init(build).join(name)
 }
 
-fn build() -> PathBuf {
-    if let Some(folder) = std::env::var_os("HUB_TEST_PROGRAMS") {
-        return folder.into();
-    }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "-p", "hub-server", "-p", "hub-cli"]);
-    // What cargo tells this program about its package: some build scripts would run again because of it, here
-    // and at the next build outside, and half of the dependencies with them.
+/// Cargo, without what it tells this program about its package: some build scripts would run again because of it,
+/// here and at the next build outside, and half of the dependencies with them.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()
             .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
         {
-            build.env_remove(name);
+            cargo.env_remove(name);
         }
     }
+    cargo
+}
+
+fn build() -> PathBuf {
+    if let Some(folder) = std::env::var_os("HUB_TEST_PROGRAMS") {
+        return folder.into();
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let mut build = cargo();
+    build.args(["build", "--release", "--locked", "-p", "hub-server", "-p", "hub-cli"]);
     let built = build.current_dir(&workspace).status().unwrap();
     assert!(built.success(), "the release build failed");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
