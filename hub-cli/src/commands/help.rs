@@ -58,10 +58,10 @@ fn argument(argument: &Arg) -> Value {
     let names = argument.get_value_names().unwrap_or_default();
     json!({
         "flag": argument.get_long().map(|name| format!("--{name}")),
-        "value": takes.then(|| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")),
+        "value": takes.then(|| names.iter().map(clap::builder::Str::as_str).collect::<Vec<_>>().join(" ")),
         "help": argument.get_help().map(ToString::to_string),
         "required": argument.is_required_set(),
-        "values": values.iter().map(|value| value.get_name()).collect::<Vec<_>>(),
+        "values": values.iter().map(clap::builder::PossibleValue::get_name).collect::<Vec<_>>(),
     })
 }
 
