@@ -12,7 +12,11 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
-use crate::{error::Error, random::Random, time::Clock};
+use crate::{
+    error::Error,
+    random::Random,
+    time::{Clock, Timestamp},
+};
 
 /// What an [`Id`] identifies: its prefix, and the word for it in messages.
 pub trait Kind: 'static {
@@ -80,6 +84,12 @@ impl<K: Kind> Id<K> {
     /// The 128 bits.
     pub const fn as_u128(self) -> u128 {
         self.0.0
+    }
+
+    /// When it was made, by the clock of the node that made it.
+    pub fn made_at(self) -> Timestamp {
+        // 48 bits are left.
+        Timestamp::from_millis(i64::try_from(self.as_u128() >> 80).unwrap_or(i64::MAX))
     }
 }
 

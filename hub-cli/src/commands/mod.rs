@@ -153,7 +153,7 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Profiles(ProfilesCommand::List) => &profiles::FIELDS,
         Command::Profiles(_) => &profiles::FIELDS[..1],
         Command::Send(_) => &send::FIELDS,
-        Command::Tail(_) => &traces::LIST_FIELDS,
+        Command::Tail(_) => traces::list_fields(),
         Command::Listen(_) => &listen::FIELDS,
         Command::Channels(ChannelsCommand::RotateKey(_)) => &channels::KEY_FIELDS,
         Command::Channels(ChannelsCommand::Delete(_)) => &channels::DELETE_FIELDS,

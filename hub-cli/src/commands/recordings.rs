@@ -111,7 +111,7 @@ impl<'r> Recordings<'r> {
         query.until = Some(query.until.map_or(now, |until| until.min(now)));
         if let Some(behind) = behind {
             // The id tells when it was made; what is before it is left out one by one.
-            let made = Timestamp::from_millis(i64::try_from(behind.as_u128() >> 80).unwrap_or_default());
+            let made = behind.made_at();
             query.since = Some(query.since.map_or(made - SLACK, |since| since.max(made - SLACK)));
             // Nothing is left when all of it is over.
             query.since = query.since.min(query.until);

@@ -228,7 +228,7 @@ impl Engine {
         let message_id = job.content.message_id;
         let media = self.ctx.files().of_message(message_id).await?;
         let waits = job.attempts == 0 && job.content.kind != MessageKind::Text;
-        let until = made_at(message_id) + self.ctx.config.media.webhook_wait;
+        let until = message_id.made_at() + self.ctx.config.media.webhook_wait;
         let missing = media.iter().any(|file| file.status == MediaState::Downloading);
         Ok(if waits && missing && self.ctx.clock.now() < until { Err(until) } else { Ok(media) })
     }
@@ -251,11 +251,6 @@ impl Engine {
             self.release(message_id);
         }
     }
-}
-
-/// When an id was made, by this node's clock or the one of a node before it.
-fn made_at(id: MessageId) -> Timestamp {
-    Timestamp::from_millis(i64::try_from(id.as_u128() >> 80).unwrap_or(0))
 }
 
 fn content_type(row: &MediaRow, bytes: &[u8]) -> &'static str {

@@ -17,21 +17,6 @@ use crate::{
     reach::Reach,
 };
 
-pub const FIELDS: [&str; 12] = [
-    "trace_id",
-    "message_id",
-    "bot_id",
-    "channel_id",
-    "replay_of",
-    "status",
-    "summary",
-    "started_at",
-    "duration_ms",
-    "attempts",
-    "steps",
-    "message",
-];
-
 pub async fn run(args: TracesExportArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let reach = Reach::open(&args.hub, local).await?;
     let bot = reach.bot(&args.bot).await?;

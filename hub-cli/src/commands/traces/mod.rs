@@ -19,20 +19,8 @@ mod diff;
 mod export;
 mod to_test;
 
-pub const LIST_FIELDS: [&str; 10] = [
-    "trace_id",
-    "message_id",
-    "bot_id",
-    "channel_id",
-    "replay_of",
-    "status",
-    "summary",
-    "started_at",
-    "duration_ms",
-    "attempts",
-];
-
-pub const FIELDS: [&str; 11] = [
+/// Of a recording; a trace has those before `message`, and in a list those before `steps`.
+const FIELDS: [&str; 12] = [
     "trace_id",
     "message_id",
     "bot_id",
@@ -44,14 +32,20 @@ pub const FIELDS: [&str; 11] = [
     "duration_ms",
     "attempts",
     "steps",
+    "message",
 ];
+
+/// The names in a trace of a list.
+pub fn list_fields() -> &'static [&'static str] {
+    &FIELDS[..10]
+}
 
 /// The names in a command's JSON document.
 pub fn fields(command: &TracesCommand) -> &'static [&'static str] {
     match command {
-        TracesCommand::List(_) => &LIST_FIELDS,
-        TracesCommand::Show(_) => &FIELDS,
-        TracesCommand::Export(_) => &export::FIELDS,
+        TracesCommand::List(_) => list_fields(),
+        TracesCommand::Show(_) => &FIELDS[..11],
+        TracesCommand::Export(_) => &FIELDS,
         TracesCommand::Diff(_) => &diff::FIELDS,
         TracesCommand::ToTest(_) => &to_test::FIELDS,
     }
