@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
+#[cfg(feature = "providers")]
 use crate::accounts::Provider;
 use crate::media::MediaLimits;
 
@@ -31,6 +32,7 @@ pub struct HubConfig {
     /// and links to files lead to it.
     pub public_url: Url,
     /// External providers to sign in with.
+    #[cfg(feature = "providers")]
     pub providers: Vec<Provider>,
     /// A session ends after this long without a request.
     pub session_idle: Duration,
@@ -96,6 +98,7 @@ impl Default for HubConfig {
             registration: Registration::Open,
             setup_token_required: false,
             public_url: Url::parse("http://localhost:9800").expect("it is a URL"),
+            #[cfg(feature = "providers")]
             providers: Vec::new(),
             session_idle: 7 * DAY,
             session_lifetime: 30 * DAY,

@@ -1,6 +1,9 @@
 //! The hub as a value: built once, cloned cheaply, shut down at the end.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use tokio::sync::{OnceCell, broadcast};
 
@@ -16,13 +19,14 @@ use crate::{
     counters::Load,
     delivery::{node::Engine, tools::AppTools},
     egress::{Egress, EgressConfig},
-    error::{Error, Result},
+    error::{Problems, Result},
     events::{Event, Events},
     id::Ids,
     invariants::Violations,
     media::{Links, Media, MediaConfig, MediaStore},
     network::Network,
     plugins::Plugins,
+    presets::Preset,
     random::Random,
     revocation::Revoked,
     sandbox::{Sandbox, SandboxConfig},
@@ -46,9 +50,17 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub to be configured.
+    /// A hub to be configured, from nothing.
     pub fn builder() -> HubBuilder {
         HubBuilder::default()
+    }
+
+    /// Opens a hub that is put together already. Nothing runs yet.
+    ///
+    /// # Errors
+    /// Those of the preset, and of [`HubBuilder::open`].
+    pub async fn open(preset: impl Preset) -> Result<Self> {
+        preset.builder()?.open().await
     }
 
     /// Users, passwords, sessions.
@@ -243,7 +255,7 @@ impl HubBuilder {
     /// Opens the store and brings its schema up to date. Nothing runs yet.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming everything that is missing, or what opening the store says.
+    /// `INVALID_PARAMS` naming everything that is missing or there twice, or what opening the store says.
     pub async fn open(self) -> Result<Hub> {
         self.open_store(true).await
     }
@@ -257,12 +269,13 @@ impl HubBuilder {
     }
 
     async fn open_store(self, migrate: bool) -> Result<Hub> {
-        let Some(store) = self.store else {
-            return Err(Error::invalid("store", "must be set"));
-        };
-        let Some(key) = self.secret_key else {
-            return Err(Error::invalid("secret_key", "must be set"));
-        };
+        let mut problems = Problems::default();
+        problems.check(self.store.is_some(), "store", "must be set");
+        problems.check(self.secret_key.is_some(), "secret_key", "must be set");
+        let names: HashSet<&str> = self.networks.iter().map(|network| network.name()).collect();
+        problems.check(names.len() == self.networks.len(), "network", "must have a name of its own");
+        problems.finish()?;
+        let (store, key) = self.store.zip(self.secret_key).expect("both are set");
         let clock = self.clock.unwrap_or_else(Clock::system);
         let random = self.random.unwrap_or_else(Random::system);
         let networks: HashMap<_, _> =

@@ -98,7 +98,7 @@
 //!
 //! | room | what is in it |
 //! |---|---|
-//! | [`hub`] | [`Hub`] and its builder: open, start, shut down |
+//! | [`hub`], [`presets`] | [`Hub`] and its builder: open, start, shut down; hubs that are put together already |
 //! | [`accounts`], [`bots`], [`channels`], [`media`], [`plugins`], [`apps`], [`traces`], [`admin`] | the nouns: what may be asked and changed, by whom |
 //! | [`delivery`] | what happens to a message in flight, stage by stage |
 //! | [`network`] | the trait of chat networks, the iLink connector, the simulator |
@@ -169,7 +169,7 @@
 //! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
 //! | recordings of a [`replay`] that are read and not over | 1,024 | the next one is not read |
 //! | runs of a plugin in a row that do not end by themselves | [5](plugins::breaker::MAX_OVERRUNS) | it is stopped in that channel |
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 /// A named point at which tests make the hub fail, in a function that can fail; `(…, passed)` where it cannot.
 /// Nothing without the feature `failpoints`.
@@ -214,6 +214,7 @@ pub mod media;
 pub mod network;
 pub mod page;
 pub mod plugins;
+pub mod presets;
 pub mod private_files;
 pub mod random;
 pub mod replay;

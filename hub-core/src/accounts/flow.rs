@@ -7,12 +7,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     accounts::Accounts,
     error::{Error, ErrorCode, Result},
-    id::UserId,
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
-    store::{
-        Tx,
-        sign_in_flows::{FlowPurpose, FlowRow},
-    },
+    store::sign_in_flows::{FlowPurpose, FlowRow},
 };
 
 /// Ceremonies under way; beyond that `RATE_LIMITED`.
@@ -109,16 +105,4 @@ fn ended() -> Error {
         "this sign-in is unknown, used or expired, or was begun in another browser",
     )
     .with_hint("begin again")
-}
-
-/// Refuses, at the end of a transaction that takes a way of signing in from a user, to leave them none.
-///
-/// # Errors
-/// `CONFLICT`, with which the transaction's changes are taken back.
-pub(super) async fn check_a_way_is_left(tx: &mut Tx, user_id: UserId) -> Result<()> {
-    if tx.accounts().count_sign_in_methods(user_id).await? > 0 {
-        return Ok(());
-    }
-    Err(Error::conflict("this is your only way to sign in")
-        .with_hint("set a password, or add another passkey or account first"))
 }

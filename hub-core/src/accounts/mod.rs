@@ -8,8 +8,11 @@ mod activity;
 mod admission;
 mod api_key;
 mod device;
+#[cfg(feature = "providers")]
 mod external;
+#[cfg(any(feature = "passkeys", feature = "providers"))]
 mod flow;
+#[cfg(feature = "passkeys")]
 mod passkey;
 mod password;
 mod profile;
@@ -17,6 +20,7 @@ mod qr_login;
 mod reset;
 mod session;
 mod setup;
+mod sign_in_methods;
 #[cfg(test)]
 mod tests;
 mod user;
@@ -26,17 +30,21 @@ use std::net::IpAddr;
 pub use activity::{Activity, ActivityBy};
 pub use api_key::{ApiKey, CreatedApiKey, MAX_KEY_DAYS, MAX_KEYS, NewApiKey};
 pub use device::{DEVICE_LIFETIME, KnownDevice};
+#[cfg(feature = "providers")]
 pub use external::{
-    ExternalAccount, ExternalReturn, ExternalStart, MAX_RETURN_PATH, OAuthEndpoints, Provider, ProviderKind,
-    ReturnError, is_safe_path,
+    ExternalReturn, ExternalStart, MAX_RETURN_PATH, OAuthEndpoints, Provider, ProviderKind, ReturnError,
+    is_safe_path,
 };
+#[cfg(any(feature = "passkeys", feature = "providers"))]
 pub use flow::Browser;
-pub use passkey::{Ceremony, NewPasskey, Passkey};
+#[cfg(feature = "passkeys")]
+pub use passkey::{Ceremony, NewPasskey};
 pub use password::PasswordHasher;
 pub use profile::{NewPassword, ProfilePatch};
 pub use qr_login::{QrAsker, QrLogin, QrPoll, QrStatus};
 pub use session::Session;
 pub use setup::{EnsuredAdmin, SETUP_TOKEN_LIFETIME};
+pub use sign_in_methods::{ExternalAccount, Passkey};
 pub use user::{Me, NewProfile, NewUser, User, UserStatus};
 
 use session::not_signed_in;

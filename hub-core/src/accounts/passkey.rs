@@ -1,7 +1,5 @@
 //! Passkeys (WebAuthn Level 3): making one and signing in with one (`contract.md` §3).
 
-mod list;
-
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -11,8 +9,6 @@ use webauthn_rs::prelude::{
     CreationChallengeResponse, DiscoverableAuthentication, Passkey as Credential, PasskeyRegistration,
     PublicKeyCredential, RegisterPublicKeyCredential, Uuid, Webauthn, WebauthnBuilder, WebauthnError,
 };
-
-pub use list::Passkey;
 
 use crate::{
     access::Actor,

@@ -64,6 +64,7 @@ impl NewSession {
     }
 
     /// Gives the session to another user than the one it was made for.
+    #[cfg(feature = "providers")]
     pub(super) fn belongs_to(&mut self, user_id: UserId) {
         self.user_id = user_id;
         self.entry.actor = user_id.to_string();

@@ -172,6 +172,7 @@ impl From<Whole> for Answer {
 }
 
 /// Runs something that dials this port.
+#[cfg(feature = "s3")]
 pub(super) async fn with_port<F: Future>(port: u16, run: F) -> F::Output {
     PORT.scope(port, run).await
 }

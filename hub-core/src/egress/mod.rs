@@ -20,6 +20,7 @@ mod address;
 mod client;
 mod fault;
 pub mod headers;
+#[cfg(feature = "s3")]
 pub(crate) mod objects;
 mod target;
 #[cfg(test)]

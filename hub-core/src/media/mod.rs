@@ -25,15 +25,19 @@ use crate::{
     time::Timestamp,
 };
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod files;
 mod links;
 mod objects;
 mod sweep;
 mod upload;
 
+#[cfg(feature = "s3")]
+pub use bucket::S3Config;
 pub use files::{Files, KeptFile, NewFile};
 pub(crate) use links::Links;
-pub use objects::{MediaConfig, MediaRoom, MediaStore, MediaStream, S3Config};
+pub use objects::{MediaConfig, MediaRoom, MediaStore, MediaStream};
 pub(crate) use sweep::sweep;
 pub use upload::{NewUpload, UploadRequest, UploadTicket};
 

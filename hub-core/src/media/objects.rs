@@ -1,4 +1,4 @@
-//! Where the bytes lie: a folder, or a service that speaks the S3 protocol. An object's name is made of its id
+//! Where the bytes lie: a folder, or a [bucket](super::bucket). An object's name is made of its id
 //! alone, never of anything that somebody sent.
 
 use std::{
@@ -11,19 +11,19 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream::BoxStream};
 use object_store::{
-    GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig, WriteMultipart,
-    aws::AmazonS3Builder, local::LocalFileSystem, memory::InMemory, path::Path,
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart, local::LocalFileSystem,
+    memory::InMemory, path::Path,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use url::Url;
 
+#[cfg(feature = "s3")]
+use super::bucket::{S3Config, open_bucket};
 use super::{Links, MediaLimits};
 use crate::{
-    egress::{Egress, objects::ObjectHttp},
+    egress::Egress,
     error::{Error, ErrorCode, Result},
     id::MediaId,
     private_files,
-    secret::Secret,
 };
 
 /// Bytes of a file, as they come.
@@ -35,36 +35,16 @@ const MIB: usize = 1 << 20;
 const PARTS: usize = 1;
 /// What one upload holds in memory: the part that fills, and the one on its way (5 MiB each, S3's least).
 const UPLOAD_MEMORY: usize = 10 * MIB;
-/// Tries of a request to the S3 service, and how long they may take together.
-const RETRIES: usize = 3;
-const RETRY_FOR: std::time::Duration = std::time::Duration::from_secs(30);
-
 /// Where a hub keeps files.
 #[derive(Debug, Clone)]
 pub enum MediaConfig {
     /// In a folder that no other hub uses; it is made when missing.
     Folder(PathBuf),
     /// In a bucket. Several nodes share it.
+    #[cfg(feature = "s3")]
     S3(S3Config),
     /// In memory: for tests.
     Memory,
-}
-
-/// A bucket of a service that speaks the S3 protocol.
-#[derive(Debug, Clone)]
-pub struct S3Config {
-    /// Name of the bucket.
-    pub bucket: String,
-    /// What the names of objects start with; empty for nothing.
-    pub prefix: String,
-    /// Address of the service; AWS when absent. Buckets are addressed by path then.
-    pub endpoint: Option<Url>,
-    /// Region.
-    pub region: String,
-    /// Who the hub is.
-    pub access_key_id: String,
-    /// And the proof.
-    pub secret_access_key: Secret,
 }
 
 /// Room in memory for bytes of files, until it is dropped.
@@ -90,6 +70,7 @@ impl MediaStore {
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a bucket that cannot be addressed.
+    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "only a bucket is called"))]
     pub(crate) fn open(
         config: Option<&MediaConfig>,
         egress: &Egress,
@@ -112,11 +93,11 @@ impl MediaStore {
                 store.objects = Arc::new(OnceLock::from(memory));
             }
             Some(MediaConfig::Folder(path)) => store.folder = Some(path.clone()),
+            #[cfg(feature = "s3")]
             Some(MediaConfig::S3(s3)) => {
-                store.objects =
-                    Arc::new(OnceLock::from(Arc::new(bucket(s3, egress)?) as Arc<dyn ObjectStore>));
-                store.prefix = Path::parse(s3.prefix.trim_matches('/'))
-                    .map_err(|_| Error::invalid("media_url", "its path cannot start names of objects"))?;
+                let (bucket, prefix) = open_bucket(s3, egress)?;
+                store.objects = Arc::new(OnceLock::from(bucket));
+                store.prefix = prefix;
             }
         }
         Ok(store)
@@ -259,23 +240,6 @@ fn folder(path: &std::path::Path) -> Result<LocalFileSystem> {
     let folder = LocalFileSystem::new_with_prefix(path).map_err(|error| unusable(&error))?;
     // What was accepted has to survive the machine (contract §6.1).
     Ok(folder.with_fsync(true))
-}
-
-fn bucket(s3: &S3Config, egress: &Egress) -> Result<object_store::aws::AmazonS3> {
-    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_FOR, ..RetryConfig::default() };
-    let mut builder = AmazonS3Builder::new()
-        .with_bucket_name(&s3.bucket)
-        .with_region(&s3.region)
-        .with_access_key_id(&s3.access_key_id)
-        .with_secret_access_key(s3.secret_access_key.expose())
-        .with_retry(retry)
-        .with_http_connector(ObjectHttp::new(egress.trusted()?));
-    if let Some(endpoint) = &s3.endpoint {
-        builder = builder
-            .with_endpoint(endpoint.as_str().trim_end_matches('/'))
-            .with_allow_http(endpoint.scheme() == "http");
-    }
-    builder.build().map_err(|error| Error::invalid("media_url", error.to_string()))
 }
 
 fn refused(error: object_store::Error) -> Error {

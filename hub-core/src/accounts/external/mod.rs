@@ -20,7 +20,7 @@ use self::exchange::Profile;
 use crate::{
     access::Actor,
     accounts::{
-        Accounts, Browser, ClientInfo, Me, NewProfile, SignedIn,
+        Accounts, Browser, ClientInfo, ExternalAccount, Me, NewProfile, SignedIn,
         session::{NewSession, not_signed_in},
         user::{Entry, canonical_username},
     },
@@ -36,21 +36,6 @@ use crate::{
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// Names that are tried for a new account.
 const NAMES: u32 = 20;
-
-/// A linked account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExternalAccount {
-    /// Name of the provider.
-    pub provider: String,
-    /// The account's id there.
-    pub subject: String,
-    /// Its name there; empty when unknown.
-    pub username: String,
-    /// Its picture there; empty when unknown.
-    pub avatar_url: String,
-    /// When it was linked.
-    pub created_at: Timestamp,
-}
 
 /// Where to send the browser.
 #[derive(Debug, Clone)]
@@ -245,43 +230,6 @@ impl<'h> Accounts<'h> {
         let user_id = entered.await?;
         let me: Me = self.find_me(user_id).await?.ok_or_else(not_signed_in)?;
         Ok(SignedIn { me, token })
-    }
-
-    /// The user's linked accounts.
-    ///
-    /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
-    pub async fn external_accounts(&self, actor: &Actor) -> Result<Vec<ExternalAccount>> {
-        let user = actor.user()?.user_id;
-        self.ctx.store.read().await?.external_accounts().list(user).await
-    }
-
-    /// Unlinks the user's account of a provider.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is none, `CONFLICT` when it is their only way to sign in, `FORBIDDEN` when the
-    /// session is not fresh.
-    pub async fn unlink_external(&self, actor: &Actor, provider: &str) -> Result<()> {
-        let user = actor.in_person()?.user_id;
-        let provider = provider.to_owned();
-        let noted = self.ctx.audit(actor, Action::AccountUnlinked).target(&provider, "");
-        // What is not there is not found, however old the session is.
-        let linked = self.external_accounts(actor).await?;
-        if !linked.iter().any(|account| account.provider == provider) {
-            return Err(Error::not_found("linked account"));
-        }
-        self.fresh_user(actor).await?;
-        let unlink = self.ctx.store.write(move |tx| {
-            Box::pin(async move {
-                tx.accounts().lock_user(user).await?;
-                if !tx.external_accounts().delete(user, &provider).await? {
-                    return Err(Error::not_found("linked account"));
-                }
-                super::flow::check_a_way_is_left(tx, user).await?;
-                tx.audit().add(&noted).await
-            })
-        });
-        unlink.await
     }
 
     fn provider(self, name: &str) -> Result<&'h Provider> {

@@ -1,0 +1,57 @@
+//! A service that speaks the S3 protocol, called with the hub's own HTTP client.
+
+use std::sync::Arc;
+
+use object_store::{ObjectStore, RetryConfig, aws::AmazonS3Builder, path::Path};
+use url::Url;
+
+use crate::{
+    egress::{Egress, objects::ObjectHttp},
+    error::{Error, Result},
+    secret::Secret,
+};
+
+/// Tries of a request to the S3 service, and how long they may take together.
+const RETRIES: usize = 3;
+const RETRY_FOR: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A bucket of a service that speaks the S3 protocol.
+#[derive(Debug, Clone)]
+pub struct S3Config {
+    /// Name of the bucket.
+    pub bucket: String,
+    /// What the names of objects start with; empty for nothing.
+    pub prefix: String,
+    /// Address of the service; AWS when absent. Buckets are addressed by path then.
+    pub endpoint: Option<Url>,
+    /// Region.
+    pub region: String,
+    /// Who the hub is.
+    pub access_key_id: String,
+    /// And the proof.
+    pub secret_access_key: Secret,
+}
+
+/// The bucket, and what the names of its objects start with.
+///
+/// # Errors
+/// `INVALID_PARAMS` for a bucket that cannot be addressed.
+pub(super) fn open_bucket(s3: &S3Config, egress: &Egress) -> Result<(Arc<dyn ObjectStore>, Path)> {
+    let prefix = Path::parse(s3.prefix.trim_matches('/'))
+        .map_err(|_| Error::invalid("media_url", "its path cannot start names of objects"))?;
+    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_FOR, ..RetryConfig::default() };
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(&s3.bucket)
+        .with_region(&s3.region)
+        .with_access_key_id(&s3.access_key_id)
+        .with_secret_access_key(s3.secret_access_key.expose())
+        .with_retry(retry)
+        .with_http_connector(ObjectHttp::new(egress.trusted()?));
+    if let Some(endpoint) = &s3.endpoint {
+        builder = builder
+            .with_endpoint(endpoint.as_str().trim_end_matches('/'))
+            .with_allow_http(endpoint.scheme() == "http");
+    }
+    let bucket = builder.build().map_err(|error| Error::invalid("media_url", error.to_string()))?;
+    Ok((Arc::new(bucket), prefix))
+}
