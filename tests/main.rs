@@ -6,6 +6,7 @@ mod clients;
 mod conformance;
 mod crash;
 mod deploy;
+mod documents;
 mod endpoints;
 mod example_apps;
 mod examples;

@@ -49,6 +49,7 @@ use crate::{
 
 mod authenticator;
 mod builder;
+pub mod conformance;
 pub mod ledger;
 mod receiver;
 

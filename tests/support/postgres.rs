@@ -23,7 +23,8 @@ use super::postgres_user::{Unprivileged, command, find_program};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Small, and without work in the background that tests have no use for.
-const TEST_SETTINGS: [&str; 4] = ["shared_buffers=32MB", "autovacuum=off", "fsync=off", "full_page_writes=off"];
+const TEST_SETTINGS: [&str; 4] =
+    ["shared_buffers=32MB", "autovacuum=off", "fsync=off", "full_page_writes=off"];
 
 /// The running server.
 #[derive(Debug)]

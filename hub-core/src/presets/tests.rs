@@ -34,7 +34,8 @@ async fn a_builder_says_everything_that_is_missing_or_there_twice() {
     let folder = tempfile::tempdir().unwrap();
     let network = || {
         let egress = Egress::new(EgressConfig::default()).unwrap();
-        IlinkNetwork::new("ilink", IlinkConfig::default(), &egress, Clock::system(), Random::seeded(1)).unwrap()
+        IlinkNetwork::new("ilink", IlinkConfig::default(), &egress, Clock::system(), Random::seeded(1))
+            .unwrap()
     };
     let twice = SelfHosted::in_folder(folder.path()).builder().unwrap().network(network());
     let error = twice.open().await.unwrap_err();

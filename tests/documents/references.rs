@@ -1,0 +1,154 @@
+//! The reference pages that are written by hand, held to the code.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use hub_core::{
+    Error, ErrorCode,
+    apps::{AppPatch, Install, NewApp, NewInstallation},
+    channels::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+    local_http::{Cut, LocalService},
+    testing::{Receiver, TestHub},
+};
+use serde_json::{Value, json};
+
+use super::{markdown::rows, read};
+
+fn plain(cell: &str) -> String {
+    cell.trim_matches('`').to_owned()
+}
+
+#[test]
+fn every_error_code_stands_in_its_page_with_its_status() {
+    let table = rows(&read("openapi/ERRORS.md"), "# Error codes");
+    let written: Vec<_> = table.iter().map(|row| (plain(&row[0]), row[1].clone(), row[3] == "yes")).collect();
+    let real = ErrorCode::ALL.map(|code| {
+        let status = hub_server::envelope::status(code).as_u16().to_string();
+        (code.as_str().to_owned(), status, Error::new(code, "").is_retryable())
+    });
+    assert_eq!(written.iter().collect::<BTreeSet<_>>(), real.iter().collect::<BTreeSet<_>>());
+    assert_eq!(written.len(), real.len(), "a code stands there twice");
+}
+
+/// The paths of all values of an object, where arrays and what may be absent count as one value.
+fn paths(value: &Value, prefix: &str, found: &mut BTreeSet<String>) {
+    let Value::Object(fields) = value else { return };
+    for (name, value) in fields {
+        let path = format!("{prefix}{name}");
+        match value {
+            Value::Object(_) if !matches!(path.as_str(), "quoted" | "event.data") => {
+                paths(value, &format!("{path}."), found);
+            }
+            _ => drop(found.insert(path)),
+        }
+    }
+}
+
+fn written_fields(heading: &str) -> BTreeSet<String> {
+    let page = read("openapi/WEBHOOKS.md");
+    let fields = rows(&page, heading).into_iter().filter(|row| row.len() == 3);
+    // Tables of fields say a type in the middle, those of headers say when.
+    let types = ["string", "number", "array", "object"];
+    fields.filter(|row| types.contains(&row[1].as_str())).map(|row| plain(&row[0])).collect()
+}
+
+/// The headers that the page says are always there, or with this.
+fn written_headers(heading: &str, with: &[&str]) -> BTreeSet<String> {
+    let rows = rows(&read("openapi/WEBHOOKS.md"), heading).into_iter();
+    rows.filter(|row| row[1] == "always" || with.contains(&row[1].as_str()))
+        .map(|row| plain(&row[0]))
+        .collect()
+}
+
+/// The headers of a request, without those of any HTTP request.
+fn own_headers(request: &http::Request<bytes::Bytes>) -> BTreeSet<String> {
+    let usual = ["accept", "content-length", "content-type", "host", "user-agent"];
+    let names = request.headers().keys().map(|name| name.as_str().to_owned());
+    names.filter(|name| !usual.contains(&name.as_str())).collect()
+}
+
+fn sent_fields(request: &http::Request<bytes::Bytes>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    paths(&serde_json::from_slice(request.body()).unwrap(), "", &mut found);
+    found
+}
+
+#[tokio::test]
+async fn the_page_shows_what_a_channel_s_webhook_gets() {
+    let heading = "## To a channel's webhook";
+    let receiver = Receiver::new();
+    let hub = TestHub::builder().receiver("shop.test", &receiver).start().await;
+    let ada = hub.register("ada").await;
+    let bot = hub.bind(&ada).await;
+    for method in [AuthMethod::Hmac, AuthMethod::Bearer, AuthMethod::Header] {
+        let auth = AuthUpdate { method, header_name: None, secret: Change::Set("0123456789abcdef".into()) };
+        let webhook =
+            WebhookUpdate { url: format!("http://shop.test/{method:?}"), auth, ..WebhookUpdate::default() };
+        hub.webhook_channel(&ada, bot.id, &format!("{method:?}"), webhook).await;
+    }
+    hub.say(&bot, "hello");
+    let requests = hub
+        .until("three requests", async || Some(receiver.requests()).filter(|requests| requests.len() == 3))
+        .await;
+    let optional = ["items", "media", "quoted"].map(str::to_owned);
+    for request in &requests {
+        let method = match request.uri().path() {
+            "/Hmac" => "method `hmac`",
+            "/Bearer" => "method `bearer`",
+            _ => "method `header`",
+        };
+        assert_eq!(own_headers(request), written_headers(heading, &["with a secret", method]), "{method}");
+        let mut written = written_fields(heading);
+        for field in &optional {
+            assert!(written.remove(field), "{field} is not written down");
+        }
+        assert_eq!(sent_fields(request), written);
+    }
+}
+
+/// An app's server: echoes challenges and keeps events.
+#[derive(Debug, Default)]
+struct AppServer(Mutex<Vec<http::Request<bytes::Bytes>>>);
+
+#[async_trait::async_trait]
+impl LocalService for AppServer {
+    async fn call(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<bytes::Bytes>, Cut> {
+        let body: Value = serde_json::from_slice(request.body()).unwrap();
+        let echo = json!({ "challenge": body["challenge"] });
+        if body["type"] == "event" {
+            self.0.lock().unwrap().push(request);
+        }
+        Ok(http::Response::new(echo.to_string().into()))
+    }
+}
+
+#[tokio::test]
+async fn the_page_shows_what_an_app_gets() {
+    let heading = "## To an app";
+    let server = Arc::new(AppServer::default());
+    let hub = TestHub::builder().receiver("app.test", &server).start().await;
+    let ada = hub.register("ada").await;
+    let bot = hub.bind(&ada).await;
+    let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
+    let rest = AppPatch {
+        webhook_url: Some("http://app.test/".to_owned()),
+        events: words(&["message"]),
+        scopes: words(&["message:read"]),
+        ..AppPatch::default()
+    };
+    let app =
+        hub.hub().apps().create(&ada, NewApp { name: "Clerk".to_owned(), rest }, None).await.unwrap().app;
+    let install = Install { bot_id: bot.id, app_id: app.id, new: NewInstallation::default() };
+    hub.hub().apps().install(&ada, install, None).await.unwrap();
+    hub.say(&bot, "hello");
+    let is_message = |request: &http::Request<bytes::Bytes>| {
+        serde_json::from_slice::<Value>(request.body()).unwrap()["event"]["type"] == "message.text"
+    };
+    let request = hub
+        .until("an event", async || server.0.lock().unwrap().iter().find(|one| is_message(one)).cloned())
+        .await;
+    assert_eq!(own_headers(&request), written_headers(heading, &[]));
+    assert_eq!(sent_fields(&request), written_fields(heading));
+}
