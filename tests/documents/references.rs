@@ -7,7 +7,7 @@ use std::{
 
 use hub_core::{
     Error, ErrorCode,
-    apps::{AppPatch, Install, NewApp, NewInstallation},
+    apps::{AppPatch, NewApp, NewInstallation},
     channels::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
     local_http::{Cut, LocalService},
     testing::{Receiver, TestHub},
@@ -138,17 +138,16 @@ async fn the_page_shows_what_an_app_gets() {
         scopes: words(&["message:read"]),
         ..AppPatch::default()
     };
-    let app =
-        hub.hub().apps().create(&ada, NewApp { name: "Clerk".to_owned(), rest }, None).await.unwrap().app;
-    let install = Install { bot_id: bot.id, app_id: app.id, new: NewInstallation::default() };
-    hub.hub().apps().install(&ada, install, None).await.unwrap();
+    let new = NewApp { name: "Clerk".to_owned(), slug: None, rest };
+    let app = hub.hub().apps().create(&ada, new, None).await.unwrap().app;
+    let new = NewInstallation { app_id: app.id, scopes: None, handle: None };
+    hub.hub().apps().install(&ada, bot.id, new, None).await.unwrap();
     hub.say(&bot, "hello");
     let is_message = |request: &http::Request<bytes::Bytes>| {
         serde_json::from_slice::<Value>(request.body()).unwrap()["event"]["type"] == "message.text"
     };
-    let request = hub
-        .until("an event", async || server.0.lock().unwrap().iter().find(|one| is_message(one)).cloned())
-        .await;
+    let told = async || server.0.lock().unwrap().iter().find(|one| is_message(one)).cloned();
+    let request = hub.advance_until("an event", std::time::Duration::from_millis(200), told).await;
     assert_eq!(own_headers(&request), written_headers(heading, &[]));
     assert_eq!(sent_fields(&request), written_fields(heading));
 }

@@ -28,6 +28,8 @@ const PORTS: [&str; 3] = ["9800", "9801", "3000"];
 
 /// A person at two terminals.
 pub struct Session {
+    /// What the second terminal begins with, where the document takes it for granted.
+    preface: String,
     folder: TempDir,
     ports: [String; 3],
     terminals: std::cell::RefCell<Vec<Child>>,
@@ -52,15 +54,17 @@ impl Session {
         make_cargo(&programs.join("cargo"));
         let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port().to_string());
-        Self { folder, ports, terminals: std::cell::RefCell::default() }
+        Self { preface: String::new(), folder, ports, terminals: std::cell::RefCell::default() }
     }
 
     /// The server of the README's five minutes runs.
     pub fn beside_a_hub() -> Self {
-        let session = Self::beside_nothing();
+        let mut session = Self::beside_nothing();
         let server = blocks(&read("README.md"), "newcomer").remove(0);
         assert_eq!(server.how, How::Background);
         session.start(&server);
+        let environment = server.script.lines().filter(|line| line.starts_with("export "));
+        session.preface = environment.collect::<Vec<_>>().join("\n");
         session
     }
 
@@ -69,6 +73,7 @@ impl Session {
         let blocks = blocks(&read(document), name);
         assert!(!blocks.is_empty(), "{document} has no session {name}");
         let mut shell = Shell::open(self);
+        shell.run(&self.adapt(&self.preface));
         for block in &blocks {
             match &block.how {
                 How::Background => self.start(block),

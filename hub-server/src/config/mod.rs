@@ -12,6 +12,8 @@ use url::Url;
 
 mod media;
 mod providers;
+#[cfg(test)]
+mod reference;
 mod setting;
 mod sources;
 mod values;
