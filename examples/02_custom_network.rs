@@ -6,7 +6,6 @@ use hub_core::network::{
 };
 use hub_core::{events::Event, secret::Secret, time::Clock};
 use std::{error::Error, sync::Arc, time::Duration};
-mod support;
 type Told<T> = Result<T, NetworkError>;
 
 #[derive(Debug)]

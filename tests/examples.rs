@@ -56,6 +56,52 @@ fn a_network_can_be_added() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "eve reads: hello, Eve\n");
 }
 
+/// What an example prints until it ends.
+fn run(name: &str) -> String {
+    let output = Command::new(build(name)).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+#[test]
+fn a_plugin_runs_in_a_channel() {
+    let text = run("04_plugin");
+    assert!(text.contains(r#""order":42"#) && text.contains(r#"x-kind: "order""#), "{text}");
+    assert!(text.contains("tagger") && text.contains("order seen: 42"), "{text}");
+}
+
+#[test]
+fn a_delivery_is_sent_again() {
+    let text = run("05_replay");
+    assert!(
+        text.contains("http://first.example/ got") && text.contains("http://second.example/ got"),
+        "{text}"
+    );
+    assert_eq!(text.matches(r#""content":"order 42""#).count(), 2, "{text}");
+}
+
+#[test]
+fn a_day_of_retries_passes_at_once() {
+    assert!(run("06_virtual_time").contains("after 8 attempts the delivery is Error"));
+}
+
+#[test]
+fn the_api_is_served_by_another_program() {
+    assert!(run("07_serve_the_api").contains(r#""success":true"#));
+}
+
+#[test]
+fn examples_are_short() {
+    for entry in examples().read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+            assert!(lines <= 65, "{} has {lines} lines", path.display());
+        }
+    }
+}
+
 /// Lines of a process, read beside the test so that a wait for one can end.
 type Receives = std::sync::mpsc::Receiver<String>;
 

@@ -24,7 +24,8 @@ fn cell(text: &str) -> String {
 fn row(page: &mut String, setting: &Setting, default: &str) {
     let marks = [(setting.secret, " 🔑"), (setting.in_file, " 📄")];
     let marks: String = marks.iter().filter(|(marked, _)| *marked).map(|(_, mark)| *mark).collect();
-    let default = if matches!(default, "\"\"" | "[]") { String::new() } else { format!("`{}`", cell(default)) };
+    let default =
+        if matches!(default, "\"\"" | "[]") { String::new() } else { format!("`{}`", cell(default)) };
     let (name, value, help) = (setting.name, cell(setting.value), cell(setting.help));
     writeln!(page, "| `{name}`{marks} | {value} | {default} | {help} |").expect("a String takes everything");
 }
