@@ -190,6 +190,7 @@ pub mod admin;
 pub mod ai;
 pub mod apps;
 pub mod audit;
+pub mod backup;
 pub mod bots;
 pub mod channels;
 pub mod config;
