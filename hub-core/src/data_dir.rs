@@ -104,6 +104,29 @@ pub fn parse_key(text: &Secret) -> Result<[u8; 32]> {
         .ok_or_else(|| Error::invalid("secret_key", "must be 32 bytes, as 64 hex digits or as base64"))
 }
 
+/// Bytes that are free for the hub where a folder is.
+///
+/// # Errors
+/// What the system says; on other systems than Unix, that nobody says.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    #[cfg(unix)]
+    {
+        let found = nix::sys::statvfs::statvfs(folder)?;
+        // The widths of these numbers differ between systems.
+        #[allow(
+            clippy::useless_conversion,
+            clippy::unnecessary_cast,
+            reason = "u64 on some systems, less on others"
+        )]
+        Ok((found.blocks_available() as u64).saturating_mul(found.fragment_size() as u64))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 fn unusable(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::Unavailable, format!("{}: {reason}", path.display()))
         .with_hint("choose another folder with --data-dir")

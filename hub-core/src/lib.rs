@@ -230,6 +230,7 @@ pub mod testing;
 pub mod text;
 pub mod time;
 pub mod traces;
+pub mod upkeep;
 
 pub use error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

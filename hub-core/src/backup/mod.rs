@@ -104,7 +104,7 @@ impl Home {
 }
 
 /// Where a file of this id lies in the folder of files.
-fn media_path(folder: &Path, id: &str) -> PathBuf {
+pub(crate) fn media_path(folder: &Path, id: &str) -> PathBuf {
     folder.join(id.get(id.len().saturating_sub(2)..).unwrap_or_default()).join(id)
 }
 

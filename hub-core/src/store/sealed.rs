@@ -5,6 +5,9 @@ use sqlx::AssertSqlSafe;
 use super::conn::{Conn, on};
 use crate::{error::Result, secret::Sealed};
 
+/// Under this name a database knows the fingerprint of the key it is sealed with, once there was a rotation.
+pub(super) const KEY_ID: &str = "secret_key.id";
+
 /// A column of sealed values.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SealedColumn {
@@ -84,6 +87,14 @@ impl SealedColumn {
 pub struct SealedValues<'c>(pub(super) Conn<'c>);
 
 impl SealedValues<'_> {
+    /// The fingerprint of the key that values are sealed with, once there was a rotation.
+    pub async fn key_id(&mut self) -> Result<Option<String>> {
+        on!(self.0, |conn| sqlx::query_scalar("SELECT value FROM meta WHERE key = $1")
+            .bind(KEY_ID)
+            .fetch_optional(conn)
+            .await)
+    }
+
     /// The next values of a column behind a row, at most so many.
     pub async fn page(
         &mut self,

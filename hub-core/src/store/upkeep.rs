@@ -49,6 +49,9 @@ impl Schema {
 }
 
 impl Upkeep {
+    /// Under this name a database knows the fingerprint of the key that a rotation began to seal it with.
+    pub const KEY_ID: &'static str = super::sealed::KEY_ID;
+
     /// Connects.
     ///
     /// # Errors
@@ -217,6 +220,36 @@ impl Upkeep {
             "SELECT id FROM media WHERE id IN (SELECT json_array_elements_text(CAST($1 AS json)))",
             |conn, sql| sqlx::query_scalar(sql).bind(super::json(ids)).fetch_all(conn).await
         )
+    }
+
+    /// The bots, with names and statuses, the oldest thousand.
+    pub async fn bots(&mut self) -> Result<Vec<(String, String, String)>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_as("SELECT id, name, status FROM bots ORDER BY id LIMIT 1000")
+            .fetch_all(conn)
+            .await)
+    }
+
+    /// The settings of the webhooks of channels that are on, as JSON, with the names of the channels; the oldest
+    /// thousand.
+    pub async fn webhooks(&mut self) -> Result<Vec<(String, String)>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_as(
+            "SELECT name, webhook FROM channels WHERE enabled = 1 ORDER BY id LIMIT 1000"
+        )
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// The versions of plugins that run in channels: name, version and source; the oldest thousand.
+    pub async fn plugins_in_use(&mut self) -> Result<Vec<(String, String, String)>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_as(
+            "SELECT p.name, v.version, v.script FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id
+             WHERE v.id IN (SELECT version_id FROM channel_plugins) ORDER BY v.id LIMIT 1000"
+        )
+        .fetch_all(conn)
+        .await)
     }
 
     /// How much of what is forgotten by its age is from before an instant.
