@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use hub_core::{
     Error, Hub,
     access::Actor,
+    backup,
     bots::{Bot, Bots},
     config::HubConfig,
     demo::NETWORK,
@@ -41,7 +42,7 @@ pub enum Open {
 /// The settings of the hub of these arguments, from where its server has them: flags, environment, `hub.toml`.
 ///
 /// # Errors
-/// Every problem of the settings; a secret in a `hub.toml` that nobody named, which tends to be shared.
+/// When a restore runs; every problem of the settings; a secret in a `hub.toml` that nobody named, which tends to be shared.
 pub fn settings(args: &LocalArgs) -> Result<Config, Failure> {
     let flags = [
         ("data_dir", args.data_dir.as_ref().map(|path| path.display().to_string())),
@@ -50,6 +51,7 @@ pub fn settings(args: &LocalArgs) -> Result<Config, Failure> {
     let flags = flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     let config = Config::load(&Sources { flags, ..sources(None) }).map_err(unusable)?;
     refuse_shared_secrets(&config)?;
+    backup::settle(&config.data_dir)?;
     Ok(config)
 }
 

@@ -113,12 +113,9 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     {
         let found = nix::sys::statvfs::statvfs(folder)?;
         // The widths of these numbers differ between systems.
-        #[allow(
-            clippy::useless_conversion,
-            clippy::unnecessary_cast,
-            reason = "u64 on some systems, less on others"
-        )]
-        Ok((found.blocks_available() as u64).saturating_mul(found.fragment_size() as u64))
+        #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "u64 here already"))]
+        let free = u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size()));
+        Ok(free)
     }
     #[cfg(not(unix))]
     {

@@ -9,6 +9,7 @@ use hub_core::{
     time::Clock,
 };
 use serde_json::{Value, json};
+use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::net::TcpListener;
 
 use crate::support::{
@@ -130,6 +131,139 @@ async fn a_hub_that_was_backed_up_under_load_comes_back_on_another_machine() {
     assert_eq!(stored, [PICTURE]);
     hub.process.terminate().await;
     tasks.stop();
+}
+
+#[tokio::test]
+async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(folder.path(), &["db", "migrate"]);
+    let newest = succeed(folder.path(), &["db", "status"])["newest"].as_i64().unwrap();
+    // What the newest migration made is taken back: a database of the release before.
+    let options = SqliteConnectOptions::new().filename(folder.path().join("hub.db"));
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    for undo in
+        ["ALTER TABLE users DROP COLUMN device_generation", "DELETE FROM _sqlx_migrations WHERE version = 17"]
+    {
+        sqlx::query(undo).execute(&mut connection).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    assert_eq!(newest, 17, "take back what the new migration made instead");
+
+    let pending = succeed(folder.path(), &["db", "migrate", "--dry-run"]);
+    assert_eq!(pending["items"][0]["version"], newest);
+    let mut server = std::process::Command::new(binaries::release("hub-server"));
+    let refused = server
+        .args(["--no-migrate", "--listen", "127.0.0.1:0", "--sim-listen", "127.0.0.1:0"])
+        .env_clear()
+        .env("HUB_DATA_DIR", folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("hub-cli db migrate"), "{told}");
+    let copy = folder.path().join(format!("hub.db.schema-{}", newest - 1));
+    assert!(!copy.exists(), "who only looks copies nothing");
+
+    for older in [3, 5] {
+        std::fs::write(folder.path().join(format!("hub.db.schema-{older}")), "of an earlier migration")
+            .unwrap();
+    }
+    succeed(folder.path(), &["db", "migrate"]);
+    assert_eq!(succeed(folder.path(), &["db", "status"])["pending"], json!([]));
+    let url = format!("sqlite://{}", copy.display());
+    let status = succeed(folder.path(), &["db", "status", "--database-url", &url]);
+    assert_eq!(status["schema"], newest - 1, "the copy is the database from before");
+    assert!(
+        !folder.path().join("hub.db.schema-3").exists() && folder.path().join("hub.db.schema-5").exists()
+    );
+}
+
+/// A hub of one administrator with a sealed secret, in a folder of its own.
+fn make_hub(folder: &Path, name: &str) -> std::path::PathBuf {
+    let (home, secret) = (folder.join(name), folder.join("secret"));
+    std::fs::write(&secret, "correct horse battery\n").unwrap();
+    let secret = secret.to_str().unwrap();
+    succeed(&home, &["users", "create-admin", name, "--password-file", secret]);
+    succeed(
+        &home,
+        &[
+            "ai-config",
+            "set",
+            "--base-url",
+            "https://ai.example/v1",
+            "--model",
+            "m",
+            "--api-key-file",
+            secret,
+        ],
+    );
+    home
+}
+
+fn copy_hub(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    hub_core::private_files::create_folder(to).unwrap();
+    for name in ["hub.db", "secret.key"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+}
+
+/// Runs the command line and kills it at the n-th of these system calls of a thread; `false` when there were fewer.
+fn kill_at(calls: &str, n: usize, folder: &Path, arguments: &[&str]) -> Option<bool> {
+    let mut strace = super::tool("strace")?;
+    let inject = format!("inject={calls}:signal=KILL:when={n}");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}"), "-e", &inject]);
+    strace.arg(binaries::release("hub-cli")).args(arguments).env_clear().env("HUB_DATA_DIR", folder);
+    let ended = strace.output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(!told.contains("Operation not permitted"), "no system call can be tampered with: {told}");
+    Some(!ended.status.success())
+}
+
+#[test]
+fn killed_at_any_of_its_writes_a_command_leaves_the_old_or_the_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ada, bob) = (make_hub(folder.path(), "ada"), make_hub(folder.path(), "bob"));
+    let (here, file) = (folder.path().join("here"), folder.path().join("hub.tar"));
+    let file = file.to_str().unwrap();
+    let whole = |home: &Path| {
+        assert_eq!(succeed(home, &["db", "check"])["items"], json!([]));
+        succeed(home, &["users", "list"])["items"][0]["username"].as_str().unwrap().to_owned()
+    };
+    let writes = "rename,fsync,fdatasync";
+    let mut kills = 0;
+    for n in 1..40 {
+        let _ = std::fs::remove_file(file);
+        match kill_at(writes, n, &bob, &["db", "backup", "--to", file]) {
+            None => return,
+            Some(false) => break,
+            Some(true) => kills += 1,
+        }
+        if Path::new(file).exists() {
+            succeed(&bob, &["db", "restore", file, "--verify-only"]);
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for n in 1..60 {
+        copy_hub(&ada, &here);
+        if kill_at(writes, n, &here, &["db", "restore", file, "--yes"]) == Some(false) {
+            break;
+        }
+        kills += 1;
+        seen.insert(whole(&here));
+    }
+    assert_eq!(whole(&here), "bob");
+    assert!(seen.contains("ada"), "no kill came before the new one: {seen:?}");
+    for n in 1..60 {
+        copy_hub(&ada, &here);
+        if kill_at(writes, n, &here, &["db", "encrypt", "rotate-key"]) == Some(false) {
+            break;
+        }
+        kills += 1;
+        assert_eq!(whole(&here), "ada");
+        succeed(&here, &["db", "encrypt", "rotate-key"]);
+        assert_eq!(whole(&here), "ada");
+    }
+    assert!(kills > 10, "{kills} kills are too few to say anything");
 }
 
 /// The contents of all files below a folder.

@@ -68,10 +68,10 @@ pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random)
         return Err(Error::conflict(format!("{} is there already", new.to.display()))
             .with_hint("choose another name with --to"));
     }
+    let mut upkeep = Upkeep::open(&home.store).await?;
     let sealer = home.sealer(random)?;
     let partial = Partial::take(&new.to)?;
     let at = clock.now();
-    let mut upkeep = Upkeep::open(&home.store).await?;
     upkeep.copy_into(&partial.database).await?;
 
     let mut copy = Upkeep::open(&StoreConfig::Sqlite(partial.database.clone())).await?;

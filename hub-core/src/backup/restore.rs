@@ -105,7 +105,9 @@ pub async fn restore(
     let (path, unpacked) = (file.to_owned(), staged.clone());
     let unpack = blocking(move || {
         unpacked.make_media()?;
-        archive::read(&path, passphrase.as_ref(), |name, from| unpacked.take(name, from))
+        let manifest = archive::read(&path, passphrase.as_ref(), |name, from| unpacked.take(name, from))?;
+        unpacked.sync_media()?;
+        Ok(manifest)
     });
     let checked = async {
         let manifest = unpack.await?;
@@ -122,7 +124,7 @@ pub async fn restore(
         }
     };
     let (data_dir, moves) = (home.data_dir.clone(), moves(&manifest, &targets, &staged));
-    let replaced = blocking(move || swap::run(&data_dir, Journal { moves })).await?;
+    let replaced = blocking(move || swap::run(&data_dir, &Journal { moves })).await?;
     Ok(Restored { manifest, replaced })
 }
 
@@ -165,6 +167,18 @@ impl Places {
             .map_or(Ok(()), |path| private_files::create_folder(path).map_err(|error| unusable(path, error)))
     }
 
+    /// The files are on disk already; this is for their names.
+    fn sync_media(&self) -> Result<()> {
+        let Some(folder) = &self.media else { return Ok(()) };
+        let sync = || -> io::Result<()> {
+            for entry in std::fs::read_dir(folder)? {
+                File::open(entry?.path())?.sync_all()?;
+            }
+            File::open(folder)?.sync_all()
+        };
+        sync().map_err(|error| unusable(folder, error))
+    }
+
     /// Puts a member where it goes; it is on disk when this returns.
     fn take(&self, name: &str, from: &mut dyn Read) -> Result<()> {
         let path = match name {
@@ -179,7 +193,7 @@ impl Places {
                 }
             },
         };
-        let write = || -> io::Result<()> {
+        let mut write = || -> io::Result<()> {
             if let Some(folder) = path.parent() {
                 private_files::create_folder(folder)?;
             }
@@ -189,7 +203,6 @@ impl Places {
             file.flush()?;
             file.sync_all()
         };
-        let mut write = write;
         write().map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
                 Error::invalid("backup", error.to_string())
@@ -206,10 +219,7 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
     }
     let sealer = if manifest.has(KEY) {
         let sealer = Sealer::new(&data_dir::read_key(&places.key)?, random.clone());
-        match manifest.has(NEXT_KEY) {
-            true => sealer.opening(&data_dir::read_key(&places.next_key)?),
-            false => sealer,
-        }
+        if manifest.has(NEXT_KEY) { sealer.opening(&data_dir::read_key(&places.next_key)?) } else { sealer }
     } else {
         home.sealer(random).map_err(|error| {
             error.with_hint(

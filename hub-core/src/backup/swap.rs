@@ -54,9 +54,9 @@ impl Move {
 }
 
 /// Writes the journal, does what it says, and gives the places of what was replaced.
-pub(super) fn run(data_dir: &Path, journal: Journal) -> Result<Vec<PathBuf>> {
-    let path = begin(data_dir, &journal)?;
-    carry_out(&path, &journal)?;
+pub(super) fn run(data_dir: &Path, journal: &Journal) -> Result<Vec<PathBuf>> {
+    let path = begin(data_dir, journal)?;
+    carry_out(&path, journal)?;
     Ok(journal.moves.iter().map(Move::replaced).filter(|path| path.exists()).collect())
 }
 

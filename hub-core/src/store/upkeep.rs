@@ -186,7 +186,7 @@ impl Upkeep {
             .map_err(classify)
     }
 
-    /// Nodes that work on a shared database now, by the names of their bots' leases.
+    /// Whether a node works for a bot now: on PostgreSQL by its lease, which ends half a minute after its node.
     pub async fn has_leases(&mut self) -> Result<bool> {
         let mut conn = self.tx.conn();
         let held: i64 = on_each!(

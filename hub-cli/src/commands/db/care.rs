@@ -90,7 +90,6 @@ fn pruned(before: Timestamp, done: bool, counts: &[(&str, u64)], printer: &Print
 
 pub async fn rotate_key(args: DbRotateKeyArgs, printer: &Printer) -> Result<Exit, Failure> {
     let config = local::settings(&args.local)?;
-    hub_core::backup::settle(&config.data_dir)?;
     let new_key = args.new_key_file.as_deref().map(data_dir::read_key).transpose()?;
     let rotated = upkeep::rotate_key(&config.home(), new_key, &Random::system()).await?;
     printer.note(&format!("{} secrets are sealed with the key {} now", rotated.sealed, rotated.new_key));
