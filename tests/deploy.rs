@@ -6,6 +6,7 @@ mod compose;
 mod drill;
 mod health;
 mod monitoring;
+mod restore;
 mod service_manager;
 mod settings;
 mod two_nodes;

@@ -43,7 +43,7 @@ pub const TABLE: &str = concat!(
     "  6  conflict, or an input file that is not acceptable\n",
     "  7  nobody answers: the server, the simulator or the database\n",
     "  8  timed out waiting\n",
-    "  9  a check failed (--check, --compare, signature verify)\n",
+    "  9  a check failed (doctor, db check, config check, --check, --compare, signature verify)\n",
     "130  interrupted\n",
 );
 

@@ -1,14 +1,14 @@
 //! The hub behind a data folder or a database URL, opened but not started: it works beside a running server,
 //! which finds what is written within a second.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use hub_core::{
     Error, Hub,
     access::Actor,
+    backup,
     bots::{Bot, Bots},
     config::HubConfig,
-    data_dir,
     demo::NETWORK,
     egress::{AllowRule, Egress, EgressConfig},
     id::BotId,
@@ -16,12 +16,16 @@ use hub_core::{
     page::{MAX_LIMIT, PageRequest},
     random::Random,
     sandbox::{SandboxConfig, WorkerProgram},
-    secret::Secret,
     store::StoreConfig,
     time::Clock,
 };
 
-use crate::{args::LocalArgs, exit::Failure};
+use hub_server::config::{Config, Origin, Problems, SETTINGS, Sources};
+
+use crate::{
+    args::LocalArgs,
+    exit::{Exit, Failure},
+};
 
 /// Bots that are looked through for a name.
 const MAX_BOTS: usize = 2_000;
@@ -35,9 +39,53 @@ pub enum Open {
     Migrate,
 }
 
-/// Where the hub of these arguments keeps its things.
-pub fn folder(args: &LocalArgs) -> PathBuf {
-    args.data_dir.clone().unwrap_or_else(|| data_dir::default_path(|name| std::env::var(name).ok()))
+/// The settings of the hub of these arguments, from where its server has them: flags, environment, `hub.toml`.
+///
+/// # Errors
+/// When a restore runs; every problem of the settings; a secret in a `hub.toml` that nobody named, which tends to be shared.
+pub fn settings(args: &LocalArgs) -> Result<Config, Failure> {
+    let flags = [
+        ("data_dir", args.data_dir.as_ref().map(|path| path.display().to_string())),
+        ("database_url", args.database_url.clone()),
+    ];
+    let flags = flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    let config = Config::load(&Sources { flags, ..sources(None) }).map_err(unusable)?;
+    refuse_shared_secrets(&config)?;
+    backup::settle(&config.data_dir)?;
+    Ok(config)
+}
+
+/// What the settings are read from: the environment, and a file.
+pub fn sources(config_file: Option<PathBuf>) -> Sources {
+    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    let env = std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect();
+    Sources { flags: BTreeMap::new(), config_file, env }
+}
+
+/// Settings that are wrong, as a failure that names every problem.
+pub fn unusable(problems: Problems) -> Failure {
+    let mut failure = Failure::usage(problems.problems.join("; "));
+    failure.causes = problems.warnings;
+    failure.with_hint("hub-cli config check lists what is wrong, one by one")
+}
+
+fn refuse_shared_secrets(config: &Config) -> Result<(), Failure> {
+    // Another file was named by its path, or is the machine's own.
+    if config.file.as_deref() != Some(std::path::Path::new("hub.toml")) {
+        return Ok(());
+    }
+    let in_file = |name: &str| {
+        config.effective.iter().any(|(_, _, origin)| matches!(origin, Origin::File(key, _) if key == name))
+    };
+    match SETTINGS.iter().find(|setting| setting.secret && in_file(setting.name)) {
+        Some(setting) => {
+            Err(Failure::usage(format!("hub.toml holds a secret: {}", setting.name)).with_hint(format!(
+                "put it into a file of its own and name that with {}_file, or point HUB_CONFIG at this file",
+                setting.name
+            )))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Opens the hub.
@@ -45,39 +93,40 @@ pub fn folder(args: &LocalArgs) -> PathBuf {
 /// # Errors
 /// `NOT_FOUND` when there is none and none is to be made; what opening it says.
 pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
-    let folder = folder(args);
-    let store = match &args.database_url {
-        Some(url) => StoreConfig::from_url(&Secret::new(url.as_str()))?,
-        None => StoreConfig::Sqlite(data_dir::database(&folder)),
-    };
+    let settings = settings(args)?;
     if how == Open::Existing
-        && let StoreConfig::Sqlite(path) = &store
+        && let StoreConfig::Sqlite(path) = &settings.store
         && !path.exists()
     {
-        return Err(Failure::not_found(format!("there is no hub in {}", folder.display()))
+        return Err(Failure::not_found(format!("there is no hub in {}", settings.data_dir.display()))
             .with_hint("start hub-server once, or name its folder with --data-dir"));
     }
     let (clock, random) = (Clock::system(), Random::system());
-    let egress_config = EgressConfig { allow: allowed()?, ..EgressConfig::default() };
+    let egress_config = EgressConfig { allow: settings.egress_allow.clone(), ..EgressConfig::default() };
     let egress = Egress::new(egress_config.clone())?;
     let network = |name: &str| -> Result<IlinkNetwork, Error> {
         IlinkNetwork::new(name, IlinkConfig::default(), &egress, clock.clone(), random.clone())
     };
     let mut config = HubConfig::default();
-    if let Some(url) = set("HUB_PUBLIC_URL") {
-        config.public_url =
-            url.parse().map_err(|_| Error::invalid("public_url", "HUB_PUBLIC_URL must be a URL"))?;
+    if let Some(url) = &settings.public_url {
+        config.public_url = url.clone();
     }
-    let builder = Hub::builder()
+    let key = settings.load_key(&random);
+    let key = key.map_err(|reason| Failure::new(Exit::Unreachable, "UNAVAILABLE", reason))?;
+    let mut builder = Hub::builder()
         .config(config)
-        .store(store)
-        .secret_key(key(&folder, &random)?)
+        .store(settings.store.clone())
+        .media(settings.media.clone())
+        .secret_key(key)
         .network(network(NETWORK)?)
         .network(network("ilink")?)
         .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
         .egress(egress_config)
         .clock(clock.clone())
         .random(random.clone());
+    if let Some(next) = settings.next_key()? {
+        builder = builder.opening_key(next);
+    }
     let hub = match how {
         Open::Existing => builder.open_existing().await?,
         Open::Migrate => builder.open().await?,
@@ -85,28 +134,11 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     Ok(hub)
 }
 
-/// A variable that is set.
-fn set(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
 /// The private targets that the server may call, as it finds them in the environment.
 pub fn allowed() -> Result<Vec<AllowRule>, Error> {
     let text = std::env::var("HUB_EGRESS_ALLOW").unwrap_or_default();
     let rules = text.split(',').map(str::trim).filter(|rule| !rule.is_empty());
     rules.map(str::parse).collect()
-}
-
-/// The key as the server finds it: the setting, the file it names, or the one in the folder.
-fn key(folder: &std::path::Path, random: &Random) -> Result<[u8; 32], Error> {
-    match (set("HUB_SECRET_KEY"), set("HUB_SECRET_KEY_FILE")) {
-        (Some(text), None) => data_dir::parse_key(&Secret::new(text)),
-        (None, Some(path)) => data_dir::read_key(path.as_ref()),
-        (None, None) => data_dir::load_key(folder, random),
-        (Some(_), Some(_)) => {
-            Err(Error::invalid("secret_key", "is set by HUB_SECRET_KEY and HUB_SECRET_KEY_FILE; keep one"))
-        }
-    }
 }
 
 /// A bot by its id or its name, which must be unique then.

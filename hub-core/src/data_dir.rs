@@ -7,6 +7,7 @@ use std::{
 };
 
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
+use zeroize::Zeroizing;
 
 use crate::{
     error::{Error, ErrorCode, Result},
@@ -33,20 +34,50 @@ pub fn database(folder: &Path) -> PathBuf {
     folder.join("hub.db")
 }
 
+/// The key file of a folder.
+pub fn key_file(folder: &Path) -> PathBuf {
+    folder.join("secret.key")
+}
+
+/// Where the key that is to follow a key file lies while a rotation is under way.
+pub fn next_key_file(key_file: &Path) -> PathBuf {
+    let mut name = key_file.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// The key that is to follow the one in a folder; `None` unless a rotation is under way. Until it ends, secrets are
+/// sealed with either.
+///
+/// # Errors
+/// As [`read_key`].
+pub fn next_key(folder: &Path) -> Result<Option<[u8; 32]>> {
+    let path = next_key_file(&key_file(folder));
+    if path.exists() { read_key(&path).map(Some) } else { Ok(None) }
+}
+
 /// The key in a folder that seals secrets at rest; folder and key are made when missing.
 ///
 /// # Errors
 /// `UNAVAILABLE` naming the file: it cannot be read or written, others may read it, or it holds no key.
 pub fn load_key(folder: &Path, random: &Random) -> Result<[u8; 32]> {
-    let path = folder.join("secret.key");
+    let path = key_file(folder);
     private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
-    let fresh = HEXLOWER.encode(&random.bytes::<32>());
-    match private_files::create_new(&path, fresh.as_bytes()) {
+    create_key(&path, random)
+}
+
+/// The key in a file, which is made when missing.
+///
+/// # Errors
+/// As [`load_key`].
+pub fn create_key(path: &Path, random: &Random) -> Result<[u8; 32]> {
+    let fresh = Zeroizing::new(HEXLOWER.encode(&random.bytes::<32>()));
+    match private_files::create_new(path, fresh.as_bytes()) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(unusable(&path, error)),
+        Err(error) => return Err(unusable(path, error)),
     }
-    read_key(&path)
+    read_key(path)
 }
 
 /// The key in a file that only its owner may read (reliability O1).
@@ -71,6 +102,26 @@ pub fn parse_key(text: &Secret) -> Result<[u8; 32]> {
     bytes
         .and_then(|bytes| bytes.try_into().ok())
         .ok_or_else(|| Error::invalid("secret_key", "must be 32 bytes, as 64 hex digits or as base64"))
+}
+
+/// Bytes that are free for the hub where a folder is.
+///
+/// # Errors
+/// What the system says; on other systems than Unix, that nobody says.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    #[cfg(unix)]
+    {
+        let found = nix::sys::statvfs::statvfs(folder)?;
+        // The widths of these numbers differ between systems.
+        #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "u64 here already"))]
+        let free = u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size()));
+        Ok(free)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 fn unusable(path: &Path, reason: impl std::fmt::Display) -> Error {

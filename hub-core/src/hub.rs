@@ -17,9 +17,13 @@ use crate::{
     config::HubConfig,
     context::{Context, Wake},
     counters::Load,
-    delivery::{node::Engine, tools::AppTools},
+    delivery::{
+        node::Engine,
+        retention::{self, Ages, Forgotten},
+        tools::AppTools,
+    },
     egress::{Egress, EgressConfig},
-    error::{Problems, Result},
+    error::{Error, ErrorCode, Problems, Result},
     events::{Event, Events},
     id::Ids,
     invariants::Violations,
@@ -34,7 +38,7 @@ use crate::{
     sockets::Places,
     store::{Store, StoreConfig},
     tasks::{Computations, Tasks},
-    time::Clock,
+    time::{Clock, Timestamp},
     traces::Traces,
 };
 
@@ -151,6 +155,16 @@ impl Hub {
         self.ctx.store.close().await;
     }
 
+    /// Forgets, in small pieces and at once, what is forgotten by its age and is from before an instant: traces,
+    /// messages with what belongs to them, logs of apps. Files go with their messages; what is still to be delivered
+    /// or sent stays.
+    ///
+    /// # Errors
+    /// What the store says; what went until then is gone.
+    pub async fn forget(&self, before: Timestamp) -> Result<Forgotten> {
+        retention::forget(&self.ctx, &self.tasks, Ages { traces: before, messages: before }).await
+    }
+
     /// What is in hand now; nothing before [`start`](Self::start). What was counted is in
     /// [`Context::counters`].
     pub fn load(&self) -> Load {
@@ -169,6 +183,7 @@ impl Hub {
 pub struct HubBuilder {
     store: Option<StoreConfig>,
     secret_key: Option<[u8; 32]>,
+    opening_key: Option<[u8; 32]>,
     networks: Vec<Arc<dyn Network>>,
     egress: EgressConfig,
     sandbox: SandboxConfig,
@@ -191,6 +206,14 @@ impl HubBuilder {
     #[must_use]
     pub fn secret_key(mut self, key: [u8; 32]) -> Self {
         self.secret_key = Some(key);
+        self
+    }
+
+    /// A second key that opens secrets and seals none: as long as a rotation of keys has not ended, secrets are sealed
+    /// with either ([`upkeep`](crate::upkeep)).
+    #[must_use]
+    pub fn opening_key(mut self, key: [u8; 32]) -> Self {
+        self.opening_key = Some(key);
         self
     }
 
@@ -296,10 +319,13 @@ impl HubBuilder {
         } else {
             Store::open_existing(&store, clock.clone()).await?
         };
+        let sealer = Sealer::new(&key, random.clone());
+        let sealer = self.opening_key.iter().fold(sealer, Sealer::opening);
+        check_key(&store, &sealer).await?;
         let mut ctx = Context {
             store,
             ids: Ids::new(clock.clone(), random.clone()),
-            sealer: Sealer::new(&key, random.clone()),
+            sealer,
             passwords: PasswordHasher::new(self.config.password_hashers, random.clone()),
             computations: Computations::new(COMPUTATIONS),
             egress,
@@ -321,5 +347,22 @@ impl HubBuilder {
         };
         ctx.tools = self.tools.unwrap_or_else(|| Arc::new(AppTools::new(ctx.clone())));
         Ok(Hub { ctx: Arc::new(ctx), tasks: Tasks::new(), engine: Arc::default() })
+    }
+}
+
+/// Refuses a key that is known to be the wrong one, before anything is sealed with it.
+async fn check_key(store: &Store, sealer: &Sealer) -> Result<()> {
+    let wanted = store.read().await?.sealed().key_id().await?;
+    match wanted {
+        Some(wanted) if !sealer.has_key(&wanted) => {
+            store.close().await;
+            let wrong =
+                format!("this database wants the key {wanted}, and the key here is {}", sealer.key_id());
+            Err(Error::new(ErrorCode::Unavailable, wrong).with_hint(
+                "set the key that it was sealed with; a rotation of keys that was interrupted ends with \
+                 `hub-cli db encrypt rotate-key`",
+            ))
+        }
+        _ => Ok(()),
     }
 }

@@ -106,6 +106,7 @@ pub mod admin;
 pub mod ai;
 pub mod apps;
 pub mod audit;
+pub mod backup;
 pub mod bots;
 pub mod channels;
 pub mod config;
@@ -146,6 +147,7 @@ pub mod testing;
 pub mod text;
 pub mod time;
 pub mod traces;
+pub mod upkeep;
 
 pub use error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

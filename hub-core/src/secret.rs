@@ -191,6 +191,8 @@ fn base32() -> Encoding {
 pub struct Sealer {
     cipher: Arc<XChaCha20Poly1305>,
     key_id: String,
+    /// Opens, and never seals.
+    further: Option<Arc<Sealer>>,
     derivation: Zeroizing<[u8; 32]>,
     random: Random,
 }
@@ -203,6 +205,11 @@ impl Sealed {
     /// The text of a column.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The [`key_id`](Sealer::key_id) of the key it was sealed with, when it is a sealed text at all.
+    pub fn key_id(&self) -> Option<&str> {
+        self.0.strip_prefix("v1.")?.split_once('.').map(|(key_id, _)| key_id)
     }
 }
 
@@ -224,7 +231,20 @@ impl Sealer {
         let key_id = HEXLOWER.encode(&Sha256::digest(key)[..4]);
         let derivation =
             Zeroizing::new(Sha256::new().chain_update(b"derive\n").chain_update(key).finalize().into());
-        Self { cipher: Arc::new(XChaCha20Poly1305::new(key.into())), key_id, derivation, random }
+        let cipher = Arc::new(XChaCha20Poly1305::new(key.into()));
+        Self { cipher, key_id, further: None, derivation, random }
+    }
+
+    /// Also opens what was sealed with another key: as long as a rotation of keys is under way, both are needed.
+    #[must_use]
+    pub fn opening(self, key: &[u8; 32]) -> Self {
+        let further = Some(Arc::new(Self::new(key, self.random.clone())));
+        Self { further, ..self }
+    }
+
+    /// Whether it has the key of this [`key_id`](Self::key_id).
+    pub fn has_key(&self, key_id: &str) -> bool {
+        self.key_id == key_id || self.further.as_ref().is_some_and(|further| further.key_id == key_id)
     }
 
     /// A sealer with a key written as 64 hex digits or as base64 of 32 bytes, as `HUB_SECRET_KEY` holds it.
@@ -279,6 +299,11 @@ impl Sealer {
     }
 
     fn try_open(&self, place: &str, sealed: &Sealed) -> Option<Secret> {
+        let further = || self.further.as_ref().and_then(|further| further.try_open(place, sealed));
+        self.open_own(place, sealed).or_else(further)
+    }
+
+    fn open_own(&self, place: &str, sealed: &Sealed) -> Option<Secret> {
         let mut parts = sealed.0.splitn(3, '.');
         if parts.next()? != "v1" || parts.next()? != self.key_id {
             return None;
@@ -327,6 +352,10 @@ mod tests {
         let mut changed = sealed.as_str().to_owned();
         changed.pop();
         assert!(sealer.open("a:1", &changed.into()).is_err());
+        let both = Sealer::new(&[2; 32], random.clone()).opening(&[1; 32]);
+        assert_eq!(both.open("a:1", &sealed).unwrap().expose(), "secret");
+        assert!(both.has_key(sealer.key_id()) && sealed.key_id() == Some(sealer.key_id()));
+        assert!(sealer.open("a:1", &both.seal("a:1", &"secret".into())).is_err(), "it seals with its own");
         let hex = Secret::new("01".repeat(32));
         assert_eq!(Sealer::from_text(&hex, random.clone()).unwrap().key_id(), sealer.key_id());
         assert!(Sealer::from_text(&"short".into(), random).is_err());

@@ -13,7 +13,10 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::{
+    OffsetDateTime,
+    format_description::well_known::{Rfc2822, Rfc3339},
+};
 use tokio::sync::Notify;
 
 use crate::error::{Error, Result};
@@ -53,6 +56,12 @@ impl Timestamp {
     /// Whole days since 1970 (UTC).
     pub const fn as_days(self) -> i64 {
         self.0.div_euclid(24 * 60 * 60 * 1000)
+    }
+
+    /// A date as headers of HTTP have it (RFC 9110 §5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
+    pub fn from_http_date(text: &str) -> Option<Self> {
+        let at = OffsetDateTime::parse(text, &Rfc2822).ok()?;
+        Some(Self::from_millis(at.unix_timestamp().saturating_mul(1000)))
     }
 
     /// Time from `earlier` to `self`; zero when `earlier` is later.

@@ -94,7 +94,10 @@ pub async fn open(
         };
         builder = builder.network(network("ilink", settings)?);
     }
-    let hub = builder.open().await?;
+    if let Some(next) = config.next_key()? {
+        builder = builder.opening_key(next);
+    }
+    let hub = if config.migrate { builder.open().await? } else { builder.open_existing().await? };
     if let Some(simulated) = &mut simulated {
         simulated.hub = Some(hub.clone());
         let mock = || AppMock::new(hub.clone(), simulated.simulator.clone(), MockSetup::default());

@@ -4,9 +4,22 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::config::{SETTINGS, Sources};
+use crate::config::{SETTINGS, Setting, Sources};
 
-/// The flags: one per setting that is not a secret, and `--no-demo` for people.
+/// Settings that are on, and switched off by a flag of their own.
+const SWITCHES: [(&str, &str, &str); 2] = [
+    ("demo", "no-demo", "Make no demo bot, channel or user [env: HUB_DEMO=false]"),
+    ("migrate", "no-migrate", "Refuse to start on an older schema [env: HUB_MIGRATE=false]"),
+];
+
+/// The settings that have a flag with a value.
+fn flagged() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS
+        .iter()
+        .filter(|setting| !setting.secret && !SWITCHES.iter().any(|(switched, ..)| *switched == setting.name))
+}
+
+/// The flags: one per setting that is not a secret, and `--no-…` for what is switched off.
 pub fn command() -> Command {
     let config = Arg::new("config")
         .long("config")
@@ -14,19 +27,12 @@ pub fn command() -> Command {
         .value_parser(value_parser!(PathBuf))
         .global(true)
         .help("Configuration file [default: hub.toml here or in /etc/hub]");
-    let settings =
-        SETTINGS.iter().filter(|setting| !setting.secret && setting.name != "demo").map(|setting| {
-            Arg::new(setting.name).long(setting.flag()).value_name(setting.value).global(true).help(format!(
-                "{} [env: {}]",
-                setting.help,
-                setting.variable()
-            ))
-        });
-    let no_demo = Arg::new("no-demo")
-        .long("no-demo")
-        .action(ArgAction::SetTrue)
-        .global(true)
-        .help("Make no demo bot, channel or user [env: HUB_DEMO=false]");
+    let settings = flagged().map(|setting| {
+        let help = format!("{} [env: {}]", setting.help, setting.variable());
+        Arg::new(setting.name).long(setting.flag()).value_name(setting.value).global(true).help(help)
+    });
+    let switches = SWITCHES
+        .map(|(_, flag, help)| Arg::new(flag).long(flag).action(ArgAction::SetTrue).global(true).help(help));
     let file = Arg::new("file")
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
@@ -38,7 +44,7 @@ pub fn command() -> Command {
         .after_help("Settings may also stand in the environment (HUB_…) and in hub.toml; flags win.")
         .args([config])
         .args(settings)
-        .arg(no_demo)
+        .args(switches)
         .subcommand(Command::new("health").about(
             "Ask the hub that is configured here whether it can serve: exit code 0, or 1 and the reason",
         ))
@@ -59,15 +65,11 @@ pub fn sources(matches: &ArgMatches) -> Sources {
         Some((_, config)) => config.subcommand().map_or(config, |(_, arguments)| arguments),
         None => matches,
     };
-    let mut flags: BTreeMap<String, String> = SETTINGS
-        .iter()
-        .filter(|setting| !setting.secret && setting.name != "demo")
-        .filter_map(|setting| {
-            Some((setting.name.to_owned(), deepest.get_one::<String>(setting.name)?.clone()))
-        })
-        .collect();
-    if deepest.get_flag("no-demo") {
-        flags.insert("demo".to_owned(), "false".to_owned());
+    let given = |setting: &Setting| deepest.get_one::<String>(setting.name).cloned();
+    let mut flags: BTreeMap<String, String> =
+        flagged().filter_map(|setting| Some((setting.name.to_owned(), given(setting)?))).collect();
+    for (name, ..) in SWITCHES.iter().filter(|(_, flag, _)| deepest.get_flag(flag)) {
+        flags.insert((*name).to_owned(), "false".to_owned());
     }
     let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     Sources {

@@ -11,9 +11,11 @@ mod channel_plugins;
 mod channel_sinks;
 mod channels;
 mod completions;
+mod config;
 mod db;
 mod debug;
 mod demo;
+mod doctor;
 mod help;
 mod listen;
 mod login;
@@ -43,9 +45,11 @@ pub use channels::{
     ChannelsRotateKeyArgs, Which,
 };
 pub use completions::CompletionsArgs;
-pub use db::DbCommand;
+pub use config::{ConfigCommand, ConfigFile};
+pub use db::{DbBackupArgs, DbCommand, DbEncryptCommand, DbPruneArgs, DbRestoreArgs, DbRotateKeyArgs};
 pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
 pub use demo::DemoArgs;
+pub use doctor::DoctorArgs;
 pub use help::{HelpArgs, TOPICS};
 pub use listen::ListenArgs;
 pub use login::{LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
@@ -203,6 +207,11 @@ pub enum Command {
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
+    /// Look whether a hub is set up as it should be, and say what to do where it is not
+    Doctor(DoctorArgs),
+    /// The settings of the server
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// The description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
@@ -260,6 +269,7 @@ impl Cli {
                 | Command::Audit(_)
                 | Command::AiConfig(_)
                 | Command::Db(_)
+                | Command::Doctor(_)
         );
         self.global.local && !on_a_store
     }

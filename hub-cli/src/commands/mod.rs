@@ -7,15 +7,17 @@ mod channel_plugins;
 mod channel_sinks;
 mod channels;
 mod completions;
+mod config;
 mod create_admin;
+mod db;
 mod debug;
 mod demo;
+mod doctor;
 mod export;
 mod help;
 mod listen;
 mod login;
 mod man;
-mod migrate;
 mod plugins;
 mod profiles;
 mod recordings;
@@ -40,8 +42,8 @@ use hub_core::accounts::UserStatus;
 
 use crate::{
     args::{
-        AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, DbCommand, OpenapiCommand,
-        ProfilesCommand, SignatureCommand, SimCommand, UserSessionsCommand, UsersCommand,
+        AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, OpenapiCommand, ProfilesCommand,
+        SignatureCommand, SimCommand, UserSessionsCommand, UsersCommand,
     },
     exit::{Exit, Failure},
     printer::{Format, Printer},
@@ -70,7 +72,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     }
     if cli.is_local_in_vain() {
         return Err(Failure::usage("--local: this command works on no data folder").with_hint(
-            "send, traces, replay, tail, channels, sim say, plugins, apps, users, ai-config, stats, audit and db do; leave --local out",
+            "send, traces, replay, tail, channels, sim say, plugins, apps, users, ai-config, stats, audit, db and doctor do; leave --local out",
         ));
     }
     let local = cli.is_local();
@@ -133,7 +135,9 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, local, printer).await?,
         Command::AiConfig(AiConfigCommand::Set(args)) => ai_config::set(args, local, printer).await?,
         Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, local, printer).await?,
-        Command::Db(DbCommand::Migrate { local }) => migrate::run(&local, printer).await?,
+        Command::Db(command) => return db::run(command, printer).await,
+        Command::Doctor(args) => return doctor::run(args, printer).await,
+        Command::Config(command) => return config::run(command, printer),
         Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, printer)?,
         Command::Completions(args) => completions::run(&args, printer)?,
         Command::Man(args) => man::run(&args, printer)?,
@@ -184,7 +188,9 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Audit(_) => &audit::LIST_FIELDS,
         Command::AiConfig(AiConfigCommand::Show(_) | AiConfigCommand::Set(_)) => &ai_config::FIELDS,
         Command::AiConfig(AiConfigCommand::Test(_)) => &ai_config::TEST_FIELDS,
-        Command::Db(DbCommand::Migrate { .. }) => &migrate::FIELDS,
+        Command::Db(command) => db::fields(command),
+        Command::Doctor(_) => &doctor::FIELDS,
+        Command::Config(command) => config::fields(command),
         Command::Openapi(OpenapiCommand::Export(_)) => &export::FIELDS,
         Command::Completions(_) => &completions::FIELDS,
         Command::Man(_) => &man::FIELDS,

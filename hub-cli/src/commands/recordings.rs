@@ -62,7 +62,7 @@ impl Times {
 }
 
 /// A time, or one so long before now: `30s`, `10m`, `2h`, `7d`.
-fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let unit = match text.chars().next_back()? {
         's' => 1,
         'm' => 60,

@@ -29,7 +29,7 @@ pub mod ping;
 mod poller;
 pub mod redact;
 mod replies;
-mod retention;
+pub mod retention;
 pub mod retry;
 mod routing;
 pub mod signing;

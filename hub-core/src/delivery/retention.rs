@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{accounts::Accounts, context::Context, error::Result, tasks::Tasks};
+use crate::{accounts::Accounts, context::Context, error::Result, tasks::Tasks, time::Timestamp};
 
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_secs(10 * 60);
@@ -35,24 +35,59 @@ async fn retain(ctx: Context, tasks: Tasks) {
 async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
     failpoint!("retention.round");
     let now = ctx.store.now();
-    let (before, messages) = (now - ctx.config.trace_retention, now - ctx.config.message_retention);
+    let ages =
+        Ages { traces: now - ctx.config.trace_retention, messages: now - ctx.config.message_retention };
+    forget(ctx, tasks, ages).await.map(|_| ())
+}
+
+/// What is older goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ages {
+    /// Traces, and what apps asked and were told.
+    pub traces: Timestamp,
+    /// Messages.
+    pub messages: Timestamp,
+}
+
+/// What went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Traces that went before their messages.
+    pub traces: u64,
+    /// Messages, with their deliveries and traces.
+    pub messages: u64,
+    /// Entries in the log of what apps asked.
+    pub app_calls: u64,
+    /// Entries in the log of what apps were told.
+    pub app_events: u64,
+}
+
+/// Forgets what is too old, until there is none or the hub stops.
+pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<Forgotten> {
+    let now = ctx.store.now();
+    let mut forgotten = Forgotten::default();
     let piece = u64::from(PIECE);
     loop {
-        let gone = ctx
+        let (gone, codes) = ctx
             .store
             .write(move |tx| {
                 Box::pin(async move {
                     failpoint!("retention.traces");
-                    let traces = tx.traces().delete_before(before, PIECE).await?;
+                    let traces = tx.traces().delete_before(ages.traces, PIECE).await?;
                     failpoint!("retention.messages");
-                    let messages = tx.sending().delete_messages_before(messages, PIECE).await?;
-                    let calls = tx.app_calls().delete_before(before, PIECE).await?;
-                    let events = tx.app_events().delete_before(before, PIECE).await?;
+                    let messages = tx.sending().delete_messages_before(ages.messages, PIECE).await?;
+                    let app_calls = tx.app_calls().delete_before(ages.traces, PIECE).await?;
+                    let app_events = tx.app_events().delete_before(ages.traces, PIECE).await?;
                     let codes = tx.app_codes().delete_before(now - CODES_KEPT, PIECE).await?;
-                    Ok(traces.max(messages).max(calls).max(events).max(codes))
+                    Ok((Forgotten { traces, messages, app_calls, app_events }, codes))
                 })
             })
             .await?;
+        forgotten.traces += gone.traces;
+        forgotten.messages += gone.messages;
+        forgotten.app_calls += gone.app_calls;
+        forgotten.app_events += gone.app_events;
+        let gone = gone.traces.max(gone.messages).max(gone.app_calls).max(gone.app_events).max(codes);
         let gone = gone.max(Accounts::new(ctx).delete_expired(PIECE).await?);
         let day = now.as_days() - USAGE_DAYS;
         ctx.store.write(move |tx| Box::pin(async move { tx.ai().delete_usage_before(day).await })).await?;
@@ -60,5 +95,6 @@ async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
             break;
         }
     }
-    crate::media::sweep(ctx, tasks).await
+    crate::media::sweep(ctx, tasks).await?;
+    Ok(forgotten)
 }

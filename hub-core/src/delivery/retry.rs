@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
-use time::{OffsetDateTime, format_description::well_known::Rfc2822};
 
 use crate::{random::Random, time::Timestamp};
 
@@ -83,8 +82,7 @@ fn wait(text: &str, now: Timestamp) -> Option<Duration> {
         // Too many digits are a long time, not an error.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
-    let at = OffsetDateTime::parse(text, &Rfc2822).ok()?;
-    Some(Timestamp::from_millis(at.unix_timestamp().saturating_mul(1000)).since(now))
+    Timestamp::from_http_date(text).map(|at| at.since(now))
 }
 
 #[cfg(test)]

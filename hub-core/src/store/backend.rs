@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, TryLockError},
-    path::PathBuf,
+    path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
@@ -18,6 +18,7 @@ use sqlx::{
 use super::{
     conn::{Owned, Pooled, Read},
     fault::classify,
+    upkeep::Upkeep,
 };
 use crate::{
     error::{Error, ErrorCode, Result},
@@ -82,23 +83,21 @@ impl Backend {
         }
     }
 
-    async fn open_sqlite(path: &std::path::Path, migrate: bool) -> Result<Self> {
+    async fn open_sqlite(path: &Path, migrate: bool) -> Result<Self> {
         if migrate {
             create_private(path).map_err(|error| {
                 Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
                     .with_hint("choose another folder with --data-dir")
             })?;
         }
-        let options = SqliteConnectOptions::new()
-            .filename(path)
+        let options = sqlite_options(path)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(BUSY)
             // The write-ahead log shrinks back to this after a burst (reliability P14).
             .pragma("journal_size_limit", "67108864")
-            .statement_cache_capacity(256)
-            .disable_statement_logging();
+            .statement_cache_capacity(256);
+        if migrate {
+            keep_before_migration(path).await?;
+        }
         let mut writer = options.connect().await.map_err(classify)?;
         apply(&mut writer, &sqlite_migrator(), migrate).await?;
         sqlx::Connection::close(writer).await.map_err(classify)?;
@@ -116,11 +115,7 @@ impl Backend {
     }
 
     async fn open_postgres(url: &Secret, migrate: bool) -> Result<Self> {
-        let options = PgConnectOptions::from_str(url.expose())
-            .map_err(|_| Error::invalid("database_url", "is not a valid PostgreSQL URL"))?
-            .application_name("message-hub")
-            .statement_cache_capacity(256)
-            .disable_statement_logging();
+        let options = postgres_options(url)?.statement_cache_capacity(256);
         let mut writer = options.connect().await.map_err(classify)?;
         apply(&mut writer, &postgres_migrator(), migrate).await?;
         sqlx::Connection::close(writer).await.map_err(classify)?;
@@ -169,20 +164,9 @@ impl Backend {
     /// Takes the file for this process alone, as long as the answer lives; `None` on PostgreSQL, which nodes
     /// share.
     pub(super) fn claim(&self) -> Result<Option<File>> {
-        let Self::Sqlite { write, .. } = self else { return Ok(None) };
-        let mut path = write.get_filename().to_owned().into_os_string();
-        path.push(".lock");
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorCode::Unavailable, format!("cannot lock the database: {error}"))
-        };
-        let file = crate::private_files::open(path.as_ref()).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => {
-                let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
-                Err(taken.with_hint("stop it first; only a PostgreSQL database serves several hubs"))
-            }
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+        match self {
+            Self::Sqlite { write, .. } => claim_file(write.get_filename()).map(Some),
+            Self::Postgres { .. } => Ok(None),
         }
     }
 
@@ -194,8 +178,118 @@ impl Backend {
     }
 }
 
+/// Takes a SQLite file, which need not be there, for this process alone, as long as the answer lives.
+///
+/// # Errors
+/// `UNAVAILABLE` when another process has it, or the lock beside it cannot be made.
+pub fn claim_file(database: &Path) -> Result<File> {
+    let mut path = database.as_os_str().to_owned();
+    path.push(".lock");
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorCode::Unavailable, format!("cannot lock the database: {error}"))
+    };
+    let file = crate::private_files::open(path.as_ref()).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
+            Err(taken.with_hint("stop it first; only a PostgreSQL database serves several hubs"))
+        }
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// What every connection to a SQLite file has.
+pub(super) fn sqlite_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY)
+        .disable_statement_logging()
+}
+
+/// What every connection to PostgreSQL has.
+pub(super) fn postgres_options(url: &Secret) -> Result<PgConnectOptions> {
+    let options = PgConnectOptions::from_str(url.expose())
+        .map_err(|_| Error::invalid("database_url", "is not a valid PostgreSQL URL"))?;
+    Ok(options.application_name("message-hub").disable_statement_logging())
+}
+
+/// Copies a database that is about to be migrated into a file beside it: the way back to the older program. The last
+/// two are kept.
+async fn keep_before_migration(path: &Path) -> Result<()> {
+    if !path.metadata().is_ok_and(|found| found.len() > 0) {
+        return Ok(());
+    }
+    let mut upkeep = Upkeep::open(&StoreConfig::Sqlite(path.to_owned())).await?;
+    let schema = upkeep.schema().await?;
+    if schema.version > 0 && schema.version < schema.newest {
+        let copy = migration_copy(path, schema.version);
+        let partial = migration_copy(path, 0);
+        let made = async {
+            let failed = |error: std::io::Error| {
+                Error::new(ErrorCode::Unavailable, format!("cannot write {}: {error}", partial.display()))
+            };
+            remove_if_there(&partial).map_err(failed)?;
+            crate::private_files::create_new(&partial, b"").map_err(failed)?;
+            upkeep.copy_into(&partial).await?;
+            File::open(&partial).and_then(|file| file.sync_all()).map_err(failed)?;
+            std::fs::rename(&partial, &copy).map_err(failed)
+        };
+        made.await.map_err(|error| {
+            error.with_hint("the copy of the database before its migration needs room beside it")
+        })?;
+        tracing::info!(copy = %copy.display(), version = schema.version, "the database was copied before its migration");
+        let copies = (1..=schema.version).rev().map(|version| migration_copy(path, version));
+        for older in copies.filter(|copy| copy.exists()).skip(2) {
+            if remove_if_there(&older).is_err() {
+                tracing::warn!(file = %older.display(), "an old copy of the database cannot be removed");
+            }
+        }
+    }
+    upkeep.close().await
+}
+
+/// `hub.db.schema-16`: the copy of a database that has schema version 16.
+fn migration_copy(path: &Path, version: i64) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(if version == 0 { ".schema-partial".to_owned() } else { format!(".schema-{version}") });
+    name.into()
+}
+
+fn remove_if_there(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The migrations that this program knows of a database.
+pub(super) struct Known(Migrator);
+
+impl Known {
+    pub(super) fn sqlite() -> Self {
+        Self(sqlite_migrator())
+    }
+
+    pub(super) fn postgres() -> Self {
+        Self(postgres_migrator())
+    }
+
+    pub(super) fn newest(&self) -> i64 {
+        self.0.iter().map(|migration| migration.version).max().unwrap_or(0)
+    }
+
+    /// Those behind a version, with their names.
+    pub(super) fn after(&self, version: i64) -> Vec<(i64, String)> {
+        let behind = self.0.iter().filter(|migration| migration.version > version);
+        behind.map(|migration| (migration.version, migration.description.to_string())).collect()
+    }
+}
+
 /// Makes the file and its folder, readable by the owner alone (reliability O1).
-fn create_private(path: &std::path::Path) -> std::io::Result<()> {
+fn create_private(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         crate::private_files::create_folder(folder)?;
     }

@@ -8,7 +8,7 @@ use super::{
     channel_plugins::ChannelPlugins, channels::Channels, contacts::Contacts, deliveries::Deliveries,
     demo::Demo, external_accounts::ExternalAccounts, idempotency::Idempotency, installations::Installations,
     leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox, passkeys::Passkeys,
-    plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sending::Sending,
+    plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sealed::SealedValues, sending::Sending,
     sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
 };
 
@@ -191,6 +191,10 @@ macro_rules! views {
             /// Logins by QR code.
             pub fn qr_logins(&mut self) -> QrLogins<'_> {
                 QrLogins(self.conn())
+            }
+            /// Sealed values, wherever they stand.
+            pub fn sealed(&mut self) -> SealedValues<'_> {
+                SealedValues(self.conn())
             }
             /// The outbox's worker.
             pub fn sending(&mut self) -> Sending<'_> {

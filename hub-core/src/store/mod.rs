@@ -62,19 +62,23 @@ pub mod plugins;
 pub mod qr_logins;
 pub mod revocations;
 mod rows;
+mod sealed;
 pub mod sending;
 pub mod sign_in_flows;
 pub mod stats;
 pub mod traces;
+mod upkeep;
 pub mod user_keys;
 pub mod users;
 pub mod work;
 mod writer;
 
-pub use backend::StoreConfig;
+pub use backend::{StoreConfig, claim_file};
 pub use committer::WriterStats;
 pub use conn::{Read, Tx};
 pub use notices::Notices;
+pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
+pub use upkeep::{Schema, Upkeep};
 
 /// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
 /// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.

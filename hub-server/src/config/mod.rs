@@ -4,7 +4,13 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, random::Random, secret::Secret,
+    backup::{self, Home, HomeKey},
+    config::HubConfig,
+    data_dir,
+    egress::AllowRule,
+    media::MediaConfig,
+    random::Random,
+    secret::Secret,
     store::StoreConfig,
 };
 use ipnet::IpNet;
@@ -14,12 +20,14 @@ mod media;
 mod providers;
 #[cfg(test)]
 mod reference;
+mod schema;
 mod setting;
 mod sources;
 mod values;
 
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 use providers::read_providers;
+pub use schema::schema;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
@@ -78,6 +86,8 @@ pub struct Config {
     pub log: String,
     /// Whether to seed the demo.
     pub demo: bool,
+    /// Whether to bring the database's schema up to date.
+    pub migrate: bool,
     /// Largest JSON body.
     pub max_body: usize,
     /// Connections at a time.
@@ -297,6 +307,7 @@ impl Config {
         let node_name = reader.text("node_name", "").0;
         let log = reader.text("log", "info").0;
         let demo = reader.number("demo", "true", "true or false");
+        let migrate = reader.number("migrate", "true", "true or false");
         let max_body = reader.number("max_body", "1048576", "a number of bytes");
         let max_connections = reader.value("max_connections", "10000", read_connections);
         let max_connections_per_address =
@@ -390,6 +401,7 @@ impl Config {
             secret_key,
             log,
             demo: demo?,
+            migrate: migrate?,
             max_body: max_body?,
             max_connections: max_connections?,
             max_connections_per_address: max_connections_per_address?,
@@ -409,10 +421,26 @@ impl Config {
     /// # Errors
     /// A sentence that names the file.
     pub fn load_key(&self, random: &Random) -> Result<[u8; 32], String> {
+        // The key may be what a restore was about to replace.
+        backup::settle(&self.data_dir).map_err(|error| error.message().to_owned())?;
         if let Some(key) = &self.secret_key {
             return read_key(key);
         }
         data_dir::load_key(&self.data_dir, random).map_err(|error| error.message().to_owned())
+    }
+
+    /// The key that a rotation has begun to seal with, when one was interrupted.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub fn next_key(&self) -> hub_core::Result<Option<[u8; 32]>> {
+        if self.secret_key.is_some() { Ok(None) } else { data_dir::next_key(&self.data_dir) }
+    }
+
+    /// What the hub keeps, and where.
+    pub fn home(&self) -> Home {
+        let key = self.secret_key.as_ref().and_then(|key| read_key(key).ok()).map(HomeKey);
+        Home { data_dir: self.data_dir.clone(), store: self.store.clone(), media: self.media.clone(), key }
     }
 }
 

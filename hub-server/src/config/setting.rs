@@ -101,6 +101,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("node_name", "NAME", "Name of this node in statuses and leases"),
     plain("log", "FILTER", "Log filter, for example info or warn,hub_core=debug"),
     plain("demo", "true|false", "Make a demo bot and channel on a fresh simulated hub"),
+    plain("migrate", "true|false", "Bring the schema of the database up to date at the start"),
     plain("max_body", "BYTES", "Largest JSON body"),
     plain("max_connections", "COUNT", "HTTP connections at a time"),
     plain(
@@ -130,8 +131,8 @@ pub enum Origin {
     Variable(String),
     /// A systemd credential, for example `secret_key`.
     Credential(&'static str),
-    /// A key of the configuration file.
-    File(String),
+    /// A key of the configuration file, and the line it is in.
+    File(String, usize),
     /// A key file or variable that is the operating system's, or nothing at all.
     Default,
 }
@@ -142,7 +143,7 @@ impl fmt::Display for Origin {
             Self::Flag(name) => write!(f, "--{name}"),
             Self::Variable(name) => f.write_str(name),
             Self::Credential(name) => write!(f, "credential {name}"),
-            Self::File(key) => write!(f, "{key} in the configuration file"),
+            Self::File(key, line) => write!(f, "{key} in line {line} of the configuration file"),
             Self::Default => f.write_str("default"),
         }
     }

@@ -52,7 +52,9 @@ impl Findings {
 }
 
 /// Variables that are not settings.
-const OTHER_VARIABLES: [&str; 2] = ["HUB_CONFIG", "HUB_UPDATE_OPENAPI"];
+/// The last are the command line's own.
+const OTHER_VARIABLES: [&str; 6] =
+    ["HUB_CONFIG", "HUB_UPDATE_OPENAPI", "HUB_SERVER", "HUB_TOKEN", "HUB_PROFILE", "HUB_WEBHOOK_SECRET"];
 
 /// Where systemd puts the credentials of a service (`LoadCredential=`).
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
@@ -83,8 +85,10 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
             })
             .or_else(|| credential(setting, credentials.get(setting.name)?, findings))
             .or_else(|| {
-                let get = |name: &str| keys.get(name).cloned();
-                direct_or_file(setting, setting.name, "_file", get, Origin::File, findings)
+                let get = |name: &str| keys.get(name).map(|(text, _)| text.clone());
+                let line = |name: &str| keys.get(name).map_or(0, |(_, line)| *line);
+                let origin = |name: String| Origin::File(name.clone(), line(&name));
+                direct_or_file(setting, setting.name, "_file", get, origin, findings)
             });
         if let Some(found) = found {
             values.insert(setting.name, found);
@@ -211,7 +215,7 @@ pub fn refuse_exposed(path: &Path) -> Result<(), String> {
 }
 
 /// Reads the named file, which must exist, or `hub.toml` here or in `/etc/hub`, which need not.
-fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf>, BTreeMap<String, String>) {
+fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf>, Keys) {
     let usual = ["hub.toml", "/etc/hub/hub.toml"].map(PathBuf::from);
     let Some(path) = named.or_else(|| usual.into_iter().find(|path| path.exists())) else {
         return (None, BTreeMap::new());
@@ -226,8 +230,11 @@ fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf
     (Some(path), keys)
 }
 
-/// The keys of a configuration file as texts; lists become comma-separated.
-fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> BTreeMap<String, String> {
+/// Keys of a configuration file with their values as texts, and the lines they are in.
+type Keys = BTreeMap<String, (String, usize)>;
+
+/// The keys of a configuration file; lists become comma-separated.
+fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
     let table: toml::Table = match text.parse() {
         Ok(table) => table,
         Err(error) => {
@@ -247,26 +254,39 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> BTreeMap<Stri
         })
         .collect();
     let mut keys = BTreeMap::new();
+    let lines = lines_of(text);
     for (key, value) in table {
+        let line = lines.get(&key).copied().unwrap_or(0);
         if !known.contains(&key) {
             let hint = match nearest(&key, known.iter().map(String::as_str)) {
                 Some(nearest) => format!("; did you mean {nearest}?"),
                 None => String::new(),
             };
-            findings.problem(format!("{}: {key} is not a setting{hint}", path.display()));
+            findings.problem(format!("{}:{line}: {key} is not a setting{hint}", path.display()));
             continue;
         }
         match as_text(&value) {
             Some(text) => {
-                keys.insert(key, text);
+                keys.insert(key, (text, line));
             }
             None => findings.problem(format!(
-                "{}: {key} must be a text, a number, a boolean or a list of them",
+                "{}:{line}: {key} must be a text, a number, a boolean or a list of them",
                 path.display()
             )),
         }
     }
     keys
+}
+
+/// In which line each key of a file is; none of a file that is no TOML.
+fn lines_of(text: &str) -> BTreeMap<String, usize> {
+    let Ok(table) = toml::de::DeTable::parse(text) else { return BTreeMap::new() };
+    let line = |at: usize| text[..at].matches('\n').count() + 1;
+    table
+        .into_inner()
+        .into_iter()
+        .map(|(key, _)| (key.get_ref().to_string(), line(key.span().start)))
+        .collect()
 }
 
 fn as_text(value: &toml::Value) -> Option<String> {

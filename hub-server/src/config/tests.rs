@@ -29,7 +29,7 @@ fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
     assert_eq!(name(&[], &env, file), pair("env", "HUB_NODE_NAME"));
     assert_eq!(
         name(&[], &[("HUB_NODE_NAME", " ")], file),
-        pair("file", "node_name in the configuration file")
+        pair("file", "node_name in line 1 of the configuration file")
     );
     assert_eq!(name(&[], &[], None), pair("", "default"));
 }
@@ -60,9 +60,9 @@ fn all_problems_are_reported_at_once() {
         ("HUB_ADMIN_USERNAME", "admin_password"),
         ("HUB_DATABASE_URL", "postgres://"),
         ("HUB_SIM_LISTEN", "address"),
-        ("registration in the configuration file: \"maybe\"", "open, invite or closed"),
+        ("registration in line 1 of the configuration file: \"maybe\"", "open, invite or closed"),
         ("max_body", "bytes"),
-        ("listen_on is not a setting", "did you mean listen?"),
+        ("hub.toml:3: listen_on is not a setting", "did you mean listen?"),
         ("rate_default", "from 1"),
         ("public_url", "http://"),
     ] {

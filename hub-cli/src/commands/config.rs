@@ -1,0 +1,95 @@
+//! `config`: the settings of the server, from where the server reads them.
+
+use hub_core::private_files;
+use hub_server::config::{Config, DEFAULT_FILE, schema};
+use serde_json::{Value, json};
+
+use crate::{
+    args::{ConfigCommand, ConfigFile},
+    exit::{Exit, Failure},
+    local,
+    printer::{List, Printer},
+};
+
+pub const INIT_FIELDS: [&str; 1] = ["file"];
+pub const CHECK_FIELDS: [&str; 2] = ["severity", "message"];
+pub const LIST_FIELDS: [&str; 3] = ["name", "value", "origin"];
+pub const SCHEMA_FIELDS: [&str; 5] = ["$schema", "title", "type", "properties", "additionalProperties"];
+
+/// Runs a command.
+///
+/// # Errors
+/// When a file cannot be written, or the settings that are to be listed have errors.
+pub fn run(command: ConfigCommand, printer: &Printer) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Init { file } => {
+            let path = file.display().to_string();
+            private_files::create_new(&file, DEFAULT_FILE.as_bytes())
+                .map_err(|error| Failure::file(&path, error))?;
+            printer.note("every setting is in it, commented out");
+            printer.one(json!({ "file": path }), &path)?;
+        }
+        ConfigCommand::Check(file) => return check(file, printer),
+        ConfigCommand::List { origin, file } => list(origin, file, printer)?,
+        ConfigCommand::Schema => {
+            let schema = schema();
+            let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+            printer.one(schema, &text)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The names in each command's JSON document.
+pub fn fields(command: &ConfigCommand) -> &'static [&'static str] {
+    match command {
+        ConfigCommand::Init { .. } => &INIT_FIELDS,
+        ConfigCommand::Check(_) => &CHECK_FIELDS,
+        ConfigCommand::List { .. } => &LIST_FIELDS,
+        ConfigCommand::Schema => &SCHEMA_FIELDS,
+    }
+}
+
+fn check(file: ConfigFile, printer: &Printer) -> Result<Exit, Failure> {
+    let (problems, warnings) = match Config::load(&local::sources(file.file)) {
+        Ok(config) => (Vec::new(), config.warnings),
+        Err(found) => (found.problems, found.warnings),
+    };
+    let errors = problems.iter().map(|message| ("error", message));
+    let told: Vec<_> = errors.chain(warnings.iter().map(|message| ("warning", message))).collect();
+    printer.list(List {
+        columns: &["SEVERITY", "MESSAGE"],
+        rows: told
+            .iter()
+            .map(|(severity, message)| vec![(*severity).to_owned(), (*message).clone()])
+            .collect(),
+        items: told
+            .iter()
+            .map(|(severity, message)| json!({ "severity": severity, "message": message }))
+            .collect::<Vec<Value>>(),
+        next_cursor: None,
+        empty: "nothing is wrong with the settings",
+    })?;
+    Ok(if problems.is_empty() { Exit::Done } else { Exit::CheckFailed })
+}
+
+fn list(origin: bool, file: ConfigFile, printer: &Printer) -> Result<(), Failure> {
+    let config = Config::load(&local::sources(file.file)).map_err(local::unusable)?;
+    let row = |name: &str, value: &str, from: &str| {
+        let mut row = vec![name.to_owned(), value.to_owned()];
+        row.extend(origin.then(|| from.to_owned()));
+        row
+    };
+    let entries = config.effective.iter().map(|(name, value, from)| (*name, value, from.to_string()));
+    let entries: Vec<_> = entries.collect();
+    printer.list(List {
+        columns: if origin { &["NAME", "VALUE", "ORIGIN"] } else { &["NAME", "VALUE"] },
+        rows: entries.iter().map(|(name, value, from)| row(name, value, from)).collect(),
+        items: entries
+            .iter()
+            .map(|(name, value, from)| json!({ "name": name, "value": value, "origin": from }))
+            .collect::<Vec<Value>>(),
+        next_cursor: None,
+        empty: "",
+    })
+}

@@ -1,0 +1,71 @@
+//! `db`: what an operator does to a database. The work is the domain's; here it is asked for and shown.
+
+mod backup;
+mod care;
+mod status;
+
+use crate::{
+    args::{DbCommand, DbEncryptCommand},
+    exit::{Exit, Failure},
+    printer::Printer,
+};
+
+/// Runs a command.
+///
+/// # Errors
+/// What the store says.
+pub async fn run(command: DbCommand, printer: &Printer) -> Result<Exit, Failure> {
+    match command {
+        DbCommand::Status { local } => status::show(&local, printer).await?,
+        DbCommand::Migrate { dry_run: true, local } => status::pending(&local, printer).await?,
+        DbCommand::Migrate { dry_run: false, local } => status::migrate(&local, printer).await?,
+        DbCommand::Backup(args) => backup::create(args, printer).await?,
+        DbCommand::Restore(args) => backup::restore(args, printer).await?,
+        DbCommand::Check { local } => return care::check(&local, printer).await,
+        DbCommand::Vacuum { local } => care::vacuum(&local, printer).await?,
+        DbCommand::Prune(args) => care::prune(args, printer).await?,
+        DbCommand::Encrypt(DbEncryptCommand::RotateKey(args)) => {
+            return care::rotate_key(args, printer).await;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The names in each command's JSON document.
+pub fn fields(command: &DbCommand) -> &'static [&'static str] {
+    match command {
+        DbCommand::Status { .. } => &status::FIELDS,
+        DbCommand::Migrate { dry_run: true, .. } => &status::PENDING_FIELDS,
+        DbCommand::Migrate { dry_run: false, .. } => &status::FIELDS[..1],
+        DbCommand::Backup(_) => &backup::FIELDS,
+        DbCommand::Restore(_) => &backup::RESTORE_FIELDS,
+        DbCommand::Check { .. } => &care::CHECK_FIELDS,
+        DbCommand::Vacuum { .. } => &care::VACUUM_FIELDS,
+        DbCommand::Prune(_) => &care::PRUNE_FIELDS,
+        DbCommand::Encrypt(_) => &care::ROTATE_FIELDS,
+    }
+}
+
+/// Bytes for people.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.iter().find(|(unit, _)| count >= *unit) {
+        // One digit behind the point is what anybody reads.
+        Some((unit, name)) => format!("{}.{} {name}", count / unit, count % unit * 10 / unit),
+        None => format!("{count} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_short() {
+        for (count, text) in
+            [(0, "0 B"), (1_023, "1023 B"), (1_536, "1.5 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3.0 GiB")]
+        {
+            assert_eq!(bytes(count), text);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Settings that do not fit each other, or the world.
+
+use url::Host;
+
+use super::{Outcome, Patient};
+
+pub fn look(patient: &Patient<'_>) -> Vec<Outcome> {
+    let mut outcomes =
+        vec![exposed(patient), https(patient), passkeys(patient), proxies(patient), unknown(patient)];
+    outcomes.extend(callbacks(patient));
+    outcomes
+}
+
+fn is_wide(patient: &Patient<'_>) -> bool {
+    patient.config.listen.iter().any(|address| !address.ip().is_loopback())
+}
+
+fn is_https(patient: &Patient<'_>) -> bool {
+    patient.config.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+}
+
+fn exposed(patient: &Patient<'_>) -> Outcome {
+    let id = "bind.exposed";
+    if !is_wide(patient) {
+        return Outcome::ok(id, "only this machine reaches it");
+    }
+    if is_https(patient) {
+        return Outcome::ok(id, "other machines reach it, and people come over https");
+    }
+    Outcome::warning(id, "other machines reach it, and nothing says that people come over https")
+        .advise("public_url = \"https://hub.example\", with a proxy that ends TLS before it")
+}
+
+fn https(patient: &Patient<'_>) -> Outcome {
+    let id = "public-url.https";
+    match &patient.config.public_url {
+        None if patient.config.development => Outcome::ok(id, "none is set: development on this machine"),
+        None => Outcome::failed(id, "public_url is not set, and links cannot be right without it")
+            .advise("public_url = \"https://hub.example\""),
+        Some(url) if url.scheme() == "https" => Outcome::ok(id, "cookies are Secure"),
+        Some(url) if is_localhost(url) => Outcome::ok(id, "http to this machine"),
+        Some(_) => {
+            Outcome::failed(id, "public_url is plain http: passwords and sessions cross the network readable")
+                .advise("public_url = \"https://…\", with a proxy that ends TLS before it")
+        }
+    }
+}
+
+fn is_localhost(url: &url::Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// Browsers bind passkeys to a name and want a secure context (WebAuthn §5.1.2).
+fn passkeys(patient: &Patient<'_>) -> Outcome {
+    let id = "webauthn.rp-id";
+    let Some(url) = &patient.config.public_url else {
+        return Outcome::ok(id, "passkeys belong to localhost");
+    };
+    match url.host() {
+        Some(Host::Domain(name)) if is_https(patient) || is_localhost(url) => {
+            Outcome::ok(id, format!("passkeys belong to {name}, and are lost when that changes"))
+        }
+        Some(Host::Domain(name)) => {
+            Outcome::failed(id, format!("browsers make no passkeys for http://{name}"))
+                .advise("public_url = \"https://…\"")
+        }
+        _ => Outcome::failed(id, "public_url is an address, and browsers make no passkeys for addresses")
+            .advise("give the machine a name; on this machine: public_url = \"http://localhost:9800\""),
+    }
+}
+
+fn proxies(patient: &Patient<'_>) -> Outcome {
+    let id = "proxy.forwarded-headers";
+    if !patient.config.trusted_proxies.is_empty() {
+        let count = patient.config.trusted_proxies.len();
+        return Outcome::ok(id, format!("{count} proxies are believed"));
+    }
+    if is_https(patient) {
+        // The hub ends no TLS itself: somebody stands before it.
+        return Outcome::warning(
+            id,
+            "a proxy ends TLS and is not believed: everybody shares the limits of one address",
+        )
+        .advise("trusted_proxies = [\"127.0.0.1\"], or wherever the hub sees it come from");
+    }
+    Outcome::ok(id, "no proxy is believed")
+}
+
+fn unknown(patient: &Patient<'_>) -> Outcome {
+    let warnings = &patient.config.warnings;
+    if warnings.is_empty() {
+        return Outcome::ok("env.unknown", "every HUB_… variable is a setting");
+    }
+    Outcome::warning("env.unknown", warnings.join("; ")).advise("hub-cli config check")
+}
+
+fn callbacks(patient: &Patient<'_>) -> Vec<Outcome> {
+    let base = patient.config.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    let providers = patient.config.hub.providers.iter();
+    providers
+        .map(|provider| {
+            let id = format!("oauth.callback.{}", provider.name);
+            match &base {
+                Some(base) => {
+                    Outcome::ok(id, format!("{} has to know this callback:", provider.display_name))
+                        .advise(format!("{base}/api/auth/callback/{}", provider.name))
+                }
+                None => Outcome::warning(id, "without public_url the callback changes with the address")
+                    .advise("public_url = \"https://hub.example\""),
+            }
+        })
+        .collect()
+}

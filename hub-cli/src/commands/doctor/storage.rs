@@ -1,0 +1,249 @@
+//! The database, the key, the folder they lie in.
+
+use std::path::Path;
+
+use hub_core::{
+    backup::LAST_BACKUP,
+    data_dir, private_files,
+    random::Random,
+    store::{Schema, StoreConfig, Upkeep},
+    time::{Clock, Timestamp},
+};
+
+use super::{Outcome, Patient, Place};
+use crate::commands::db::bytes;
+
+/// Free room below which a hub is about to stop taking messages, and below which somebody should look.
+const NO_ROOM: u64 = 256 << 20;
+const LITTLE_ROOM: u64 = 2 << 30;
+/// Age of a backup that is too old.
+const OLD_BACKUP: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
+
+pub async fn look(patient: &Patient<'_>) -> Vec<Outcome> {
+    let mut outcomes = vec![folder(patient), room(&patient.config.data_dir), mount(patient)];
+    outcomes.extend(database(patient).await);
+    outcomes
+}
+
+async fn database(patient: &Patient<'_>) -> Vec<Outcome> {
+    let config = patient.config;
+    let name = match &config.store {
+        StoreConfig::Sqlite(path) => path.display().to_string(),
+        StoreConfig::Postgres(_) if patient.args.offline => {
+            return vec![Outcome::skipped("store.open", "PostgreSQL is asked over a connection")];
+        }
+        StoreConfig::Postgres(_) => "PostgreSQL".to_owned(),
+    };
+    let mut database = match Upkeep::open(&config.store).await {
+        Ok(database) => database,
+        Err(error) => {
+            let message = format!("{name} cannot be opened: {}", error.message());
+            return vec![
+                Outcome::failed("store.open", message)
+                    .advise("hub-server makes a database at its first start"),
+            ];
+        }
+    };
+    let mut outcomes = vec![Outcome::ok("store.open", format!("{name} answers"))];
+    let schema = match database.schema().await {
+        Ok(schema) => schema,
+        Err(error) => {
+            outcomes.push(Outcome::failed("store.migrations", error.message()));
+            return outcomes;
+        }
+    };
+    outcomes.push(migrations(&schema));
+    if patient.wants("store.integrity") {
+        outcomes.push(integrity(&mut database).await);
+    }
+    if schema.version > 0 {
+        outcomes.push(backup_age(patient, &mut database).await);
+    }
+    if schema.version == schema.newest {
+        outcomes.push(key(patient, &mut database).await);
+        match database.bots().await {
+            Ok(bots) => outcomes.extend(bots.iter().map(|(_, name, status)| bot(name, status))),
+            Err(error) => outcomes.push(Outcome::failed("network.bots", error.message())),
+        }
+    }
+    outcomes
+}
+
+fn migrations(schema: &Schema) -> Outcome {
+    let Schema { version, newest, pending } = schema;
+    if schema.is_newer() {
+        Outcome::failed(
+            "store.migrations",
+            format!("the schema is {version}, and this program knows {newest}"),
+        )
+        .advise("a newer hub wrote this database: use that one")
+    } else if pending.is_empty() {
+        Outcome::ok("store.migrations", format!("the schema is {version}, the newest"))
+    } else {
+        Outcome::warning("store.migrations", format!("the schema is {version}, and {newest} is wanted"))
+            .advise("hub-cli db migrate, or the next start of hub-server")
+    }
+}
+
+async fn integrity(database: &mut Upkeep) -> Outcome {
+    let mut found = match database.integrity().await {
+        Ok(found) => found,
+        Err(error) => return Outcome::failed("store.integrity", error.message()),
+    };
+    found.extend(database.broken_references().await.unwrap_or_default());
+    match found.first() {
+        None => Outcome::ok("store.integrity", "every page and every reference is whole"),
+        Some(first) => {
+            Outcome::failed("store.integrity", format!("{} things are broken, first: {first}", found.len()))
+                .advise("stop the hub, copy its folder, then hub-cli db restore BACKUP --yes")
+        }
+    }
+}
+
+async fn backup_age(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
+    if matches!(patient.config.store, StoreConfig::Postgres(_)) {
+        return Outcome::skipped("store.backup-age", "PostgreSQL is backed up by its own tools");
+    }
+    let noted = database.noted(LAST_BACKUP).await.ok().flatten();
+    let advice = "hub-cli db backup --to /another/disk/hub.tar, from cron or a systemd timer";
+    match noted.and_then(|text| text.parse().ok()).map(Timestamp::from_millis) {
+        None => Outcome::warning("store.backup-age", "hub-cli db backup never ran on this database")
+            .advise(advice),
+        Some(at) if at + OLD_BACKUP < Clock::system().now() => {
+            Outcome::warning("store.backup-age", format!("the last backup is of {at}")).advise(advice)
+        }
+        Some(at) => Outcome::ok("store.backup-age", format!("the last backup is of {at}")),
+    }
+}
+
+/// Whether the key is the one that the database wants, and no rotation waits to be ended.
+async fn key(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
+    let sealer = match patient.config.home().sealer(&Random::system()) {
+        Ok(sealer) => sealer,
+        Err(error) => return Outcome::failed("keys.rotation", error.message()),
+    };
+    match database.sealed().key_id().await {
+        Ok(Some(wanted)) if !sealer.has_key(&wanted) => Outcome::failed(
+            "keys.rotation",
+            format!("the database wants the key {wanted}, and the key here is {}", sealer.key_id()),
+        )
+        .advise("put the key back that it was sealed with"),
+        Ok(_) if matches!(patient.config.next_key(), Ok(Some(_))) => Outcome::warning(
+            "keys.rotation",
+            "a rotation of keys was interrupted; the hub works with both keys",
+        )
+        .advise("stop the hub, then hub-cli db encrypt rotate-key"),
+        Ok(_) => Outcome::ok("keys.rotation", format!("the key is {}", sealer.key_id())),
+        Err(error) => Outcome::failed("keys.rotation", error.message()),
+    }
+}
+
+fn bot(name: &str, status: &str) -> Outcome {
+    let id = format!("network.{}", name.replace(char::is_whitespace, "-"));
+    match status {
+        "online" => Outcome::ok(id, "the bot is online"),
+        "expired" | "error" => Outcome::failed(id, format!("the bot is {status}"))
+            .advise("bind it again: POST /api/bots/bind/start with its id, or in the console"),
+        _ => Outcome::warning(id, format!("the bot is {status}")),
+    }
+}
+
+/// What lies in the data folder is its owner's alone.
+fn folder(patient: &Patient<'_>) -> Outcome {
+    let folder = &patient.config.data_dir;
+    let file = |path: std::path::PathBuf| Place { path, is_folder: false };
+    let key_file = data_dir::key_file(folder);
+    let mut places = vec![
+        Place { path: folder.clone(), is_folder: true },
+        file(data_dir::next_key_file(&key_file)),
+        file(key_file),
+    ];
+    if let StoreConfig::Sqlite(path) = &patient.config.store {
+        places.push(file(path.clone()));
+    }
+    let mut fixed = false;
+    if !folder.exists() {
+        if !patient.args.fix {
+            return Outcome::warning("keys.permissions", format!("{} is not there yet", folder.display()))
+                .advise("hub-server makes it, or hub-cli doctor --fix");
+        }
+        if let Err(error) = private_files::create_folder(folder) {
+            return Outcome::failed("keys.permissions", format!("{}: {error}", folder.display()));
+        }
+        fixed = true;
+    }
+    for place in &places {
+        let path = place.path.display();
+        match place.is_exposed() {
+            Ok(Some(true)) if patient.args.fix => match place.close() {
+                Ok(()) => fixed = true,
+                Err(error) => return Outcome::failed("keys.permissions", format!("{path}: {error}")),
+            },
+            Ok(Some(true)) => {
+                return Outcome::failed("keys.permissions", format!("other users may read {path}"))
+                    .advise(format!("chmod {:o} {path}, or hub-cli doctor --fix", place.mode()));
+            }
+            Ok(_) => {}
+            Err(error) => return Outcome::failed("keys.permissions", format!("{path}: {error}")),
+        }
+    }
+    Outcome { fixed, ..Outcome::ok("keys.permissions", format!("{} is its owner's alone", folder.display())) }
+}
+
+fn room(folder: &Path) -> Outcome {
+    // Of a folder that is still to be made, that of the one it will be in.
+    let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    match data_dir::free_bytes(there) {
+        Ok(free) if free < NO_ROOM => {
+            Outcome::failed("store.disk-space", format!("{} are free", bytes(free)))
+                .advise("hub-cli db prune --older-than 7d --yes, then hub-cli db vacuum")
+        }
+        Ok(free) if free < LITTLE_ROOM => {
+            Outcome::warning("store.disk-space", format!("{} are free", bytes(free)))
+        }
+        Ok(free) => Outcome::ok("store.disk-space", format!("{} are free", bytes(free))),
+        Err(error) => Outcome::skipped("store.disk-space", format!("nobody says how much is free: {error}")),
+    }
+}
+
+/// In a container everything but mounts is gone with it.
+fn mount(patient: &Patient<'_>) -> Outcome {
+    let id = "data-dir.is-mount";
+    let contained = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists());
+    if !contained {
+        return Outcome::skipped(id, "this is no container");
+    }
+    let folder =
+        std::path::absolute(&patient.config.data_dir).unwrap_or_else(|_| patient.config.data_dir.clone());
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if is_mounted(&folder, &mounts) {
+        Outcome::ok(id, format!("{} is on a volume", folder.display()))
+    } else {
+        Outcome::failed(id, format!("{} goes with the container", folder.display()))
+            .advise(format!("docker run --volume hub-data:{}", folder.display()))
+    }
+}
+
+/// Whether a folder, or one it is in, is a mount of its own (`proc(5)`: the fifth field is where).
+fn is_mounted(folder: &Path, mounts: &str) -> bool {
+    let points: Vec<&str> = mounts.lines().filter_map(|line| line.split(' ').nth(4)).collect();
+    folder
+        .ancestors()
+        .filter(|path| *path != Path::new("/"))
+        .any(|path| points.iter().any(|point| Path::new(&point.replace("\\040", " ")) == path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_found_at_the_folder_or_above_it() {
+        let mounts = "22 1 0:20 / / rw - overlay overlay rw\n23 22 8:1 /v /var/lib/hub rw - ext4 /dev/sda1 rw\n\
+                      24 22 8:1 /w /with\\040space rw - ext4 /dev/sda1 rw";
+        assert!(is_mounted(Path::new("/var/lib/hub"), mounts));
+        assert!(is_mounted(Path::new("/var/lib/hub/deeper"), mounts));
+        assert!(is_mounted(Path::new("/with space/hub"), mounts));
+        assert!(!is_mounted(Path::new("/var/lib"), mounts) && !is_mounted(Path::new("/"), mounts));
+    }
+}

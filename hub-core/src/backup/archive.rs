@@ -1,0 +1,258 @@
+//! The archive itself: members with their hashes, and the manifest that names them, last.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufReader, Read, Write},
+    path::Path,
+};
+
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{
+    envelope::{MAGIC, Opening},
+    unusable,
+};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    secret::Secret,
+    time::Timestamp,
+};
+
+/// Version of the archive's layout.
+const FORMAT: u32 = 1;
+/// Name of the manifest.
+const MANIFEST: &str = "manifest.json";
+/// Longest manifest: two million files.
+const MAX_MANIFEST: u64 = 256 << 20;
+
+/// Names of members.
+pub(super) const DATABASE: &str = "hub.db";
+pub(super) const KEY: &str = "secret.key";
+pub(super) const NEXT_KEY: &str = "secret.key.new";
+pub(super) const MEDIA: &str = "media/";
+
+/// What a backup says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the layout.
+    pub format: u32,
+    /// When the database was as it is in here.
+    pub created_at: Timestamp,
+    /// Version of the program that made it.
+    pub version: String,
+    /// Newest migration of the database.
+    pub schema: i64,
+    /// Fingerprint of the key that opens its secrets.
+    pub key_id: String,
+    /// Whether files lie in a bucket, and are not in here.
+    pub media_elsewhere: bool,
+    /// Files that the database names and that were not there.
+    pub missing_files: u64,
+    /// Rows of the tables that people ask for.
+    pub counts: BTreeMap<String, i64>,
+    /// Everything else in the archive, in its order.
+    pub members: Vec<Member>,
+}
+
+/// A member of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its name: `hub.db`, `secret.key` or `media/…`.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 as hex.
+    pub sha256: String,
+}
+
+impl Manifest {
+    /// A manifest of the layout that this program writes.
+    pub(super) fn new(created_at: Timestamp, schema: i64, key_id: &str) -> Self {
+        Self {
+            format: FORMAT,
+            created_at,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            schema,
+            key_id: key_id.to_owned(),
+            media_elsewhere: false,
+            missing_files: 0,
+            counts: BTreeMap::new(),
+            members: Vec::new(),
+        }
+    }
+
+    /// Whether there is a member of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|member| member.name == name)
+    }
+
+    /// Files of messages in it.
+    pub fn files(&self) -> usize {
+        self.members.iter().filter(|member| member.name.starts_with(MEDIA)).count()
+    }
+}
+
+/// Hashes what passes.
+struct Hashing<T> {
+    inner: T,
+    hash: Sha256,
+    size: u64,
+}
+
+impl<T> Hashing<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, hash: Sha256::new(), size: 0 }
+    }
+
+    fn member(self, name: String) -> Member {
+        Member { name, size: self.size, sha256: HEXLOWER.encode(&self.hash.finalize()) }
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        self.size += read as u64;
+        Ok(read)
+    }
+}
+
+/// An archive that is being written.
+pub(super) struct Writing<W: Write> {
+    tar: tar::Builder<W>,
+    members: Vec<Member>,
+    at: Timestamp,
+}
+
+impl<W: Write> Writing<W> {
+    pub(super) fn new(inner: W, at: Timestamp) -> Self {
+        Self { tar: tar::Builder::new(inner), members: Vec::new(), at }
+    }
+
+    /// Adds a file that does not change; `false` when it is not there.
+    pub(super) fn add_file(&mut self, name: &str, path: &Path) -> Result<bool> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(unusable(path, error)),
+        };
+        let size = file.metadata().map_err(|error| unusable(path, error))?.len();
+        self.add(name, size, file)?;
+        Ok(true)
+    }
+
+    fn add(&mut self, name: &str, size: u64, content: impl Read) -> Result<()> {
+        let mut hashing = Hashing::new(content.take(size));
+        self.append(name, size, &mut hashing)?;
+        if hashing.size != size {
+            return Err(Error::new(
+                ErrorCode::Unavailable,
+                format!("{name} became shorter while it was read"),
+            ));
+        }
+        self.members.push(hashing.member(name.to_owned()));
+        Ok(())
+    }
+
+    fn append(&mut self, name: &str, size: u64, content: impl Read) -> Result<()> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(size);
+        header.set_mode(0o600);
+        header.set_mtime(u64::try_from(self.at.as_seconds()).unwrap_or(0));
+        let added = self.tar.append_data(&mut header, name, content);
+        added.map_err(|error| {
+            Error::new(ErrorCode::Unavailable, format!("the backup cannot be written: {error}"))
+        })
+    }
+
+    /// Adds the manifest, and ends the archive.
+    pub(super) fn finish(mut self, manifest: &mut Manifest) -> Result<W> {
+        manifest.members = std::mem::take(&mut self.members);
+        let text = serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?;
+        self.append(MANIFEST, text.len() as u64, text.as_slice())?;
+        self.tar.into_inner().map_err(|error| {
+            Error::new(ErrorCode::Unavailable, format!("the backup cannot be written: {error}"))
+        })
+    }
+}
+
+/// Reads an archive to its end: `take` gets each member but the manifest and has to read it.
+///
+/// # Errors
+/// `INVALID_PARAMS` when the file is no backup, is cut off, was changed, or is of a newer layout.
+pub(super) fn read(
+    path: &Path,
+    passphrase: Option<&Secret>,
+    mut take: impl FnMut(&str, &mut dyn Read) -> Result<()>,
+) -> Result<Manifest> {
+    let mut archive = tar::Archive::new(open(path, passphrase)?);
+    let damaged = |error: io::Error| Error::invalid("backup", format!("cannot be read: {error}"));
+    let (mut found, mut manifest) = (Vec::new(), None);
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let name = String::from_utf8(entry.path_bytes().into_owned()).unwrap_or_default();
+        if !entry.header().entry_type().is_file() || manifest.is_some() {
+            return Err(Error::invalid("backup", format!("holds {name:?}, which no backup does")));
+        }
+        if name == MANIFEST {
+            let read: Manifest = serde_json::from_reader(entry.by_ref().take(MAX_MANIFEST))
+                .map_err(|error| Error::invalid("backup", format!("has a broken manifest: {error}")))?;
+            manifest = Some(read);
+            continue;
+        }
+        if !is_member(&name) {
+            return Err(Error::invalid("backup", format!("holds {name:?}, which no backup does")));
+        }
+        let mut hashing = Hashing::new(&mut entry);
+        take(&name, &mut hashing)?;
+        found.push(hashing.member(name));
+    }
+    let manifest = manifest.ok_or_else(|| Error::invalid("backup", "is cut off: its manifest is missing"))?;
+    if manifest.format > FORMAT {
+        return Err(Error::invalid("backup", "was made by a newer hub").with_hint("restore it with that one"));
+    }
+    if let Some((found, _)) = found.iter().zip(&manifest.members).find(|(found, named)| found != named) {
+        return Err(Error::invalid("backup", format!("is damaged: {} has another checksum", found.name)));
+    }
+    if found.len() != manifest.members.len() {
+        return Err(Error::invalid("backup", "is damaged: it has not the members that its manifest names"));
+    }
+    Ok(manifest)
+}
+
+/// The archive in a file, behind its envelope where it has one.
+fn open(path: &Path, passphrase: Option<&Secret>) -> Result<Box<dyn Read>> {
+    let mut file = BufReader::with_capacity(
+        1 << 16,
+        File::open(path).map_err(|error| {
+            let code = match error.kind() {
+                io::ErrorKind::NotFound => ErrorCode::NotFound,
+                _ => ErrorCode::Unavailable,
+            };
+            Error::new(code, format!("{}: {error}", path.display()))
+        })?,
+    );
+    let mut start = Vec::with_capacity(MAGIC.len());
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|error| unusable(path, error))?;
+    match (start == MAGIC, passphrase) {
+        (true, Some(passphrase)) => Ok(Box::new(Opening::new(file, passphrase)?)),
+        (true, None) => Err(Error::invalid("passphrase", "is needed: this backup is sealed")
+            .with_hint("name the file that holds it with --passphrase-file")),
+        (false, _) => Ok(Box::new(io::Cursor::new(start).chain(file))),
+    }
+}
+
+/// Whether a name is one that backups have: nothing else is ever made of it.
+fn is_member(name: &str) -> bool {
+    let is_word = |part: &str| {
+        (1..=64).contains(&part.len()) && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    match name.strip_prefix(MEDIA).and_then(|rest| rest.split_once('/')) {
+        Some((folder, file)) => is_word(folder) && is_word(file),
+        None => [DATABASE, KEY, NEXT_KEY].contains(&name),
+    }
+}

@@ -1,0 +1,147 @@
+//! Backups: everything a hub keeps on its machine, in one file, and the way back.
+//!
+//! A backup is a tar archive with the database as it was at one moment, the files that its rows name, the key that
+//! opens its secrets, and last a manifest with the SHA-256 of each. Under a passphrase the archive is sealed as a
+//! whole. It is made beside a running hub: the copy of the database is consistent, and files never change once
+//! they are there.
+//!
+//! A restore puts everything beside its place first, checks it there, and then moves it in by renaming, under a journal
+//! that whoever opens the folder next carries to its end: what is found is the old hub or the new one, never a
+//! part of both.
+//!
+//! PostgreSQL has its own tools, and buckets have theirs: neither is copied here.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    data_dir,
+    error::{Error, ErrorCode, Result},
+    media::MediaConfig,
+    random::Random,
+    secret::Sealer,
+    store::StoreConfig,
+};
+
+mod archive;
+mod create;
+mod envelope;
+mod restore;
+mod swap;
+
+pub use archive::{Manifest, Member};
+pub use create::{Created, NewBackup, create, default_name};
+pub use restore::{Restored, restore, verify};
+pub use swap::settle;
+
+/// Under this name a database knows when it was last backed up, in Unix milliseconds.
+pub const LAST_BACKUP: &str = "backup.last";
+
+/// What a hub keeps, and where.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// The data folder.
+    pub data_dir: PathBuf,
+    /// The database.
+    pub store: StoreConfig,
+    /// Files of messages.
+    pub media: MediaConfig,
+    /// The key when a setting gives it; otherwise it is the one in the data folder.
+    pub key: Option<HomeKey>,
+}
+
+/// A key that a setting gives. Not shown by `Debug`.
+#[derive(Clone)]
+pub struct HomeKey(pub [u8; 32]);
+
+impl std::fmt::Debug for HomeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HomeKey(***)")
+    }
+}
+
+impl Home {
+    /// The database file.
+    ///
+    /// # Errors
+    /// `CONFLICT` on PostgreSQL, with what to use there.
+    pub fn database(&self) -> Result<&Path> {
+        match &self.store {
+            StoreConfig::Sqlite(path) => Ok(path),
+            StoreConfig::Postgres(_) => {
+                Err(Error::conflict("this hub's database is PostgreSQL's to back up").with_hint(
+                    "pg_dump --format custom and pg_restore do; keep secret.key and the files with the dump",
+                ))
+            }
+        }
+    }
+
+    /// The folder of files; `None` where they lie in a bucket.
+    pub fn media_folder(&self) -> Option<&Path> {
+        match &self.media {
+            MediaConfig::Folder(path) => Some(path),
+            MediaConfig::S3(_) | MediaConfig::Memory => None,
+        }
+    }
+
+    /// What opens the hub's secrets, with the key that a rotation has begun to use; no key is made.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the key cannot be read.
+    pub fn sealer(&self, random: &Random) -> Result<Sealer> {
+        if let Some(key) = &self.key {
+            return Ok(Sealer::new(&key.0, random.clone()));
+        }
+        let sealer = Sealer::new(&data_dir::read_key(&data_dir::key_file(&self.data_dir))?, random.clone());
+        let next = data_dir::next_key(&self.data_dir)?;
+        Ok(match next {
+            Some(next) => sealer.opening(&next),
+            None => sealer,
+        })
+    }
+}
+
+/// Where a file of this id lies in the folder of files.
+pub(crate) fn media_path(folder: &Path, id: &str) -> PathBuf {
+    folder.join(id.get(id.len().saturating_sub(2)..).unwrap_or_default()).join(id)
+}
+
+fn unusable(path: &Path, error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorCode::Unavailable, format!("{}: {error}", path.display()))
+}
+
+/// The same path with something behind its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes sure that what was renamed in a folder is found there after a loss of power.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Removes a file or a folder with all that is in it; it need not be there.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Runs what reads and writes files where it holds up nobody.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
+}
+
+#[cfg(test)]
+mod tests;

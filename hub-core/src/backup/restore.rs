@@ -1,0 +1,314 @@
+//! Checking a backup, and putting it into its place.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use data_encoding::HEXLOWER;
+
+use super::{
+    Home,
+    archive::{self, DATABASE, KEY, MEDIA, Manifest, NEXT_KEY},
+    beside, blocking, remove,
+    swap::{self, Journal, Move},
+    unusable,
+};
+use crate::{
+    data_dir,
+    error::{Error, Result},
+    private_files,
+    random::Random,
+    secret::{Sealer, Secret},
+    store::{SEALED_COLUMNS, StoreConfig, Upkeep, claim_file},
+};
+
+/// A backup that was put into its place.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// What was in it.
+    pub manifest: Manifest,
+    /// Where what was there before lies now.
+    pub replaced: Vec<PathBuf>,
+}
+
+/// Checks a backup: checksums, the database's own checks, that this program knows its schema, and that its key opens
+/// a secret. Nothing of the hub is changed; the key that a setting or the folder gives is only asked for when the
+/// backup has none.
+///
+/// # Errors
+/// `INVALID_PARAMS` saying what is wrong with the backup.
+pub async fn verify(
+    file: &Path,
+    home: &Home,
+    passphrase: Option<Secret>,
+    random: &Random,
+) -> Result<Manifest> {
+    let name = HEXLOWER.encode(&random.bytes::<8>());
+    let folder = Scratch(std::env::temp_dir().join(format!("hub-verify-{name}")));
+    private_files::create_folder(&folder.0).map_err(|error| unusable(&folder.0, error))?;
+    let (file, places) = (file.to_owned(), Places::in_folder(&folder.0));
+    let unpacked = places.clone();
+    let manifest =
+        blocking(move || archive::read(&file, passphrase.as_ref(), |name, from| unpacked.take(name, from)))
+            .await?;
+    check(&manifest, &places, home, random).await?;
+    Ok(manifest)
+}
+
+/// A folder that goes when it is dropped.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = remove(&self.0) {
+            tracing::warn!(%error, path = %self.0.display(), "a folder for a moment is left");
+        }
+    }
+}
+
+/// Puts a backup into the place of a hub that does not run, once all of it was checked. What was there before is
+/// kept beside it, under a name that ends in `.replaced`; the next restore removes it.
+///
+/// # Errors
+/// `UNAVAILABLE` while a hub works on the database; `CONFLICT` when there is a hub and it was not said to be
+/// replaced, or the hub's key is another one; `INVALID_PARAMS` as [`verify`]. Nothing is changed then.
+pub async fn restore(
+    file: &Path,
+    home: &Home,
+    passphrase: Option<Secret>,
+    replace: bool,
+    random: &Random,
+) -> Result<Restored> {
+    let database = home.database()?.to_owned();
+    for folder in [Some(home.data_dir.as_path()), database.parent()].into_iter().flatten() {
+        private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
+    }
+    let _claim = claim_file(&database)?;
+    swap::finish(&home.data_dir)?;
+    let key_file = data_dir::key_file(&home.data_dir);
+    let exists = database.exists() || (home.key.is_none() && key_file.exists());
+    if exists && !replace {
+        return Err(Error::conflict(format!("there is a hub in {} already", home.data_dir.display()))
+            .with_hint("--yes replaces it, and keeps it aside; or choose another folder with --data-dir"));
+    }
+    let targets = Places {
+        database,
+        media: home.media_folder().map(Path::to_owned),
+        next_key: data_dir::next_key_file(&key_file),
+        key: key_file,
+    };
+    let staged = targets.beside();
+    let cleaned = staged.remove();
+    cleaned.map_err(|error| unusable(&home.data_dir, error))?;
+    let (path, unpacked) = (file.to_owned(), staged.clone());
+    let unpack = blocking(move || {
+        unpacked.make_media()?;
+        let manifest = archive::read(&path, passphrase.as_ref(), |name, from| unpacked.take(name, from))?;
+        unpacked.sync_media()?;
+        Ok(manifest)
+    });
+    let checked = async {
+        let manifest = unpack.await?;
+        check(&manifest, &staged, home, random).await?;
+        fits(&manifest, home, random)?;
+        Ok(manifest)
+    };
+    let manifest: Manifest = match checked.await {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            // The rest is in nobody's way, and the next restore removes it.
+            let _ = staged.remove();
+            return Err(error);
+        }
+    };
+    let (data_dir, moves) = (home.data_dir.clone(), moves(&manifest, &targets, &staged));
+    let replaced = blocking(move || swap::run(&data_dir, &Journal { moves })).await?;
+    Ok(Restored { manifest, replaced })
+}
+
+/// Where the members of a backup go.
+#[derive(Debug, Clone)]
+struct Places {
+    database: PathBuf,
+    key: PathBuf,
+    next_key: PathBuf,
+    /// `None`: files are checked and not kept.
+    media: Option<PathBuf>,
+}
+
+impl Places {
+    fn in_folder(folder: &Path) -> Self {
+        let (database, key) = (folder.join(DATABASE), folder.join(KEY));
+        Self { database, next_key: data_dir::next_key_file(&key), key, media: None }
+    }
+
+    fn beside(&self) -> Self {
+        let staged = |path: &Path| beside(path, ".restoring");
+        Self {
+            database: staged(&self.database),
+            key: staged(&self.key),
+            next_key: staged(&self.next_key),
+            media: self.media.as_deref().map(staged),
+        }
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        [Some(&self.database), Some(&self.key), Some(&self.next_key), self.media.as_ref()]
+            .into_iter()
+            .flatten()
+            .try_for_each(|path| remove(path))
+    }
+
+    fn make_media(&self) -> Result<()> {
+        self.media
+            .as_deref()
+            .map_or(Ok(()), |path| private_files::create_folder(path).map_err(|error| unusable(path, error)))
+    }
+
+    /// The files are on disk already; this is for their names.
+    fn sync_media(&self) -> Result<()> {
+        let Some(folder) = &self.media else { return Ok(()) };
+        let sync = || -> io::Result<()> {
+            for entry in std::fs::read_dir(folder)? {
+                File::open(entry?.path())?.sync_all()?;
+            }
+            File::open(folder)?.sync_all()
+        };
+        sync().map_err(|error| unusable(folder, error))
+    }
+
+    /// Puts a member where it goes; it is on disk when this returns.
+    fn take(&self, name: &str, from: &mut dyn Read) -> Result<()> {
+        let path = match name {
+            DATABASE => self.database.clone(),
+            KEY => self.key.clone(),
+            NEXT_KEY => self.next_key.clone(),
+            _ => match &self.media {
+                Some(folder) => folder.join(name.strip_prefix(MEDIA).unwrap_or(name)),
+                None => {
+                    let read = io::copy(from, &mut io::sink());
+                    return read.map(|_| ()).map_err(|error| Error::invalid("backup", error.to_string()));
+                }
+            },
+        };
+        let mut write = || -> io::Result<()> {
+            if let Some(folder) = path.parent() {
+                private_files::create_folder(folder)?;
+            }
+            private_files::create_new(&path, b"")?;
+            let mut file = File::options().write(true).open(&path)?;
+            io::copy(from, &mut file)?;
+            file.flush()?;
+            file.sync_all()
+        };
+        write().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                Error::invalid("backup", error.to_string())
+            }
+            _ => unusable(&path, error),
+        })
+    }
+}
+
+/// Checks what was unpacked, apart from its checksums.
+async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Random) -> Result<()> {
+    if !manifest.has(DATABASE) {
+        return Err(Error::invalid("backup", "has no database in it"));
+    }
+    let sealer = if manifest.has(KEY) {
+        let sealer = Sealer::new(&data_dir::read_key(&places.key)?, random.clone());
+        if manifest.has(NEXT_KEY) { sealer.opening(&data_dir::read_key(&places.next_key)?) } else { sealer }
+    } else {
+        home.sealer(random).map_err(|error| {
+            error.with_hint(
+                "the backup was made without its key: put that into secret.key, or set HUB_SECRET_KEY",
+            )
+        })?
+    };
+    if sealer.key_id() != manifest.key_id {
+        return Err(Error::conflict(format!(
+            "the backup wants the key {}, and the key here is {}",
+            manifest.key_id,
+            sealer.key_id()
+        ))
+        .with_hint("the backup was made without its key: put that into secret.key, or set HUB_SECRET_KEY"));
+    }
+    let mut database = Upkeep::open(&StoreConfig::Sqlite(places.database.clone())).await?;
+    let damaged =
+        |found: &[String]| Error::invalid("backup", format!("has a damaged database: {}", found[0]));
+    let found = database.integrity().await?;
+    if !found.is_empty() {
+        return Err(damaged(&found));
+    }
+    let found = database.broken_references().await?;
+    if !found.is_empty() {
+        return Err(damaged(&found));
+    }
+    let schema = database.schema().await?;
+    if schema.is_newer() {
+        return Err(Error::invalid(
+            "backup",
+            format!("has schema version {}, and this program knows {}", schema.version, schema.newest),
+        )
+        .with_hint("a newer hub made it; restore it with that one"));
+    }
+    for column in SEALED_COLUMNS {
+        // A migration that this database has yet to see may add the column.
+        let Ok(rows) = database.sealed().page(column, None, 1).await else { continue };
+        for row in rows {
+            sealer.open(&column.place(&row), &row.value).map_err(|_| {
+                Error::invalid(
+                    "backup",
+                    format!("has secrets in {} that its key does not open", column.table),
+                )
+            })?;
+        }
+    }
+    database.close().await
+}
+
+/// Whether a backup may come into a home: one whose key is set from outside keeps that key.
+fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
+    if let Some(key) = &home.key {
+        let sealer = Sealer::new(&key.0, random.clone());
+        if sealer.key_id() != manifest.key_id {
+            return Err(Error::conflict(format!(
+                "a setting gives the key {}, and the backup wants {}",
+                sealer.key_id(),
+                manifest.key_id
+            ))
+            .with_hint("set HUB_SECRET_KEY to the key of the backup, or leave it out"));
+        }
+    }
+    if manifest.files() > 0 && home.media_folder().is_none() {
+        return Err(Error::conflict("the backup has files in it, and this hub keeps files in a bucket")
+            .with_hint("leave media_url out to restore them into the data folder"));
+    }
+    Ok(())
+}
+
+/// What is to be renamed. A log of the old database must never be found beside the new one.
+fn moves(manifest: &Manifest, targets: &Places, staged: &Places) -> Vec<Move> {
+    let gone = |target: PathBuf| Move { target, staged: None };
+    let there =
+        |target: &Path, staged: &Path| Move { target: target.to_owned(), staged: Some(staged.to_owned()) };
+    let mut moves = vec![
+        gone(beside(&targets.database, "-wal")),
+        gone(beside(&targets.database, "-shm")),
+        there(&targets.database, &staged.database),
+    ];
+    if manifest.has(KEY) {
+        moves.push(there(&targets.key, &staged.key));
+        moves.push(if manifest.has(NEXT_KEY) {
+            there(&targets.next_key, &staged.next_key)
+        } else {
+            gone(targets.next_key.clone())
+        });
+    }
+    if let (Some(target), Some(staged), false) = (&targets.media, &staged.media, manifest.media_elsewhere) {
+        moves.push(there(target, staged));
+    }
+    moves
+}

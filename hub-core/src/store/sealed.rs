@@ -1,0 +1,140 @@
+//! Where sealed values stand, so that all of them can be checked and sealed anew.
+
+use sqlx::AssertSqlSafe;
+
+use super::conn::{Conn, on};
+use crate::{error::Result, secret::Sealed};
+
+/// Under this name a database knows the fingerprint of the key it is sealed with, once there was a rotation.
+pub(super) const KEY_ID: &str = "secret_key.id";
+
+/// A column of sealed values.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SealedColumn {
+    /// Its table.
+    pub table: &'static str,
+    /// Its name.
+    pub column: &'static str,
+    /// What names of places in it begin with; the row's keys follow, each behind a colon.
+    place: &'static str,
+    /// The columns of the primary key that are part of the place: two at most.
+    keys: &'static [&'static str],
+}
+
+const fn column(
+    table: &'static str,
+    column: &'static str,
+    place: &'static str,
+    keys: &'static [&'static str],
+) -> SealedColumn {
+    SealedColumn { table, column, place, keys }
+}
+
+/// Every column of sealed values. What lives longest comes last: a look at the first few shows most.
+pub const SEALED_COLUMNS: &[SealedColumn] = &[
+    column("ai_config", "api_key", "ai_config.api_key", &[]),
+    column("apps", "webhook_secret", "apps.webhook_secret", &["id"]),
+    column("bots", "credentials", "bots.credentials", &["id"]),
+    column("channels", "webhook_secret", "channels.webhook_secret", &["id"]),
+    column("channels", "webhook_old_secret", "channels.webhook_old_secret", &["id"]),
+    column("channels", "ai_api_key", "channels.ai_api_key", &["id"]),
+    column("binds", "private", "binds.private", &["id"]),
+    column("sign_in_flows", "state", "sign_in_flows.state", &["id"]),
+    column("qr_logins", "exchange", "qr_logins.exchange", &["id"]),
+    column("idempotency", "answer", "idempotency", &["principal", "key"]),
+    column("contacts", "context_token", "contacts.context_token", &["bot_id", "user_id"]),
+    column("media", "source", "media.source", &["id"]),
+    column("messages", "private", "messages.private", &["id"]),
+];
+
+/// A sealed value, and where it stands.
+#[derive(Debug, Clone)]
+pub struct SealedRow {
+    /// The value.
+    pub value: Sealed,
+    /// The keys of its row; empty texts for those that the table has not.
+    keys: [String; 2],
+}
+
+impl SealedColumn {
+    /// The place for which a row's value was sealed.
+    pub fn place(&self, row: &SealedRow) -> String {
+        let mut place = self.place.to_owned();
+        for key in row.keys.iter().take(self.keys.len()) {
+            place.push(':');
+            place.push_str(key);
+        }
+        place
+    }
+
+    /// What a key is called in a statement.
+    fn key(&self, number: usize) -> &'static str {
+        self.keys.get(number).copied().unwrap_or("CAST('' AS TEXT)")
+    }
+
+    /// The condition for rows behind `$1`, `$2`, in a form that finds them by the primary key.
+    fn behind(&self) -> String {
+        match self.keys {
+            [] => "CAST($1 AS TEXT) = '' AND CAST($2 AS TEXT) = ''".to_owned(),
+            [key] => format!("{key} > $1 AND CAST($2 AS TEXT) = ''"),
+            [first, second, ..] => format!("({first}, {second}) > ($1, $2)"),
+        }
+    }
+}
+
+/// Statements about sealed values of any table, on a lent connection.
+#[derive(Debug)]
+pub struct SealedValues<'c>(pub(super) Conn<'c>);
+
+impl SealedValues<'_> {
+    /// The fingerprint of the key that values are sealed with, once there was a rotation.
+    pub async fn key_id(&mut self) -> Result<Option<String>> {
+        on!(self.0, |conn| sqlx::query_scalar("SELECT value FROM meta WHERE key = $1")
+            .bind(KEY_ID)
+            .fetch_optional(conn)
+            .await)
+    }
+
+    /// The next values of a column behind a row, at most so many.
+    pub async fn page(
+        &mut self,
+        column: &SealedColumn,
+        after: Option<&SealedRow>,
+        limit: u32,
+    ) -> Result<Vec<SealedRow>> {
+        let SealedColumn { table, column: name, .. } = column;
+        let (first, second) = (column.key(0), column.key(1));
+        let order = if column.keys.is_empty() { "1".to_owned() } else { column.keys.join(", ") };
+        let sql = format!(
+            "SELECT {name}, {first}, {second} FROM {table}
+             WHERE {name} IS NOT NULL AND {} ORDER BY {order} LIMIT $3",
+            column.behind()
+        );
+        let [first, second] = after.map(|row| row.keys.clone()).unwrap_or_default();
+        let rows: Vec<(String, String, String)> =
+            on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(sql.as_str().to_owned()))
+                .bind(&first)
+                .bind(&second)
+                .bind(i64::from(limit))
+                .fetch_all(conn)
+                .await)?;
+        let row = |(value, first, second)| SealedRow { value: Sealed::from(value), keys: [first, second] };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// Puts a value into the place of a row's, unless that was changed meanwhile.
+    pub async fn replace(&mut self, column: &SealedColumn, row: &SealedRow, value: &Sealed) -> Result<()> {
+        let SealedColumn { table, column: name, .. } = column;
+        let (first, second) = (column.key(0), column.key(1));
+        let sql =
+            format!("UPDATE {table} SET {name} = $1 WHERE {name} = $2 AND {first} = $3 AND {second} = $4");
+        on!(self.0, |conn| sqlx::query(AssertSqlSafe(sql.clone()))
+            .bind(value.as_str())
+            .bind(row.value.as_str())
+            .bind(&row.keys[0])
+            .bind(&row.keys[1])
+            .execute(conn)
+            .await
+            .map(|_| ()))
+    }
+}

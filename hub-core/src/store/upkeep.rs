@@ -1,0 +1,326 @@
+//! A connection of its own to look after a database: beside a running hub, on a copy, or before any hub opened it.
+
+use std::path::Path;
+
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+
+use super::{
+    StoreConfig,
+    backend::{self, Known},
+    batch::execute,
+    conn::{Conn, Owned, Tx, on, on_each},
+    fault::classify,
+    sealed::SealedValues,
+};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    time::Timestamp,
+};
+
+/// Tables whose rows are counted for people.
+const COUNTED: [&str; 9] =
+    ["users", "bots", "channels", "contacts", "messages", "deliveries", "traces", "media", "plugins"];
+
+/// Most that a check of the database names.
+const MOST_FINDINGS: u32 = 100;
+
+/// A connection to look after a database. It never makes one, and changes no schema.
+#[derive(Debug)]
+pub struct Upkeep {
+    tx: Tx,
+}
+
+/// Which migrations a database has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    /// The newest that was applied; 0 for none.
+    pub version: i64,
+    /// The newest that this program knows.
+    pub newest: i64,
+    /// Those that are missing, with their names.
+    pub pending: Vec<(i64, String)>,
+}
+
+impl Schema {
+    /// Whether a newer program wrote it.
+    pub fn is_newer(&self) -> bool {
+        self.version > self.newest
+    }
+}
+
+impl Upkeep {
+    /// Under this name a database knows the fingerprint of the key that a rotation began to seal it with.
+    pub const KEY_ID: &'static str = super::sealed::KEY_ID;
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a file that is not there; `UNAVAILABLE` when the database does not answer.
+    pub async fn open(config: &StoreConfig) -> Result<Self> {
+        let owned = match config {
+            StoreConfig::Sqlite(path) => {
+                if !path.exists() {
+                    return Err(Error::new(
+                        ErrorCode::NotFound,
+                        format!("there is no database {}", path.display()),
+                    )
+                    .with_hint("start hub-server once, or name its folder with --data-dir"));
+                }
+                Owned::Sqlite(backend::sqlite_options(path).connect().await.map_err(classify)?)
+            }
+            StoreConfig::Postgres(url) => {
+                Owned::Postgres(backend::postgres_options(url)?.connect().await.map_err(classify)?)
+            }
+        };
+        Ok(Self { tx: Tx(owned) })
+    }
+
+    /// Closes the connection: of a SQLite file that nobody else has open, nothing but the file is left.
+    pub async fn close(self) -> Result<()> {
+        match self.tx.0 {
+            Owned::Sqlite(connection) => connection.close().await,
+            Owned::Postgres(connection) => connection.close().await,
+        }
+        .map_err(classify)
+    }
+
+    /// Which migrations it has.
+    pub async fn schema(&mut self) -> Result<Schema> {
+        let (found, known): (i64, _) = match &mut self.tx.conn() {
+            Conn::Sqlite(conn) => (
+                sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'")
+                    .fetch_one(&mut **conn)
+                    .await
+                    .map_err(classify)?,
+                Known::sqlite(),
+            ),
+            Conn::Postgres(conn) => (
+                sqlx::query_scalar("SELECT CAST(COUNT(to_regclass('_sqlx_migrations')) AS BIGINT)")
+                    .fetch_one(&mut **conn)
+                    .await
+                    .map_err(classify)?,
+                Known::postgres(),
+            ),
+        };
+        let version = if found == 0 { 0 } else { self.applied().await? };
+        let pending = known.after(version);
+        Ok(Schema { version, newest: known.newest(), pending })
+    }
+
+    async fn applied(&mut self) -> Result<i64> {
+        let mut conn = self.tx.conn();
+        let version: Option<i64> =
+            on!(conn, |conn| sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations")
+                .fetch_one(conn)
+                .await)?;
+        Ok(version.unwrap_or(0))
+    }
+
+    /// What is wrong with the file itself; nothing on PostgreSQL, which checks its pages when it reads them.
+    pub async fn integrity(&mut self) -> Result<Vec<String>> {
+        let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
+        let sql = format!("PRAGMA integrity_check({MOST_FINDINGS})");
+        let lines: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut **conn).await.map_err(classify)?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// Rows that name others that are not there; PostgreSQL lets none come to be.
+    pub async fn broken_references(&mut self) -> Result<Vec<String>> {
+        let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
+        let rows: Vec<(String, i64, String)> = sqlx::query_as(
+            "SELECT \"table\", COUNT(*), parent FROM pragma_foreign_key_check GROUP BY \"table\", parent",
+        )
+        .fetch_all(&mut **conn)
+        .await
+        .map_err(classify)?;
+        let told =
+            |(table, count, parent)| format!("{count} rows of {table} name {parent} that are not there");
+        Ok(rows.into_iter().map(told).collect())
+    }
+
+    /// How many rows the tables have that people ask for.
+    pub async fn counts(&mut self) -> Result<Vec<(&'static str, i64)>> {
+        let mut counts = Vec::with_capacity(COUNTED.len());
+        for table in COUNTED {
+            let sql = format!("SELECT COUNT(*) FROM {table}");
+            let mut conn = self.tx.conn();
+            let count: i64 =
+                on!(conn, |conn| sqlx::query_scalar(AssertSqlSafe(sql.clone())).fetch_one(conn).await)?;
+            counts.push((table, count));
+        }
+        Ok(counts)
+    }
+
+    /// Bytes that the database takes, the write-ahead log not counted.
+    pub async fn size(&mut self) -> Result<i64> {
+        let mut conn = self.tx.conn();
+        on_each!(
+            conn,
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+            "SELECT CAST(pg_database_size(current_database()) AS BIGINT)",
+            |conn, sql| sqlx::query_scalar(sql).fetch_one(conn).await
+        )
+    }
+
+    /// Gives the room of what was deleted back to the machine, and brings the planner's numbers up to date.
+    pub async fn vacuum(&mut self) -> Result<()> {
+        execute(&mut self.tx, "VACUUM (ANALYZE)", "VACUUM; PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE)")
+            .await
+    }
+
+    /// Copies a SQLite database as it is at this moment into a new file, while others read and write.
+    ///
+    /// # Errors
+    /// `CONFLICT` on PostgreSQL; `UNAVAILABLE` when the copy cannot be written.
+    pub async fn copy_into(&mut self, path: &Path) -> Result<()> {
+        let Conn::Sqlite(conn) = &mut self.tx.conn() else {
+            return Err(Error::conflict("a PostgreSQL database is not copied by the hub")
+                .with_hint("use pg_dump --format custom; keep the key and the files beside it"));
+        };
+        sqlx::query("VACUUM INTO $1")
+            .bind(path.display().to_string())
+            .execute(&mut **conn)
+            .await
+            .map(|_| ())
+            .map_err(classify)
+    }
+
+    /// Whether a node works for a bot now: on PostgreSQL by its lease, which ends half a minute after its node.
+    pub async fn has_leases(&mut self) -> Result<bool> {
+        let mut conn = self.tx.conn();
+        let held: i64 = on_each!(
+            conn,
+            "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL",
+            "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL
+                AND lease_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+            |conn, sql| sqlx::query_scalar(sql).fetch_one(conn).await
+        )?;
+        Ok(held > 0)
+    }
+
+    /// A page of the ids of files that are there, behind one.
+    pub async fn ready_files(&mut self, after: &str, limit: u32) -> Result<Vec<String>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_scalar(
+            "SELECT id FROM media WHERE state = 'ready' AND id > $1 ORDER BY id LIMIT $2"
+        )
+        .bind(after)
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// Which of these files have a row, in whatever state.
+    pub async fn known_files(&mut self, ids: &[String]) -> Result<Vec<String>> {
+        let mut conn = self.tx.conn();
+        on_each!(
+            conn,
+            "SELECT id FROM media WHERE id IN (SELECT value FROM json_each($1))",
+            "SELECT id FROM media WHERE id IN (SELECT json_array_elements_text(CAST($1 AS json)))",
+            |conn, sql| sqlx::query_scalar(sql).bind(super::json(ids)).fetch_all(conn).await
+        )
+    }
+
+    /// The bots, with names and statuses, the oldest thousand.
+    pub async fn bots(&mut self) -> Result<Vec<(String, String, String)>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_as("SELECT id, name, status FROM bots ORDER BY id LIMIT 1000")
+            .fetch_all(conn)
+            .await)
+    }
+
+    /// The settings of the webhooks of channels that are on, as JSON, with the names of the channels; the oldest
+    /// thousand.
+    pub async fn webhooks(&mut self) -> Result<Vec<(String, String)>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_as(
+            "SELECT name, webhook FROM channels WHERE enabled = 1 ORDER BY id LIMIT 1000"
+        )
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// The versions of plugins that run in channels: name, version and source; the oldest thousand.
+    pub async fn plugins_in_use(&mut self) -> Result<Vec<(String, String, String)>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_as(
+            "SELECT p.name, v.version, v.script FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id
+             WHERE v.id IN (SELECT version_id FROM channel_plugins) ORDER BY v.id LIMIT 1000"
+        )
+        .fetch_all(conn)
+        .await)
+    }
+
+    /// How much of what is forgotten by its age is from before an instant.
+    pub async fn count_before(&mut self, before: Timestamp) -> Result<Vec<(&'static str, i64)>> {
+        let counted = [
+            ("traces", "SELECT COUNT(*) FROM traces WHERE started_at < $1 AND status <> 'pending'"),
+            (
+                "messages",
+                "SELECT COUNT(*) FROM messages m WHERE m.created_at < $1
+                    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state IN ('pending', 'parked'))
+                    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message_id = m.id AND o.state IN ('queued', 'sending'))",
+            ),
+            ("app_calls", "SELECT COUNT(*) FROM app_calls WHERE created_at < $1"),
+            ("app_events", "SELECT COUNT(*) FROM app_events WHERE created_at < $1"),
+        ];
+        let mut counts = Vec::with_capacity(counted.len());
+        for (name, sql) in counted {
+            let mut conn = self.tx.conn();
+            let count: i64 =
+                on!(conn, |conn| sqlx::query_scalar(sql).bind(before.as_millis()).fetch_one(conn).await)?;
+            counts.push((name, count));
+        }
+        Ok(counts)
+    }
+
+    /// What was noted under a name.
+    pub async fn noted(&mut self, name: &str) -> Result<Option<String>> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query_scalar("SELECT value FROM meta WHERE key = $1")
+            .bind(name)
+            .fetch_optional(conn)
+            .await)
+    }
+
+    /// Notes something under a name.
+    pub async fn note(&mut self, name: &str, value: &str) -> Result<()> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::query(
+            "INSERT INTO meta (key, value) VALUES ($1, $2)
+             ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        )
+        .bind(name)
+        .bind(value)
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Sealed values.
+    pub fn sealed(&mut self) -> SealedValues<'_> {
+        SealedValues(self.tx.conn())
+    }
+
+    /// Begins a transaction.
+    pub async fn begin(&mut self) -> Result<()> {
+        execute(&mut self.tx, "BEGIN", "BEGIN IMMEDIATE").await
+    }
+
+    /// Ends the transaction; what it did is on disk then.
+    pub async fn commit(&mut self) -> Result<()> {
+        execute(&mut self.tx, "COMMIT", "COMMIT").await
+    }
+}
+
+#[cfg(test)]
+impl Upkeep {
+    /// Runs statements of a test.
+    pub async fn run(&mut self, statements: &str) -> Result<()> {
+        let mut conn = self.tx.conn();
+        on!(conn, |conn| sqlx::Executor::execute(conn, AssertSqlSafe(statements.to_owned()))
+            .await
+            .map(|_| ()))
+    }
+}

@@ -1,0 +1,196 @@
+//! Is everything whole: the database, the secrets in it, and the files that it names.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    backup::{Home, media_path},
+    error::{Error, ErrorCode, Result},
+    random::Random,
+    secret::Sealer,
+    store::{SEALED_COLUMNS, Upkeep},
+};
+
+/// Rows of one read.
+const PAGE: u32 = 500;
+/// Names that one finding tells.
+const NAMED: usize = 5;
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at: `integrity`, `references`, `secrets`, `files` or `loose-files`.
+    pub check: &'static str,
+    /// What is wrong, and with what.
+    pub message: String,
+}
+
+/// What came of a check.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// What is wrong; empty when nothing is.
+    pub findings: Vec<Finding>,
+    /// Secrets that opened.
+    pub secrets: u64,
+    /// Files that are there.
+    pub files: u64,
+}
+
+impl Checked {
+    fn find(&mut self, check: &'static str, message: String) {
+        self.findings.push(Finding { check, message });
+    }
+}
+
+/// Looks at everything, beside a running hub or without one, and changes nothing. Files in a bucket are not looked for.
+///
+/// # Errors
+/// `NOT_FOUND` without a database; `UNAVAILABLE` when it or the key cannot be read.
+pub async fn check(home: &Home, random: &Random) -> Result<Checked> {
+    let mut database = Upkeep::open(&home.store).await?;
+    let mut checked = Checked::default();
+    for line in database.integrity().await? {
+        checked.find("integrity", line);
+    }
+    for line in database.broken_references().await? {
+        checked.find("references", line);
+    }
+    let schema = database.schema().await?;
+    if schema.is_newer() || !schema.pending.is_empty() {
+        return Err(Error::new(
+            ErrorCode::Unavailable,
+            format!(
+                "the database has schema version {}, this program wants {}",
+                schema.version, schema.newest
+            ),
+        )
+        .with_hint("check it with the hub that wrote it, or run `hub-cli db migrate`"));
+    }
+    secrets(&mut database, &home.sealer(random)?, &mut checked).await?;
+    if let Some(folder) = home.media_folder() {
+        missing_files(&mut database, folder, &mut checked).await?;
+        loose_files(&mut database, folder, &mut checked).await?;
+    }
+    database.close().await?;
+    Ok(checked)
+}
+
+async fn secrets(database: &mut Upkeep, sealer: &Sealer, checked: &mut Checked) -> Result<()> {
+    for column in SEALED_COLUMNS {
+        let (mut after, mut broken, mut keys) = (None, 0_u64, HashSet::new());
+        loop {
+            let rows = database.sealed().page(column, after.as_ref(), PAGE).await?;
+            for row in &rows {
+                if sealer.open(&column.place(row), &row.value).is_ok() {
+                    checked.secrets += 1;
+                } else {
+                    broken += 1;
+                    keys.extend(row.value.key_id().filter(|_| keys.len() < NAMED).map(str::to_owned));
+                }
+            }
+            if rows.len() < PAGE as usize {
+                break;
+            }
+            after = rows.into_iter().next_back();
+        }
+        if broken > 0 {
+            let mut keys: Vec<String> = keys.into_iter().collect();
+            keys.sort_unstable();
+            checked.find(
+                "secrets",
+                format!(
+                    "{broken} secrets in {}.{} do not open with the key {}; they were sealed with {}",
+                    column.table,
+                    column.column,
+                    sealer.key_id(),
+                    keys.join(", ")
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+async fn missing_files(database: &mut Upkeep, folder: &Path, checked: &mut Checked) -> Result<()> {
+    let (mut after, mut missing, mut named) = (String::new(), 0_u64, Vec::new());
+    loop {
+        let ids = database.ready_files(&after, PAGE).await?;
+        for id in &ids {
+            if media_path(folder, id).is_file() {
+                checked.files += 1;
+            } else {
+                missing += 1;
+                named.extend(Some(id.clone()).filter(|_| named.len() < NAMED));
+            }
+        }
+        if ids.len() < PAGE as usize {
+            break;
+        }
+        after = ids.into_iter().next_back().unwrap_or_default();
+    }
+    if missing > 0 {
+        let told =
+            format!("{missing} files of messages are not in {}: {}", folder.display(), some(&named, missing));
+        checked.find("files", told);
+    }
+    Ok(())
+}
+
+async fn loose_files(database: &mut Upkeep, folder: &Path, checked: &mut Checked) -> Result<()> {
+    let (mut loose, mut named, mut page) = (0_u64, Vec::new(), Vec::new());
+    for part in entries(folder)? {
+        for path in entries(&part)? {
+            page.extend(path.file_name().and_then(|name| name.to_str()).map(str::to_owned));
+            if page.len() == PAGE as usize {
+                look_up(database, &mut page, &mut loose, &mut named).await?;
+            }
+        }
+    }
+    look_up(database, &mut page, &mut loose, &mut named).await?;
+    if loose > 0 {
+        let told =
+            format!("{loose} files in {} belong to no message: {}", folder.display(), some(&named, loose));
+        checked.find("loose-files", told);
+    }
+    Ok(())
+}
+
+async fn look_up(
+    database: &mut Upkeep,
+    page: &mut Vec<String>,
+    loose: &mut u64,
+    named: &mut Vec<String>,
+) -> Result<()> {
+    // A file that is being written has a number behind its name.
+    page.retain(|name| !name.contains('#'));
+    let known: HashSet<String> = database.known_files(page).await?.into_iter().collect();
+    for name in page.drain(..).filter(|name| !known.contains(name)) {
+        *loose += 1;
+        named.extend(Some(name).filter(|_| named.len() < NAMED));
+    }
+    Ok(())
+}
+
+/// What is in a folder; nothing when there is none, or when it is none.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable =
+        |error: std::io::Error| Error::new(ErrorCode::Unavailable, format!("{}: {error}", folder.display()));
+    match std::fs::read_dir(folder) {
+        Ok(entries) => {
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(unreadable)
+        }
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
+fn some(named: &[String], of: u64) -> String {
+    let more = of.saturating_sub(named.len() as u64);
+    if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
+}
