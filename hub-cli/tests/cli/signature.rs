@@ -1,32 +1,18 @@
 //! Signatures at the command line: made, checked, and what is told when they do not fit.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{
-    io::Write,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::{path::Path, process::Output};
 
 use serde_json::{Value, json};
 
-fn hub_cli(folder: &Path, arguments: &[&str], secret: Option<&str>, input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
-    command.env_clear().env("LANG", "C.UTF-8").current_dir(folder).args(["signature"]).args(arguments);
+use crate::program::{command, ends, feed};
+
+fn signature(folder: &Path, arguments: &[&str], secret: Option<&str>, input: &str) -> Output {
+    let mut command = command(folder);
+    command.current_dir(folder).args(["signature"]).args(arguments);
     if let Some(secret) = secret {
         command.env("HUB_WEBHOOK_SECRET", secret);
     }
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Whoever refuses at once reads nothing.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
-#[track_caller]
-fn ends(output: &Output, exit: i32) -> (String, String) {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap());
-    assert_eq!(output.status.code(), Some(exit), "{out}{err}");
-    (out, err)
+    feed(&mut command, input)
 }
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -38,7 +24,7 @@ fn signed(more: &[&str]) -> tempfile::TempDir {
     std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
     std::fs::write(folder.path().join("body"), BODY).unwrap();
     let sign = ["sign", "--secret-file", "secret", "--body", "body", "--timestamp", "1614265330"];
-    let (out, err) = ends(&hub_cli(folder.path(), &[&sign[..], more].concat(), None, ""), 0);
+    let (out, err) = ends(&signature(folder.path(), &[&sign[..], more].concat(), None, ""), 0);
     assert_eq!(err, "");
     std::fs::write(folder.path().join("headers"), out).unwrap();
     folder
@@ -60,7 +46,7 @@ fn the_headers_are_those_of_the_webhook_sink() {
     ];
     assert_eq!(lines, expected);
     let json = ["sign", "--body", "-", "--id", id, "--timestamp", "1614265330", "--json"];
-    let (out, _) = ends(&hub_cli(folder.path(), &json, Some(SECRET), BODY), 0);
+    let (out, _) = ends(&signature(folder.path(), &json, Some(SECRET), BODY), 0);
     let document: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["webhook-signature"], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 }
@@ -71,7 +57,7 @@ fn what_arrived_is_checked_and_what_is_wrong_is_told() {
         let folder = signed(more);
         let verify = |body: &str, at: &str, secret: &str| {
             let arguments = ["verify", "--body", "-", "--headers", "headers", "--at", at, "--json"];
-            let output = hub_cli(folder.path(), &arguments, Some(secret), body);
+            let output = signature(folder.path(), &arguments, Some(secret), body);
             let document: Value = serde_json::from_slice(&output.stdout).unwrap();
             let problems = document["findings"].as_array().unwrap().iter();
             let problems: Vec<Value> = problems
@@ -92,10 +78,10 @@ fn what_arrived_is_checked_and_what_is_wrong_is_told() {
     }
     let folder = signed(&[]);
     let wrong = ["verify", "--body", "body", "--secret-file", "secret", "--header", "X-Signature: sha256=00"];
-    let (out, _) = ends(&hub_cli(folder.path(), &wrong, None, ""), 9);
+    let (out, _) = ends(&signature(folder.path(), &wrong, None, ""), 9);
     assert!(out.starts_with("wrong\tX-Signature\tis no signature of the hub"), "{out}");
     let none = ["verify", "--body", "body", "--secret-file", "secret", "--header", "Accept: */*"];
-    let (out, _) = ends(&hub_cli(folder.path(), &none, None, ""), 9);
+    let (out, _) = ends(&signature(folder.path(), &none, None, ""), 9);
     assert!(out.contains("carries no signature"), "{out}");
 }
 
@@ -103,7 +89,7 @@ fn what_arrived_is_checked_and_what_is_wrong_is_told() {
 fn refusals_say_what_to_do_and_no_secret_is_shown() {
     let folder = signed(&[]);
     let refused = |arguments: &[&str], exit: i32| {
-        let (out, err) = ends(&hub_cli(folder.path(), arguments, None, ""), exit);
+        let (out, err) = ends(&signature(folder.path(), arguments, None, ""), exit);
         assert_eq!(out, "");
         assert!(!err.contains(SECRET), "{err}");
         err
@@ -118,6 +104,6 @@ fn refusals_say_what_to_do_and_no_secret_is_shown() {
     assert!(refused(&["verify", "--body", "body", "--secret-file", "secret"], 2).contains("--headers FILE"));
     refused(&["verify", "--body", "body", "--secret-file", "secret", "--header", "X-Signature"], 2);
     let (_, err) =
-        ends(&hub_cli(folder.path(), &["sign", "--body", "body", "--secret", "a-secret"], None, ""), 0);
+        ends(&signature(folder.path(), &["sign", "--body", "body", "--secret", "a-secret"], None, ""), 0);
     assert!(err.contains("warning: --secret can be read") && !err.contains("a-secret"), "{err}");
 }

@@ -2,14 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, ends, fails};
+use crate::{
+    program::{ends, fails},
+    stage::Stage,
+};
 
 #[test]
 fn what_happened_becomes_a_case_without_people_and_secrets() {
     let stage = Stage::new();
     let bare = stage.say("no plugin yet").trace_id.to_string();
     let script = stage.path().join("tagger.js").display().to_string();
-    std::fs::write(&script, include_str!("../../../examples/plugins/tagger.js")).unwrap();
+    std::fs::write(&script, include_str!("../../../../examples/plugins/tagger.js")).unwrap();
     ends(&stage.files(&["plugins", "submit", &script, "--author", "ada"]), 0);
     ends(&stage.files(&["plugins", "approve", "tagger"]), 0);
     ends(

@@ -1,8 +1,9 @@
 //! What is refused, with its exit code, and nothing is sent.
 
 use crate::{
-    sink::Sink,
-    stage::{Stage, ends, fails, run},
+    program::{ends, fails, run},
+    replay::sink::Sink,
+    stage::Stage,
 };
 
 const UNKNOWN: &str = "tr_01KAJ6Z8QH0000000000000000";

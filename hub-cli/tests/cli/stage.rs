@@ -1,11 +1,6 @@
 //! A hub at work behind a port, with the demo's bot and channel, and the command line beside it.
 
-use std::{
-    path::Path,
-    process::{Command, Output, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, process::Output, sync::Arc, time::Duration};
 
 use hub_core::{
     Hub,
@@ -30,9 +25,10 @@ use hub_server::{
     serve::{ServeLimits, Server, bind},
     settings::Values,
 };
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+use crate::program::command;
 
 /// How long something may take to happen, in looks of 50 ms.
 const LOOKS: u32 = 600;
@@ -134,9 +130,14 @@ impl Stage {
 
     /// The command line with the server.
     pub fn server(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
-        command.env_clear().env("LANG", "C.UTF-8").stdin(Stdio::null());
-        command.env("HUB_SERVER", &self.url).env("HUB_TOKEN", &self.key).args(arguments).output().unwrap()
+        let mut command = command(self.path());
+        command
+            .env_remove("HUB_DATA_DIR")
+            .env("HUB_SERVER", &self.url)
+            .env("HUB_TOKEN", &self.key)
+            .args(arguments)
+            .output()
+            .unwrap()
     }
 }
 
@@ -146,36 +147,4 @@ impl Drop for Stage {
         self.tasks.stop();
         self.runtime.block_on(self.hub.shutdown());
     }
-}
-
-/// The command line on the files of a folder.
-pub fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
-    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
-    command
-}
-
-pub fn run(folder: &Path, arguments: &[&str]) -> Output {
-    command(folder).args(arguments).output().unwrap()
-}
-
-/// What a command that ends in this way writes to stdout, and to stderr.
-#[track_caller]
-pub fn ends(output: &Output, exit: i32) -> (String, String) {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap());
-    assert_eq!(output.status.code(), Some(exit), "{out}{err}");
-    (out, err)
-}
-
-#[track_caller]
-pub fn fails(output: &Output, exit: i32, code: &str) -> String {
-    let (out, err) = ends(output, exit);
-    assert_eq!(out, "", "{err}");
-    assert!(err.contains(&format!("error[{code}]: ")), "{err}");
-    err
-}
-
-/// The JSON documents of the lines.
-pub fn documents(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

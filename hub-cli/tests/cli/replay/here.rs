@@ -4,8 +4,9 @@ use hub_core::demo::ADA;
 use serde_json::{Value, json};
 
 use crate::{
-    sink::Sink,
-    stage::{Stage, documents, ends, fails, run},
+    program::{documents, ends, fails, run},
+    replay::sink::Sink,
+    stage::Stage,
 };
 
 #[test]
@@ -107,7 +108,7 @@ fn recordings_reach_a_url_on_this_machine_as_they_were_or_signed_anew() {
     let newest = stage.traces()[0].trace_id.to_string();
     let piped = stage.path().join("ids");
     std::fs::write(&piped, format!("{newest}\tmore\n\n{newest}\n")).unwrap();
-    let mut command = crate::stage::command(stage.path());
+    let mut command = crate::program::command(stage.path());
     command.args(["replay", "-", "--to", &sink.url]).stdin(std::fs::File::open(&piped).unwrap());
     let (out, _) = ends(&command.output().unwrap(), 0);
     assert_eq!((out.lines().count(), contents(9)), (2, vec![json!("order 3"), json!("order 3")]));
@@ -170,7 +171,7 @@ fn plugins_run_here_on_recorded_messages() {
     stage.say("order 7");
     stage.say("hello");
     let script = stage.path().join("tagger.js").display().to_string();
-    std::fs::write(&script, include_str!("../../../examples/plugins/tagger.js")).unwrap();
+    std::fs::write(&script, include_str!("../../../../examples/plugins/tagger.js")).unwrap();
     let skip = stage.path().join("skip.js").display().to_string();
     std::fs::write(&skip, "function onRequest(ctx) { if (ctx.msg.content === 'hello') ctx.skip(); }")
         .unwrap();

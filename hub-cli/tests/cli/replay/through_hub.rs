@@ -4,8 +4,9 @@ use hub_core::demo::Behaviour;
 use serde_json::json;
 
 use crate::{
-    sink::Sink,
-    stage::{Stage, documents, ends, fails},
+    program::{documents, ends, fails},
+    replay::sink::Sink,
+    stage::Stage,
 };
 
 #[test]

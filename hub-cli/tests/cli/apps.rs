@@ -1,19 +1,16 @@
 //! Apps at the command line, on the files of a hub: made, put onto a bot, watched, taken away, and every refusal.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
     io::{BufRead, BufReader},
-    path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
 
 use bytes::Bytes;
 use hub_core::{
     Hub,
     access::Actor,
-    accounts::NewUser,
     data_dir,
-    demo::{ADA, DemoReceiver, RECEIVER_HOST, connector, renew_logins, seed},
+    demo::{ADA, connector, renew_logins},
     egress::EgressConfig,
     local_http::{Cut, LocalService},
     network::sim::{SimConfig, Simulator},
@@ -23,67 +20,10 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-fn hub_cli(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
-    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    hub_cli(folder).args(arguments).output().unwrap()
-}
-
-/// What a command that works writes to stdout, and to stderr.
-#[track_caller]
-fn told(folder: &Path, arguments: &[&str]) -> (String, String) {
-    let output = run(folder, arguments);
-    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {err}");
-    (out, err)
-}
-
-/// The document of a command that works.
-#[track_caller]
-fn document(folder: &Path, arguments: &[&str]) -> Value {
-    serde_json::from_str(&told(folder, &[arguments, &["--json"]].concat()).0).unwrap()
-}
-
-#[track_caller]
-fn fails(folder: &Path, arguments: &[&str], exit: i32, code: &str) {
-    let output = run(folder, arguments);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(exit), 0), "{arguments:?}: {told}");
-    assert!(told.contains(&format!("error[{code}]: ")), "{arguments:?}: {told}");
-}
-
-/// A hub with the admin ada and her bot `demo`; nothing runs on it.
-fn hub() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let (clock, random) = (Clock::system(), Random::system());
-        let simulator = Simulator::new(SimConfig::quick(), clock.clone(), random.clone());
-        let receiver = DemoReceiver::new(clock.clone());
-        let mut egress = EgressConfig::default();
-        egress.in_process.insert(RECEIVER_HOST.to_owned(), std::sync::Arc::new(receiver.clone()));
-        let hub = Hub::builder()
-            .store(StoreConfig::Sqlite(data_dir::database(folder.path())))
-            .secret_key(data_dir::load_key(folder.path(), &random).unwrap())
-            .network(connector(&simulator, clock, random).unwrap())
-            .egress(egress);
-        let hub = hub.open().await.unwrap();
-        let ada = NewUser {
-            username: "ada".to_owned(),
-            password: "tr0mbone solo".into(),
-            display_name: None,
-            email: None,
-        };
-        hub.accounts().create_admin(&Actor::Operator, ada).await.unwrap();
-        seed(&hub, &simulator, &receiver).await.unwrap().unwrap();
-        hub.shutdown().await;
-    });
-    folder
-}
+use crate::{
+    hubs::hub_with_quiet_demo,
+    program::{command, document, refuses, told},
+};
 
 const CREATE: [&str; 14] = [
     "apps",
@@ -104,7 +44,7 @@ const CREATE: [&str; 14] = [
 
 #[test]
 fn an_app_from_its_making_to_its_end() {
-    let folder = hub();
+    let folder = hub_with_quiet_demo();
     let path = folder.path();
     let (none, empty) = told(path, &["apps", "list"]);
     assert_eq!((none.as_str(), empty.trim()), ("", "there are no apps yet"));
@@ -150,50 +90,60 @@ fn an_app_from_its_making_to_its_end() {
     let (calls, none) = told(path, &["apps", "api-logs", "weather", "--bot", "demo"]);
     assert_eq!((calls.as_str(), none.trim()), ("", "it asked nothing yet"));
 
-    fails(path, &["apps", "uninstall", "weather", "--bot", "demo"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "uninstall", "weather", "--bot", "demo"], 2, "INVALID_PARAMS");
     let gone = document(path, &["apps", "uninstall", "weather", "--bot", "demo", "--yes"]);
     assert_eq!(gone["uninstalled"], true);
-    fails(path, &["apps", "events", "weather", "--bot", "demo"], 5, "NOT_FOUND");
-    fails(path, &["apps", "delete", "weather"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "events", "weather", "--bot", "demo"], 5, "NOT_FOUND");
+    refuses(path, &["apps", "delete", "weather"], 2, "INVALID_PARAMS");
     let kept = document(path, &["apps", "delete", "weather", "--dry-run"]);
     assert_eq!((&kept["name"], &kept["deleted"]), (&json!("Sky"), &json!(false)));
     assert_eq!(document(path, &["apps", "delete", id, "--yes"])["deleted"], true);
-    fails(path, &["apps", "show", "weather"], 5, "NOT_FOUND");
-    fails(path, &["apps", "show", id], 5, "NOT_FOUND");
+    refuses(path, &["apps", "show", "weather"], 5, "NOT_FOUND");
+    refuses(path, &["apps", "show", id], 5, "NOT_FOUND");
 }
 
 #[test]
 fn refusals_have_their_exit_codes() {
-    let folder = hub();
+    let folder = hub_with_quiet_demo();
     let path = folder.path();
-    fails(path, &["apps", "create", "Weather"], 2, "INVALID_PARAMS");
-    fails(path, &["apps", "create", "Weather", "--owner", "nobody"], 5, "NOT_FOUND");
+    refuses(path, &["apps", "create", "Weather"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "create", "Weather", "--owner", "nobody"], 5, "NOT_FOUND");
     let owned = ["apps", "create", "Weather", "--owner", "ada"];
     for bad in
         [["--scope", "everything"], ["--event", "message.sticker"], ["--slug", "A b"], ["--webhook-url", "x"]]
     {
-        fails(path, &[&owned[..], &bad].concat(), 2, "INVALID_PARAMS");
+        refuses(path, &[&owned[..], &bad].concat(), 2, "INVALID_PARAMS");
     }
     let tools = path.join("tools.json");
-    fails(path, &[&owned[..], &["--tools", tools.to_str().unwrap()]].concat(), 6, "INVALID_PARAMS");
+    refuses(path, &[&owned[..], &["--tools", tools.to_str().unwrap()]].concat(), 6, "INVALID_PARAMS");
     std::fs::write(&tools, "{}").unwrap();
-    fails(path, &[&owned[..], &["--tools", tools.to_str().unwrap()]].concat(), 6, "INVALID_PARAMS");
+    refuses(path, &[&owned[..], &["--tools", tools.to_str().unwrap()]].concat(), 6, "INVALID_PARAMS");
     std::fs::write(&tools, r#"[{"name":"t","command":"/t","parameters":{"type":"object"}}]"#).unwrap();
     let made = document(path, &[&owned[..], &["--tools", tools.to_str().unwrap()]].concat());
     assert_eq!(made["tools"][0]["parameters"], json!({ "type": "object" }));
-    fails(path, &[&owned[..], &["--slug", "weather"]].concat(), 6, "CONFLICT");
+    refuses(path, &[&owned[..], &["--slug", "weather"]].concat(), 6, "CONFLICT");
     document(path, &owned);
-    fails(path, &["apps", "show", "Weather"], 2, "INVALID_PARAMS");
-    fails(path, &["apps", "edit", "weather"], 2, "INVALID_PARAMS");
-    fails(path, &["apps", "verify", "weather"], 6, "CONFLICT");
-    fails(path, &["apps", "install", "weather", "--bot", "nobody"], 5, "NOT_FOUND");
-    fails(path, &["apps", "install", "weather", "--bot", "demo", "--scope", "bot:read"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "show", "Weather"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "edit", "weather"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "verify", "weather"], 6, "CONFLICT");
+    refuses(path, &["apps", "install", "weather", "--bot", "nobody"], 5, "NOT_FOUND");
+    refuses(
+        path,
+        &["apps", "install", "weather", "--bot", "demo", "--scope", "bot:read"],
+        2,
+        "INVALID_PARAMS",
+    );
     document(path, &["apps", "install", "weather", "--bot", "demo"]);
-    fails(path, &["apps", "install", "weather", "--bot", "demo"], 6, "CONFLICT");
-    fails(path, &["apps", "rotate-token", "weather", "--bot", "demo", "--grace", "73"], 2, "INVALID_PARAMS");
-    fails(path, &["apps", "events", "weather", "--bot", "demo", "--cursor", "x"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "install", "weather", "--bot", "demo"], 6, "CONFLICT");
+    refuses(
+        path,
+        &["apps", "rotate-token", "weather", "--bot", "demo", "--grace", "73"],
+        2,
+        "INVALID_PARAMS",
+    );
+    refuses(path, &["apps", "events", "weather", "--bot", "demo", "--cursor", "x"], 2, "INVALID_PARAMS");
     // The dance of OAuth is a server's.
-    fails(path, &["apps", "authorize", "weather"], 2, "INVALID_PARAMS");
+    refuses(path, &["apps", "authorize", "weather"], 2, "INVALID_PARAMS");
     // One that begins its installation itself says where.
     document(path, &["apps", "edit", "weather", "--setup-url", "http://127.0.0.1:3000/setup"]);
     let id = made["id"].as_str().unwrap();
@@ -218,13 +168,13 @@ impl LocalService for Url {
 
 #[test]
 fn what_comes_is_followed() {
-    let folder = hub();
+    let folder = hub_with_quiet_demo();
     let path = folder.path();
     // Nobody answers there yet: the app is not told of messages.
     let made = document(path, &[&CREATE[..], &["--webhook-url", "http://app.example/hook"]].concat());
     assert_eq!(made["webhook_verified"], false);
     document(path, &["apps", "install", "weather", "--bot", "demo"]);
-    let mut command = hub_cli(path);
+    let mut command = command(path);
     command.args(["apps", "events", "weather", "--bot", "demo", "--follow", "--json=event_type,status"]);
     let mut follower = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ready = String::new();

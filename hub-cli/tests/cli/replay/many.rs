@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    sink::Sink,
-    stage::{command, documents, ends, run},
+    program::{command, documents, ends, run},
+    replay::sink::Sink,
 };
 
 fn id(number: usize) -> String {

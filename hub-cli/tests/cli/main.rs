@@ -1,0 +1,18 @@
+//! The contract of the command line, with the program itself: what reaches stdout and stderr, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod ai_config;
+mod apps;
+mod channels;
+mod demo;
+mod exit_codes;
+mod help;
+mod hubs;
+mod messages;
+mod plugins;
+mod program;
+mod replay;
+mod signature;
+mod sim;
+mod stage;
+mod users;
