@@ -1,10 +1,11 @@
-//! The command line of Message Hub. Data goes to stdout, everything else to stderr; nothing ever asks.
+//! The command line of Message Hub. Data goes to stdout, everything else to stderr; without a terminal nothing asks.
 
 use std::process::ExitCode;
 
 mod args;
 mod commands;
 mod exit;
+mod jq;
 mod local;
 mod printer;
 mod profiles;

@@ -3,15 +3,20 @@
 
 mod ai_config;
 mod apps;
+mod bots;
 mod channels;
+mod contract;
 mod demo;
 mod exit_codes;
+mod generated;
 mod help;
 mod hubs;
 mod messages;
 mod plugins;
 mod program;
+mod pty;
 mod replay;
+mod server;
 mod signature;
 mod sim;
 mod stage;

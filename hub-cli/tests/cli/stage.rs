@@ -1,6 +1,11 @@
 //! A hub at work behind a port, with the demo's bot and channel, and the command line beside it.
 
-use std::{path::Path, process::Output, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    process::{Command, Output},
+    sync::Arc,
+    time::Duration,
+};
 
 use hub_core::{
     Hub,
@@ -8,8 +13,9 @@ use hub_core::{
     accounts::{ClientInfo, NewApiKey, NewUser},
     config::HubConfig,
     data_dir,
-    demo::{ADA, Demo, DemoReceiver, RECEIVER_HOST, connector, seed},
+    demo::{ADA, Demo, DemoListener, DemoReceiver, RECEIVER_HOST, connector, seed},
     egress::EgressConfig,
+    local_http::{self, Limits},
     network::sim::{SimConfig, Simulator},
     page::PageRequest,
     random::Random,
@@ -25,10 +31,11 @@ use hub_server::{
     serve::{ServeLimits, Server, bind},
     settings::Values,
 };
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::program::command;
+use crate::program::{command, ends};
 
 /// How long something may take to happen, in looks of 50 ms.
 const LOOKS: u32 = 600;
@@ -40,7 +47,9 @@ pub struct Stage {
     pub url: String,
     /// An API key of Ada's.
     pub key: String,
-    simulator: Simulator,
+    pub simulator: Simulator,
+    /// Where the simulator and the receiver are controlled.
+    pub sim: String,
     hub: Hub,
     settings: AppSettings,
     tasks: Tasks,
@@ -87,14 +96,24 @@ impl Stage {
         let public = "http://localhost:9800".parse().unwrap();
         let settings = AppSettings::from(Values { rate_limits, ..Values::new(public) });
         let tasks = Tasks::new();
-        let url = runtime.block_on(async {
+        let (url, sim) = runtime.block_on(async {
             let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
             let url = format!("http://{}", listener.local_addr().unwrap());
+            let control = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+            let sim = format!("http://{}", control.local_addr().unwrap());
+            let demo = DemoListener {
+                simulator: simulator.clone(),
+                receiver: receiver.clone(),
+                hub: Some(hub.clone()),
+                mock: None,
+            };
+            let serving = local_http::serve(control, Arc::new(demo), Limits::default(), tasks.clone());
+            tasks.spawn("simulator", serving);
             let server = Server::new(ServeLimits::default(), tasks.clone(), clock, random);
             server.serve(vec![listener], app(hub.clone(), settings.clone()));
-            url
+            (url, sim)
         });
-        Self { folder, receiver, demo, url, key, simulator, hub, settings, tasks, runtime }
+        Self { sim, folder, receiver, demo, url, key, simulator, hub, settings, tasks, runtime }
     }
 
     pub fn path(&self) -> &Path {
@@ -130,14 +149,22 @@ impl Stage {
 
     /// The command line with the server.
     pub fn server(&self, arguments: &[&str]) -> Output {
+        self.signed_in().args(arguments).output().unwrap()
+    }
+
+    /// The program with the server and Ada's key, still without arguments.
+    pub fn signed_in(&self) -> Command {
         let mut command = command(self.path());
+        command.env_remove("HUB_DATA_DIR").env("HUB_SERVER", &self.url).env("HUB_TOKEN", &self.key);
+        command.env("HUB_SIM_URL", &self.sim);
         command
-            .env_remove("HUB_DATA_DIR")
-            .env("HUB_SERVER", &self.url)
-            .env("HUB_TOKEN", &self.key)
-            .args(arguments)
-            .output()
-            .unwrap()
+    }
+
+    /// The document of a command that works with the server.
+    #[track_caller]
+    pub fn document(&self, arguments: &[&str]) -> Value {
+        let (out, _) = ends(&self.server(&[arguments, &["--json"]].concat()), 0);
+        serde_json::from_str(&out).unwrap()
     }
 }
 

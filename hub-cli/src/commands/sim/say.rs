@@ -3,9 +3,9 @@
 use hub_core::demo::{NAME, NETWORK, person_id};
 use serde_json::{Value, json};
 
-use super::text_or_stdin;
 use crate::{
-    args::{LocalArgs, SimSayArgs},
+    args::{LocalArgs, SimBot, SimSayArgs},
+    commands::{text_or_stdin, users::cell},
     exit::Failure,
     local::{self, Open},
     printer::Printer,
@@ -16,21 +16,32 @@ pub const FIELDS: [&str; 3] = ["wx_id", "from_user_id", "message_ids"];
 
 pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
     let text = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
-    let simulator = SimClient::new(&args.target.sim)?;
+    let simulator = SimClient::new(&args.bot.target.sim)?;
+    let account = account(&simulator, &args.bot).await?;
+    let said = say(&simulator, &account, args.person.as_deref(), &text).await?;
+    let first = said["message_ids"][0].as_str().unwrap_or_default().to_owned();
+    printer.note(&format!("{} wrote to {}", cell(&said, "from_user_id"), cell(&said, "wx_id")));
+    printer.one(said, &first)
+}
+
+/// Lets a person write to a bot, its owner when nobody is named.
+pub async fn say(
+    simulator: &SimClient,
+    account: &Value,
+    person: Option<&str>,
+    text: &str,
+) -> Result<Value, Failure> {
+    let from = person.map_or_else(|| cell(account, "owner_user_id"), person_id);
+    let message = json!({ "wx_id": account["wx_id"], "from_user_id": from, "text": text });
+    let answer = simulator.post("/_sim/messages", &message).await?;
+    Ok(json!({ "wx_id": account["wx_id"], "from_user_id": from, "message_ids": answer["message_ids"] }))
+}
+
+/// The bot that is meant, as the simulator lists it.
+pub async fn account(simulator: &SimClient, bot: &SimBot) -> Result<Value, Failure> {
     let accounts = simulator.get("/_sim/accounts").await?;
     let accounts = accounts["items"].as_array().cloned().unwrap_or_default();
-    let account = choose(&accounts, args.bot.as_deref(), &args.local).await?;
-    let wx_id = account["wx_id"].as_str().unwrap_or_default();
-    let from = args
-        .person
-        .as_deref()
-        .map_or_else(|| account["owner_user_id"].as_str().unwrap_or_default().to_owned(), person_id);
-    let message = json!({ "wx_id": wx_id, "from_user_id": from, "text": text });
-    let answer = simulator.post("/_sim/messages", &message).await?;
-    let ids = &answer["message_ids"];
-    let first = ids[0].as_str().unwrap_or_default();
-    printer.note(&format!("{from} wrote to {wx_id}"));
-    printer.one(json!({ "wx_id": wx_id, "from_user_id": from, "message_ids": ids }), first)
+    choose(&accounts, bot.bot.as_deref(), &bot.local).await
 }
 
 /// The account that is meant: by its id on the network, by its bot in the hub, or the only one there is.

@@ -23,9 +23,10 @@ use hub_server::{
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::{serve::stopped, users::cell};
+use super::serve::stopped;
 use crate::{
     args::SimAppArgs,
+    commands::users::cell,
     exit::{Exit, Failure},
     local,
     printer::Printer,

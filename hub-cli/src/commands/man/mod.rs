@@ -11,11 +11,17 @@ use crate::{
     printer::Printer,
 };
 
+mod markdown;
+
 pub const FIELDS: [&str; 2] = ["folder", "pages"];
 
 pub fn run(args: &ManArgs, printer: &Printer) -> Result<(), Failure> {
-    let folder = args.out.display().to_string();
-    let pages = write(&args.out).map_err(|error| Failure::file(&folder, error))?;
+    let Some(out) = &args.out else {
+        let page = markdown::page();
+        return printer.one(json!({ "folder": null, "pages": 1 }), &page);
+    };
+    let folder = out.display().to_string();
+    let pages = write(out).map_err(|error| Failure::file(&folder, error))?;
     printer.note(&format!("{pages} pages in {folder}; man -l {folder}/hub-cli.1 shows the first"));
     if matches!(printer.format, crate::printer::Format::Json(_)) {
         return printer.one(json!({ "folder": folder, "pages": pages }), "");
