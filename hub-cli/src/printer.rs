@@ -66,6 +66,11 @@ pub struct Extras {
 /// Whether prose may stand on stderr: everything but documents and errors.
 static PROSE: AtomicBool = AtomicBool::new(true);
 
+/// From here on nothing is said to people.
+pub fn hush() {
+    PROSE.store(false, Ordering::Relaxed);
+}
+
 /// Says something to people that no printer is at hand for.
 pub fn speak(text: &str) {
     if PROSE.load(Ordering::Relaxed) {
@@ -158,9 +163,9 @@ impl Printer {
     /// What writing says.
     pub fn list(&self, list: List) -> Result<(), Failure> {
         if let Format::Json(fields) = &self.format {
-            let items = list.items.into_iter().map(|item| select(item, fields.as_deref()));
+            let mut items = list.items.into_iter().map(|item| select(item, fields.as_deref()));
             if self.extras.lines {
-                return items.map(|item| self.write_json(&item)).collect();
+                return items.try_for_each(|item| self.write_json(&item));
             }
             let items = items.collect();
             let mut document = Map::new();

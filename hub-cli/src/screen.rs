@@ -1,5 +1,7 @@
 //! Text on a terminal: what may stand there, and how wide it is.
 
+use std::fmt::Write as _;
+
 use hub_core::time::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -20,7 +22,8 @@ pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if hostile(&c) {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+            // Writing to a String cannot fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
         } else {
             escaped.push(c);
         }

@@ -252,7 +252,7 @@ pub enum Command {
     /// The description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
-    /// Print a script with which a shell completes commands and options
+    /// Print a script with which a shell completes commands, options and names
     Completions(CompletionsArgs),
     /// Write the manual pages, one per command
     Man(ManArgs),
@@ -277,7 +277,7 @@ impl Cli {
         let json =
             wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(asks_for_json);
         let refused = |error| Refused { error, json };
-        let cli = Self::parse_from_all(arguments).map_err(refused)?;
+        let cli = Self::parse_from_all(&arguments).map_err(refused)?;
         let global = &cli.global;
         let flags = global.jsonl.as_deref().or(global.json.as_deref()).or(global.jq.as_ref().map(|_| ""));
         let (fields, lines) = match (flags, wanted.as_deref()) {
@@ -301,12 +301,12 @@ impl Cli {
     }
 
     /// Parses. `--json=?` asks about a command, it does not run it: what the command needs is made up then.
-    fn parse_from_all(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
+    fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let parse = |arguments: &[OsString]| {
             let matches = Self::command().try_get_matches_from(arguments)?;
             Self::from_arg_matches(&matches)
         };
-        parse(&arguments).or_else(|error| {
+        parse(arguments).or_else(|error| {
             let asks = arguments.iter().any(|argument| argument == "--json=?" || argument == "--jsonl=?");
             let missing = match error.get(ContextKind::InvalidArg) {
                 Some(ContextValue::Strings(missing)) if asks => missing.clone(),

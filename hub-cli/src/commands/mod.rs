@@ -88,7 +88,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, local, printer).await?,
         Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, local, printer).await?,
         Command::Channels(ChannelsCommand::RotateKey(args)) => {
-            channels::rotate_key(args, local, printer).await?
+            channels::rotate_key(args, local, printer).await?;
         }
         Command::Replay(args) => return replay::run(*args, local, printer).await,
         Command::Traces(command) => traces::run(command, local, printer).await?,
@@ -101,7 +101,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
             channel_sinks::set_websocket(*args, local, printer).await?;
         }
         Command::Channels(ChannelsCommand::SetAi(args)) => {
-            channel_sinks::set_ai(*args, local, printer).await?
+            channel_sinks::set_ai(*args, local, printer).await?;
         }
         Command::Channels(ChannelsCommand::SetFilter(args)) => {
             channel_sinks::set_filter(*args, local, printer).await?;

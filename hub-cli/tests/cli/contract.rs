@@ -7,10 +7,10 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use hub_core::demo::ADA;
+use hub_core::{demo::ADA, time::Stopwatch};
 use serde_json::Value;
 
 use crate::{
@@ -33,7 +33,9 @@ fn leaves() -> Vec<(Vec<String>, Vec<String>)> {
                 tree["examples"].as_array().unwrap().iter().map(|e| e.as_str().unwrap().to_owned());
             found.push((words, examples.collect()));
         }
-        below.iter().for_each(|tree| walk(tree, found));
+        for tree in below {
+            walk(tree, found);
+        }
     }
     let mut found = Vec::new();
     walk(&document(temp().path(), &["help"]), &mut found);
@@ -56,7 +58,7 @@ fn c1_every_command_has_two_examples_an_exit_code_and_something_to_see_also() {
 /// Waits for a program, but not for ever; `None` when it had to be ended.
 fn within_cap(mut command: Command) -> Option<std::process::Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + CAP;
+    let watch = Stopwatch::start();
     let pipes = [
         Box::new(child.stdout.take().unwrap()) as Box<dyn std::io::Read + Send>,
         Box::new(child.stderr.take().unwrap()),
@@ -72,7 +74,7 @@ fn within_cap(mut command: Command) -> Option<std::process::Output> {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if Instant::now() >= until {
+        if watch.elapsed() >= CAP {
             child.kill().unwrap();
             child.wait().unwrap();
             return None;

@@ -5,6 +5,7 @@ mod ai_config;
 mod apps;
 mod bots;
 mod channels;
+mod completion;
 mod contract;
 mod demo;
 mod exit_codes;

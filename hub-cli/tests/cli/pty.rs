@@ -5,9 +5,10 @@ use std::{
     process::Command,
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use hub_core::time::Stopwatch;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long something may take to be seen.
@@ -60,13 +61,13 @@ impl Terminal {
     /// Waits until this was written behind the first `from` bytes; gives how much was written then.
     #[track_caller]
     pub fn wait_for(&self, from: usize, text: &str) -> usize {
-        let until = Instant::now() + PATIENCE;
+        let watch = Stopwatch::start();
         loop {
             let seen = self.seen();
             if seen.get(from..).is_some_and(|seen| seen.contains(text)) {
                 return seen.len();
             }
-            assert!(Instant::now() < until, "no {text:?} in {seen:?}");
+            assert!(watch.elapsed() < PATIENCE, "no {text:?} in {seen:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -80,12 +81,12 @@ impl Terminal {
     /// Waits for the end; gives the exit code and everything that was written.
     #[track_caller]
     pub fn end(mut self) -> (u32, String) {
-        let until = Instant::now() + PATIENCE;
+        let watch = Stopwatch::start();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(Instant::now() < until, "it does not end: {:?}", self.seen());
+            assert!(watch.elapsed() < PATIENCE, "it does not end: {:?}", self.seen());
             thread::sleep(Duration::from_millis(20));
         };
         // What it wrote last is read by another thread.

@@ -113,7 +113,7 @@ impl Stage {
             server.serve(vec![listener], app(hub.clone(), settings.clone()));
             (url, sim)
         });
-        Self { sim, folder, receiver, demo, url, key, simulator, hub, settings, tasks, runtime }
+        Self { folder, receiver, demo, url, key, simulator, sim, hub, settings, tasks, runtime }
     }
 
     pub fn path(&self) -> &Path {

@@ -71,7 +71,7 @@ impl<'a> Flow<'a> {
         let mut number: Option<String> = None;
         loop {
             let step = self.reach.confirm_bind(&self.bind, number.take().as_deref(), LOOK).await?;
-            last = self.show(&step, Some(last))?;
+            last = self.show(&step, Some(&last))?;
             match last.0.as_str() {
                 "confirmed" | "already_bound" => return Ok(step["bot"].clone()),
                 "refused" => {
@@ -90,9 +90,9 @@ impl<'a> Flow<'a> {
     }
 
     /// Shows what is new about a step: another code, another state; otherwise the bar goes on.
-    fn show(&mut self, step: &Value, last: Option<(String, String)>) -> Result<(String, String), Failure> {
+    fn show(&mut self, step: &Value, last: Option<&(String, String)>) -> Result<(String, String), Failure> {
         let (status, reason) = (cell(step, "status"), cell(step, "reason"));
-        let mut is_new = last.as_ref().is_none_or(|last| *last != (status.clone(), reason.clone()));
+        let mut is_new = last.is_none_or(|last| *last != (status.clone(), reason.clone()));
         if let Some(link) = step["qr_text"].as_str()
             && self.shown.as_ref().is_none_or(|(shown, _)| shown != link)
         {

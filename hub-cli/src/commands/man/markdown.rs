@@ -14,7 +14,7 @@ pub fn page() -> String {
         "# The command line of Message Hub\n\nWritten by `hub-cli man --markdown`; a test compares it.\n\n"
             .to_owned();
     page.push_str("## Options of every command\n\n");
-    arguments(&root, |argument| argument.is_global_set(), &mut page);
+    arguments(&root, Arg::is_global_set, &mut page);
     command(&root, &mut page);
     for (topic, text) in TOPICS {
         let _ = write!(page, "## Topic: {topic}\n\n```text\n{}\n```\n\n", text.trim_end());
