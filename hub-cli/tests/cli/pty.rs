@@ -19,6 +19,7 @@ pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     keys: Box<dyn Write + Send>,
     seen: Arc<Mutex<Vec<u8>>>,
+    reader: Option<thread::JoinHandle<()>>,
     /// The terminal lives as long as this.
     _master: Box<dyn MasterPty + Send>,
 }
@@ -44,13 +45,13 @@ impl Terminal {
             (pair.master.try_clone_reader().unwrap(), pair.master.take_writer().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = seen.clone();
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(read @ 1..) = reader.read(&mut piece) {
                 sink.lock().unwrap().extend_from_slice(&piece[..read]);
             }
         });
-        Self { child, keys, seen, _master: pair.master }
+        Self { child, keys, seen, reader: Some(reader), _master: pair.master }
     }
 
     /// Everything that was written to the terminal so far.
@@ -89,16 +90,11 @@ impl Terminal {
             assert!(watch.elapsed() < PATIENCE, "it does not end: {:?}", self.seen());
             thread::sleep(Duration::from_millis(20));
         };
-        // What it wrote last is read by another thread.
-        let mut seen = self.seen();
-        loop {
-            thread::sleep(Duration::from_millis(50));
-            let now = self.seen();
-            if now == seen {
-                return (status.exit_code(), seen);
-            }
-            seen = now;
+        // It ends when nobody holds the other side any more: then everything was read.
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
         }
+        (status.exit_code(), self.seen())
     }
 }
 
