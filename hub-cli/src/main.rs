@@ -1,11 +1,13 @@
-//! The command line of Message Hub. Data goes to stdout, everything else to stderr; nothing ever asks.
+//! The command line of Message Hub. Data goes to stdout, everything else to stderr; without a terminal nothing asks.
 
 use std::process::ExitCode;
 
 mod args;
 mod commands;
 mod exit;
+mod jq;
 mod local;
+mod names;
 mod printer;
 mod profiles;
 mod reach;
@@ -18,6 +20,8 @@ use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
+    // Ends here when a shell asks what can stand in a line.
+    clap_complete::CompleteEnv::with_factory(names::command).complete();
     let (cli, printer) = match Cli::read(std::env::args_os()) {
         Ok(read) => read,
         Err(refused) => return refused.report(),

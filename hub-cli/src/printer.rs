@@ -4,13 +4,16 @@ use std::{
     fmt::Write as _,
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, presets};
+use hub_core::time::{Clock, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::{
     exit::{Exit, Failure},
+    jq::Jq,
     screen,
 };
 
@@ -36,7 +39,7 @@ pub enum Format {
 }
 
 /// Writes data to stdout and everything else to stderr.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Printer {
     pub format: Format,
     pub quiet: bool,
@@ -44,6 +47,35 @@ pub struct Printer {
     terminal: bool,
     color: bool,
     columns: usize,
+    extras: Extras,
+}
+
+/// What is less often said about the output.
+#[derive(Debug, Clone, Default)]
+pub struct Extras {
+    /// A list is a document per item.
+    pub lines: bool,
+    /// What is made of each document.
+    pub jq: Option<Jq>,
+    /// Times in tables are written out, not told as so long ago.
+    pub utc: bool,
+    /// Nobody is to be asked.
+    pub no_input: bool,
+}
+
+/// Whether prose may stand on stderr: everything but documents and errors.
+static PROSE: AtomicBool = AtomicBool::new(true);
+
+/// From here on nothing is said to people.
+pub fn hush() {
+    PROSE.store(false, Ordering::Relaxed);
+}
+
+/// Says something to people that no printer is at hand for.
+pub fn speak(text: &str) {
+    if PROSE.load(Ordering::Relaxed) {
+        write_err(text);
+    }
 }
 
 /// What a style means; never said by colour alone.
@@ -84,7 +116,14 @@ impl Printer {
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let measured = Table::new().width().map(usize::from).filter(|_| terminal);
         let columns = asked.or(measured).unwrap_or(COLUMNS).clamp(40, 500);
-        Self { format, quiet, terminal, color, columns }
+        PROSE.store(!quiet && format == Format::Text, Ordering::Relaxed);
+        Self { format, quiet, terminal, color, columns, extras: Extras::default() }
+    }
+
+    #[must_use]
+    pub fn with(mut self, extras: Extras) -> Self {
+        self.extras = extras;
+        self
     }
 
     /// The same, but for data as JSON.
@@ -93,7 +132,7 @@ impl Printer {
             Format::Text => Format::Json(None),
             json @ Format::Json(_) => json.clone(),
         };
-        Self { format, ..*self }
+        Self { format, ..self.clone() }
     }
 
     /// Columns that text may take.
@@ -112,7 +151,7 @@ impl Printer {
     /// What writing says.
     pub fn one(&self, document: Value, text: &str) -> Result<(), Failure> {
         match &self.format {
-            Format::Json(fields) => write_json(&select(document, fields.as_deref())),
+            Format::Json(fields) => self.write_json(&select(document, fields.as_deref())),
             Format::Text => write_out(text),
         }
     }
@@ -124,11 +163,15 @@ impl Printer {
     /// What writing says.
     pub fn list(&self, list: List) -> Result<(), Failure> {
         if let Format::Json(fields) = &self.format {
-            let items = list.items.into_iter().map(|item| select(item, fields.as_deref())).collect();
+            let mut items = list.items.into_iter().map(|item| select(item, fields.as_deref()));
+            if self.extras.lines {
+                return items.try_for_each(|item| self.write_json(&item));
+            }
+            let items = items.collect();
             let mut document = Map::new();
             document.insert("items".into(), Value::Array(items));
             document.insert("next_cursor".into(), list.next_cursor.into());
-            return write_json(&Value::Object(document));
+            return self.write_json(&Value::Object(document));
         }
         if list.rows.is_empty() {
             self.note(list.empty);
@@ -154,8 +197,12 @@ impl Printer {
             if self.color { cell.add_attribute(Attribute::Bold) } else { cell }
         };
         table.set_header(list.columns.iter().map(bold));
+        let now = (!self.extras.utc).then(|| Clock::system().now());
         for row in &list.rows {
-            table.add_row(row.iter().map(|cell| screen::clean(cell)));
+            table.add_row(row.iter().map(|cell| match (now, cell.parse::<Timestamp>()) {
+                (Some(now), Ok(at)) => screen::ago(at, now),
+                _ => screen::clean(cell),
+            }));
         }
         for (index, name) in list.columns.iter().enumerate() {
             if let Some(column) = table.column_mut(index) {
@@ -168,6 +215,16 @@ impl Printer {
         table.trim_fmt()
     }
 
+    fn write_json(&self, document: &Value) -> Result<(), Failure> {
+        // What JSON leaves as it is may still mean something to a terminal.
+        let write =
+            |text: &str| if self.terminal { write_out(&screen::escape(text)) } else { write_out(text) };
+        match &self.extras.jq {
+            Some(jq) => jq.run(document, write),
+            None => write(&document.to_string()),
+        }
+    }
+
     /// A text in the place of the last one, which had so many lines; below it when nobody looks.
     ///
     /// # Errors
@@ -177,6 +234,23 @@ impl Printer {
             return write_out(&format!("\u{1b}[{lines}A\u{1b}[J{text}"));
         }
         write_out(text)
+    }
+
+    /// A text on stderr in the place of the last one there, which took so many rows of the terminal.
+    pub fn redraw(rows: usize, text: &str) {
+        let back = if rows > 0 { format!("\u{1b}[{rows}A\u{1b}[J") } else { String::new() };
+        write_err(&format!("{back}{text}"));
+    }
+
+    /// Whether something may be drawn on stderr that changes in place: a person looks, and wants no documents.
+    pub fn draws(&self) -> bool {
+        let is_smart = std::env::var("TERM").is_ok_and(|term| term != "dumb" && !term.is_empty());
+        self.format == Format::Text && !self.quiet && is_smart && io::stderr().is_terminal()
+    }
+
+    /// Whether somebody can be asked.
+    pub fn may_ask(&self) -> bool {
+        !self.extras.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// Something for people, on stderr.
@@ -240,6 +314,20 @@ pub struct List {
     pub empty: &'static str,
 }
 
+impl List {
+    /// The items of a page of the API.
+    pub fn of(
+        mut page: Value,
+        columns: &'static [&'static str],
+        row: impl Fn(&Value) -> Vec<String>,
+        empty: &'static str,
+    ) -> Self {
+        let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let next_cursor = page["next_cursor"].as_str().map(str::to_owned);
+        Self { columns, rows: items.iter().map(row).collect(), items, next_cursor, empty }
+    }
+}
+
 /// The chosen fields of an object, in the order they were asked for.
 fn select(document: Value, fields: Option<&[String]>) -> Value {
     match (document, fields) {
@@ -254,10 +342,6 @@ fn select(document: Value, fields: Option<&[String]>) -> Value {
 /// Lines of which each is harmless.
 fn screen_lines(text: &str) -> String {
     text.lines().map(screen::clean).collect::<Vec<_>>().join("\n")
-}
-
-fn write_json(document: &Value) -> Result<(), Failure> {
-    write_out(&document.to_string())
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {

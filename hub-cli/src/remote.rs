@@ -1,6 +1,6 @@
 //! Calls to the API of a hub server, with an API key.
 
-use std::time::Duration;
+use std::{sync::Mutex, time::Duration};
 
 use bytes::Bytes;
 use hub_core::{
@@ -11,7 +11,10 @@ use hub_core::{
 use serde_json::Value;
 use url::Url;
 
-use crate::exit::{Exit, Failure, exit_of};
+use crate::{
+    exit::{Exit, Failure, exit_of},
+    printer::speak,
+};
 
 /// Longest wait for an answer.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -24,6 +27,8 @@ pub struct Remote {
     base: Url,
     token: Option<Secret>,
     egress: Egress,
+    /// What the server is called here, until it was said which one is changed.
+    unsaid: Mutex<Option<String>>,
 }
 
 impl Remote {
@@ -55,8 +60,27 @@ impl Remote {
                 "--server {base}: a key is only sent to https, or to this machine"
             )));
         }
+        let host = (!is_here && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
         // The operator named the address: the rule against private addresses is not for it.
-        Ok(Self { base: base.clone(), token, egress: Egress::new(EgressConfig::default())?.trusted()? })
+        let egress = Egress::new(EgressConfig::default())?.trusted()?;
+        Ok(Self { base: base.clone(), token, egress, unsaid: Mutex::new(host) })
+    }
+
+    /// The same under the name of a profile; which server it is was said already, or is said before it is changed.
+    #[must_use]
+    pub fn named(self, name: String, is_said: bool) -> Self {
+        if let Ok(mut unsaid) = self.unsaid.lock() {
+            *unsaid = unsaid.take().filter(|_| !is_said).map(|_| name);
+        }
+        self
+    }
+
+    /// Before something is changed elsewhere than on this machine, once: where.
+    fn say_where(&self) {
+        let name = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
+        if let Some(name) = name {
+            speak(&format!("→ {name} ({})", self.base));
+        }
     }
 
     /// An address of the server; query values are encoded here.
@@ -84,6 +108,9 @@ impl Remote {
         query: &[(&str, Option<String>)],
         body: &Value,
     ) -> Result<Value, Failure> {
+        if method != "GET" {
+            self.say_where();
+        }
         let url = self.address(path, query);
         let mut headers = http::HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));

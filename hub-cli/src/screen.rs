@@ -1,5 +1,8 @@
 //! Text on a terminal: what may stand there, and how wide it is.
 
+use std::fmt::Write as _;
+
+use hub_core::time::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A text as one line that cannot change the terminal: control characters and everything that reorders text
@@ -11,6 +14,33 @@ pub fn clean(text: &str) -> String {
 
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text of several lines in which nothing can change the terminal: what would is written as in JSON.
+pub fn escape(text: &str) -> String {
+    let hostile = |c: &char| (c.is_control() && *c != '\n') || is_bidi_control(*c);
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hostile(&c) {
+            // Writing to a String cannot fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// How long ago something was: `42s ago`, `3m ago`, `5h ago`, `12d ago`; `in 3m` when it is still to come.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    let (distance, is_past) = if at <= now { (now.since(at), true) } else { (at.since(now), false) };
+    let text = match distance.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    };
+    if is_past { format!("{text} ago") } else { format!("in {text}") }
 }
 
 /// Columns of a text; a CJK character takes two.
@@ -59,6 +89,22 @@ mod tests {
         ] {
             assert_eq!(clean(hostile), shown);
         }
+    }
+
+    #[test]
+    fn what_json_leaves_is_escaped() {
+        assert_eq!(
+            escape("{\"a\":\"\u{9b}31m\u{202e}x\u{7f}\"}\n你"),
+            "{\"a\":\"\\u009b31m\\u202ex\\u007f\"}\n你"
+        );
+    }
+
+    #[test]
+    fn times_are_so_long_ago() {
+        let now = Timestamp::from_millis(1_000_000_000);
+        let at = |seconds: i64| Timestamp::from_millis(1_000_000_000 - seconds * 1000);
+        let told = [0, 59, 60, 3_600, 90_000, 172_800, -90].map(|seconds| ago(at(seconds), now));
+        assert_eq!(told, ["0s ago", "59s ago", "1m ago", "1h ago", "25h ago", "2d ago", "in 1m"]);
     }
 
     #[test]

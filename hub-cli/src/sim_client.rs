@@ -40,6 +40,10 @@ impl SimClient {
         self.call("POST", path, body).await
     }
 
+    pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.call("DELETE", path, &Value::Null).await
+    }
+
     async fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, Failure> {
         let text = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
         let mut headers = http::HeaderMap::new();

@@ -240,8 +240,8 @@ pub struct AppsRotateTokenArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
-    /// Hours for which the old token stays valid, 1 to 72
-    #[arg(long, value_name = "HOURS")]
+    /// Hours for which the old token stays valid, 1 to 72: 24 or 24h
+    #[arg(long, value_name = "HOURS", value_parser = super::hours)]
     pub grace: Option<u32>,
     #[command(flatten)]
     pub hub: HubArgs,

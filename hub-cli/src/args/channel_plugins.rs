@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand};
 
-use super::LocalArgs;
+use super::HubArgs;
 
 /// The plugins of a channel
 #[derive(Debug, Subcommand)]
@@ -31,7 +31,7 @@ pub struct ChannelTarget {
     #[arg(long)]
     pub channel: String,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// In the order they run

@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::{LocalArgs, Which};
+use super::{HubArgs, Which};
 
 /// Where settings come from besides flags.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub struct SettingsFile {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n  hub-cli channels set-webhook orders --bot demo --test\n
-Exit codes: 0 set, 1 the ping failed, 2 a value is not acceptable, 5 no such channel, bot or hub, 6 the file is unreadable.\nSee also: hub-cli channels show, hub-cli listen"
+Exit codes: 0 set, 1 the ping failed, 2 a value is not acceptable, 5 no such channel, bot or hub, 7 nobody answers, 6 the file is unreadable.\nSee also: hub-cli channels show, hub-cli listen"
 )]
 pub struct SetWebhookArgs {
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub struct SetWebhookArgs {
     #[command(flatten)]
     pub settings: SettingsFile,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Set a channel's WebSocket sink
@@ -57,7 +57,7 @@ pub struct SetWebhookArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels set-websocket orders --bot demo --include-outbound true\n  hub-cli channels set-websocket orders --bot demo --allow-origin https://shop.example\n
-Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 6 the file is unreadable.\nSee also: hub-cli channels show"
+Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 7 nobody answers, 6 the file is unreadable.\nSee also: hub-cli channels show"
 )]
 pub struct SetWebSocketArgs {
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub struct SetWebSocketArgs {
     #[command(flatten)]
     pub settings: SettingsFile,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Let a model answer a channel's messages
@@ -80,7 +80,7 @@ pub struct SetWebSocketArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels set-ai orders --bot demo --system-prompt \"You sell shoes.\"\n  hub-cli channels set-ai orders --bot demo --source custom --base-url https://ai.example/v1 --model small --api-key-file ./ai.key\n  hub-cli channels set-ai orders --bot demo --off\n
-Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 6 the file is unreadable.\nSee also: hub-cli ai-config set"
+Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 7 nobody answers, 6 the file is unreadable.\nSee also: hub-cli ai-config set"
 )]
 pub struct SetAiArgs {
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub struct SetAiArgs {
     #[command(flatten)]
     pub settings: SettingsFile,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Say which messages a channel gets
@@ -112,7 +112,7 @@ pub struct SetAiArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels set-filter orders --bot demo --keywords order,invoice\n  hub-cli channels set-filter orders --bot demo --expression \"content.size() > 10\"\n  hub-cli channels set-filter orders --bot demo --clear\n
-Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 6 the file is unreadable.\nSee also: hub-cli channels show"
+Exit codes: 0 set, 2 a value is not acceptable, 5 no such channel, bot or hub, 7 nobody answers, 6 the file is unreadable.\nSee also: hub-cli channels show"
 )]
 pub struct SetFilterArgs {
     #[command(flatten)]
@@ -139,5 +139,5 @@ pub struct SetFilterArgs {
     #[arg(long, short = 'f', value_name = "FILE")]
     pub file: Option<String>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }

@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    ChannelPluginsCommand, LocalArgs, PageArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs,
+    ChannelPluginsCommand, HubArgs, PageArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs,
 };
 
 /// Manage where the messages of a bot go
@@ -38,7 +38,7 @@ pub enum ChannelsCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels list --bot demo\n  hub-cli channels list --bot demo --json=id,name\n
-Exit codes: 0 listed, 5 no such bot or hub.\nSee also: hub-cli channels show"
+Exit codes: 0 listed, 5 no such bot or hub, 7 nobody answers.\nSee also: hub-cli channels show"
 )]
 pub struct ChannelsListArgs {
     /// Id or name of the bot
@@ -47,14 +47,14 @@ pub struct ChannelsListArgs {
     #[command(flatten)]
     pub page: PageArgs,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Which channel.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels show orders --bot demo\n  hub-cli channels show orders --bot demo --json\n
-Exit codes: 0 shown, 2 several have the name, 5 no such channel, bot or hub.\nSee also: hub-cli channels list"
+Exit codes: 0 shown, 2 several have the name, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels list"
 )]
 pub struct ChannelArgs {
     /// Id or name of the channel
@@ -63,7 +63,7 @@ pub struct ChannelArgs {
     #[arg(long)]
     pub bot: String,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Make a channel
@@ -72,7 +72,7 @@ pub struct ChannelArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels create orders --bot demo\n  hub-cli channels create help --bot demo --handle help --json=id,api_key\n
-Exit codes: 0 made, 2 not acceptable, 5 no such bot or hub, 6 the handle is taken.\nSee also: hub-cli channels rotate-key"
+Exit codes: 0 made, 2 not acceptable, 5 no such bot or hub, 7 nobody answers, 6 the handle is taken.\nSee also: hub-cli channels rotate-key"
 )]
 pub struct ChannelsCreateArgs {
     /// Name, 1 to 64 characters
@@ -87,14 +87,14 @@ pub struct ChannelsCreateArgs {
     #[arg(long)]
     pub include_outbound: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Change a channel
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels edit orders --bot demo --name shop\n  hub-cli channels edit orders --bot demo --enabled false\n
-Exit codes: 0 changed, 2 not acceptable, 5 no such channel, bot or hub.\nSee also: hub-cli channels show"
+Exit codes: 0 changed, 2 not acceptable, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels show"
 )]
 pub struct ChannelsEditArgs {
     #[command(flatten)]
@@ -106,14 +106,14 @@ pub struct ChannelsEditArgs {
     #[arg(long)]
     pub enabled: Option<bool>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Delete a channel with its log, traces and deliveries
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels delete orders --bot demo --yes\n  hub-cli channels delete orders --bot demo --dry-run\n
-Exit codes: 0 deleted, 2 not confirmed, 5 no such channel, bot or hub.\nSee also: hub-cli channels list"
+Exit codes: 0 deleted, 2 not confirmed, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels list"
 )]
 pub struct ChannelsDeleteArgs {
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub struct ChannelsDeleteArgs {
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// Give a channel a new key
@@ -133,17 +133,17 @@ pub struct ChannelsDeleteArgs {
 /// The old one ends at once, or after the grace; the new one is shown once, here.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels rotate-key orders --bot demo\n  hub-cli channels rotate-key orders --bot demo --grace 24\n
-Exit codes: 0 done, 2 not acceptable, 5 no such channel, bot or hub.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels rotate-key orders --bot demo\n  hub-cli channels rotate-key orders --bot demo --grace 24h\n
+Exit codes: 0 done, 2 not acceptable, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels show"
 )]
 pub struct ChannelsRotateKeyArgs {
     #[command(flatten)]
     pub which: Which,
-    /// Hours for which the old key stays valid, 1 to 72
-    #[arg(long, value_name = "HOURS")]
+    /// Hours for which the old key stays valid, 1 to 72: 24 or 24h
+    #[arg(long, value_name = "HOURS", value_parser = super::hours)]
     pub grace: Option<u32>,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }
 
 /// A channel of a bot.

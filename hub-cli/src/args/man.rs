@@ -8,6 +8,9 @@ use clap::Args;
 Exit codes: 0 written, 6 the folder cannot be written.\nSee also: hub-cli completions")]
 pub struct ManArgs {
     /// Folder for the pages; made when there is none
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "markdown")]
+    pub out: Option<PathBuf>,
+    /// Print all of it as one page of Markdown instead
+    #[arg(long, hide = true, conflicts_with = "out")]
+    pub markdown: bool,
 }

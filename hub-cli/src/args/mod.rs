@@ -1,12 +1,16 @@
 //! What can be typed. One file per noun; every leaf shows examples that a test runs through the parser.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 mod ai_config;
 mod apps;
 mod audit;
+mod bots;
 mod channel_plugins;
 mod channel_sinks;
 mod channels;
@@ -38,6 +42,10 @@ pub use apps::{
     AppsListArgs, AppsLogArgs, AppsRotateTokenArgs, AppsShowArgs, AppsUninstallArgs,
 };
 pub use audit::{AuditCommand, AuditListArgs, StatsArgs};
+pub use bots::{
+    BotArgs, BotsBindArgs, BotsCommand, BotsContactsArgs, BotsDeleteArgs, BotsListArgs, BotsMessagesArgs,
+    BotsRenameArgs, BotsStatusArgs,
+};
 pub use channel_plugins::{ChannelPluginsCommand, ChannelTarget};
 pub use channel_sinks::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile};
 pub use channels::{
@@ -63,7 +71,10 @@ pub use plugins::{
 pub use replay::ReplayArgs;
 pub use send::SendArgs;
 pub use signature::{SecretArgs, SignArgs, SignatureCommand, VerifyArgs};
-pub use sim::{SimAppArgs, SimCommand, SimSayArgs, SimTarget};
+pub use sim::{
+    ReceiverArgs, ReceiverCommand, SimAppArgs, SimBot, SimCommand, SimOutageArgs, SimSayArgs, SimScanArgs,
+    SimScriptArgs, SimTarget,
+};
 pub use tail::TailArgs;
 pub use traces::{
     TraceFilterArgs, TracesCommand, TracesDiffArgs, TracesExportArgs, TracesListArgs, TracesShowArgs,
@@ -78,13 +89,14 @@ pub use version::VersionArgs;
 
 use crate::{
     exit::{Exit, Failure},
-    printer::{Color, Format, Printer},
+    jq::Jq,
+    printer::{Color, Extras, Format, Printer},
 };
 
 /// The command line of Message Hub.
 ///
-/// Data goes to stdout, everything else to stderr; no command ever asks. `hub-cli help exit-codes` and
-/// `hub-cli help env` say what scripts need to know.
+/// Data goes to stdout, everything else to stderr; what deletes has to be confirmed, and without a terminal nothing asks.
+/// `hub-cli help exit-codes`, `env`, `formatting`, `config` and `filters` say what scripts need to know.
 #[derive(Debug, Parser)]
 #[command(name = "hub-cli", version, disable_help_subcommand = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  hub-cli demo\n  hub-cli sim say \"order 42\" --as Ada")]
@@ -102,6 +114,19 @@ struct Global {
     #[arg(long, global = true, value_name = "FIELDS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "", help_heading = "Output")]
     json: Option<String>,
+    /// Write a document per line: for each item of a list, for each thing that happens; with a list of fields, only these
+    #[arg(long, global = true, value_name = "FIELDS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "", conflicts_with = "json", help_heading = "Output")]
+    jsonl: Option<String>,
+    /// Write what this expression of jq makes of the JSON; texts as they are
+    #[arg(long, global = true, value_name = "EXPR", value_parser = Jq::parse, help_heading = "Output")]
+    jq: Option<Jq>,
+    /// Write the time of day in tables, not how long ago it was
+    #[arg(long, global = true, help_heading = "Output")]
+    utc: bool,
+    /// Never ask anything, also at a terminal
+    #[arg(long, global = true, help_heading = "Output")]
+    no_input: bool,
     /// Write data and errors, nothing else
     #[arg(long, short, global = true, help_heading = "Output")]
     quiet: bool,
@@ -111,6 +136,24 @@ struct Global {
     /// Work on the data folder or database itself; refused where a command does not
     #[arg(long, global = true, help_heading = "Hub")]
     local: bool,
+}
+
+/// A number of hours: `24`, `24h`.
+fn hours(text: &str) -> Result<u32, String> {
+    text.trim_end_matches('h').parse().map_err(|_| "must be a number of hours like 24h".to_owned())
+}
+
+/// A length of time: `90s`, `3m`, `1h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a number with a unit: 90s, 3m, 1h".to_owned();
+    let unit = match text.chars().next_back() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3_600,
+        _ => return Err(wrong()),
+    };
+    let count: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    Ok(Duration::from_secs(u64::from(count) * unit))
 }
 
 /// Which hub: a data folder or a database.
@@ -178,6 +221,9 @@ pub enum Command {
     /// Sign a body as the hub does, or find out why a signature does not fit
     #[command(subcommand)]
     Signature(SignatureCommand),
+    /// Bind chat accounts, and look after them
+    #[command(subcommand, alias = "bot")]
+    Bots(BotsCommand),
     /// Manage where the messages of a bot go
     #[command(subcommand, alias = "channel")]
     Channels(ChannelsCommand),
@@ -215,13 +261,13 @@ pub enum Command {
     /// The description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
-    /// Print a script with which a shell completes commands and options
+    /// Print a script with which a shell completes commands, options and names
     Completions(CompletionsArgs),
     /// Write the manual pages, one per command
     Man(ManArgs),
     /// Show which version this is
     Version(VersionArgs),
-    /// Explain a command or a topic: exit-codes, env
+    /// Explain a command or a topic: exit-codes, env, config, filters, formatting
     Help(HelpArgs),
 }
 
@@ -236,19 +282,52 @@ impl Cli {
     /// Reads the arguments.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<(Self, Printer), Refused> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
-        let json = arguments.iter().any(|argument| {
-            argument.to_str().is_some_and(|text| text == "--json" || text.starts_with("--json="))
-        });
-        let matches = Self::command().try_get_matches_from(arguments);
-        let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
-        let cli = cli.map_err(|error| Refused { error, json })?;
-        let format = cli.global.json.as_deref().map_or(Format::Text, |fields| {
+        let wanted = std::env::var("HUB_FORMAT").ok().filter(|wanted| !wanted.is_empty());
+        let json =
+            wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(asks_for_json);
+        let refused = |error| Refused { error, json };
+        let cli = Self::parse_from_all(&arguments).map_err(refused)?;
+        let global = &cli.global;
+        let flags = global.jsonl.as_deref().or(global.json.as_deref()).or(global.jq.as_ref().map(|_| ""));
+        let (fields, lines) = match (flags, wanted.as_deref()) {
+            (Some(fields), _) => (Some(fields), global.jsonl.is_some()),
+            (None, None | Some("text")) => (None, false),
+            (None, Some("json")) => (Some(""), false),
+            (None, Some("jsonl")) => (Some(""), true),
+            (None, Some(other)) => {
+                let wrong = format!("HUB_FORMAT is {other}: it can be text, json or jsonl");
+                return Err(refused(Self::command().error(ErrorKind::InvalidValue, wrong)));
+            }
+        };
+        let format = fields.map_or(Format::Text, |fields| {
             let fields = fields.split(',').map(str::trim).filter(|field| !field.is_empty());
             let fields: Vec<String> = fields.map(str::to_owned).collect();
             Format::Json((!fields.is_empty()).then_some(fields))
         });
-        let printer = Printer::new(format, cli.global.quiet, cli.global.color);
+        let extras = Extras { lines, jq: global.jq.clone(), utc: global.utc, no_input: global.no_input };
+        let printer = Printer::new(format, global.quiet, global.color).with(extras);
         Ok((cli, printer))
+    }
+
+    /// Parses. `--json=?` asks about a command, it does not run it: what the command needs is made up then.
+    fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        let parse = |arguments: &[OsString]| {
+            let matches = Self::command().try_get_matches_from(arguments)?;
+            Self::from_arg_matches(&matches)
+        };
+        parse(arguments).or_else(|error| {
+            let asks = arguments.iter().any(|argument| argument == "--json=?" || argument == "--jsonl=?");
+            let missing = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::Strings(missing)) if asks => missing.clone(),
+                _ => return Err(error),
+            };
+            let made_up = missing.iter().flat_map(|missing| {
+                let flag = missing.split_whitespace().next().filter(|word| word.starts_with("--"));
+                flag.into_iter().chain(["x"]).map(OsString::from)
+            });
+            let arguments: Vec<OsString> = arguments.iter().cloned().chain(made_up).collect();
+            parse(&arguments).map_err(|_| error)
+        })
     }
 
     /// Whether the store itself is asked for by a command that works on none.
@@ -259,6 +338,7 @@ impl Cli {
                 | Command::Traces(_)
                 | Command::Replay(_)
                 | Command::Tail(_)
+                | Command::Bots(_)
                 | Command::Channels(_)
                 | Command::Debug(_)
                 | Command::Plugins(_)
@@ -283,7 +363,13 @@ impl Cli {
     pub fn sees_to_signals(&self) -> bool {
         matches!(
             self.command,
-            Command::Replay(_) | Command::Sim(SimCommand::Serve { .. } | SimCommand::App(_))
+            Command::Replay(_)
+                | Command::Sim(
+                    SimCommand::Serve { .. }
+                        | SimCommand::App(_)
+                        | SimCommand::Outage(_)
+                        | SimCommand::Script(_)
+                )
         )
     }
 }
@@ -310,6 +396,12 @@ impl Refused {
             ExitCode::from(u8::try_from(self.error.exit_code()).unwrap_or(2))
         }
     }
+}
+
+/// Whether an argument asks for documents, so that a mistake is told as one too.
+fn asks_for_json(argument: &OsString) -> bool {
+    let names = ["--json", "--jsonl", "--jq"];
+    argument.to_str().is_some_and(|text| names.contains(&text.split('=').next().unwrap_or_default()))
 }
 
 #[cfg(test)]

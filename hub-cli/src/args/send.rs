@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::LocalArgs;
+use super::HubArgs;
 
 /// Send a message as a bot
 ///
@@ -25,5 +25,5 @@ pub struct SendArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }

@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Subcommand};
 use url::Url;
@@ -10,6 +10,28 @@ use super::LocalArgs;
 pub enum SimCommand {
     /// Write to a bot as a person of the simulated network
     Say(SimSayArgs),
+    /// Play a file of messages and mishaps
+    Script(SimScriptArgs),
+    /// The bots of the simulated network
+    #[command(after_help = "Examples:\n  hub-cli sim accounts\n  hub-cli sim accounts --json=wx_id,expired\n
+Exit codes: 0 listed, 7 no simulator answers.\nSee also: hub-cli sim say --bot")]
+    Accounts {
+        #[command(flatten)]
+        target: SimTarget,
+    },
+    /// Scan a code as a phone would, and confirm it
+    Scan(SimScanArgs),
+    /// Cut every connection to the network for a while
+    Outage(SimOutageArgs),
+    /// End a bot's login, as the network does now and then
+    #[command(
+        after_help = "Examples:\n  hub-cli sim expire-session\n  hub-cli sim expire-session --bot demo\n
+Exit codes: 0 done, 2 several bots and none named, 5 no such bot, 7 no simulator answers.\nSee also: hub-cli bots status --watch, hub-cli bots bind"
+    )]
+    ExpireSession(SimBot),
+    /// The receiver of the demo's webhook: what came, and what it does next
+    #[command(subcommand)]
+    Receiver(ReceiverCommand),
     /// Run a simulated network of its own
     #[command(after_help = "Examples:\n  hub-cli sim serve\n  hub-cli sim serve --listen 127.0.0.1:9901\n
 Exit codes: 0 stopped by a signal, 2 the address is taken.\nSee also: HUB_SIM_URL in `hub-cli help env`")]
@@ -81,11 +103,117 @@ pub struct SimSayArgs {
     /// Who writes: a name (Ada is ada@im.wechat) or an id; the bot's owner when left out
     #[arg(long = "as", value_name = "PERSON")]
     pub person: Option<String>,
-    /// To whom: id on the network, or id or name in the hub [default: the only one, or `demo`]
+    #[command(flatten)]
+    pub bot: SimBot,
+}
+
+/// A bot of a simulator.
+#[derive(Debug, Clone, Args)]
+pub struct SimBot {
+    /// Which: id on the network, or id or name in the hub [default: the only one, or `demo`]
     #[arg(long, value_name = "BOT")]
     pub bot: Option<String>,
     #[command(flatten)]
     pub target: SimTarget,
     #[command(flatten)]
     pub local: LocalArgs,
+}
+
+/// Play a file of messages and mishaps
+///
+/// TOML with one `[[step]]` after the other. Each has one of `say` (with `as`), `wait`, `outage` (both like \"2s\"),
+/// `expire = true` and `receiver` (answer, fail, hang, cut; with `times`). The file is checked as a whole before
+/// anything of it happens.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli sim script morning.toml\n  hub-cli sim script - --bot demo --json\n
+A file:\n
+    [[step]]\n    say = \"order 42\"\n    as = \"Ada\"\n
+    [[step]]\n    receiver = \"fail\"\n    times = 2\n
+    [[step]]\n    outage = \"5s\"\n
+Exit codes: 0 played, 2 several bots and none named, 5 no such bot, 6 the file is not acceptable, 7 no simulator answers, 130 interrupted.\nSee also: hub-cli sim say, hub-cli tail"
+)]
+pub struct SimScriptArgs {
+    /// The file; - reads stdin
+    pub file: String,
+    #[command(flatten)]
+    pub bot: SimBot,
+}
+
+/// Scan a code as a phone would, and confirm it
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli sim scan \"http://sim.local/q/0123\"\n  hub-cli sim scan \"http://sim.local/q/0123\" --as Ada --json=wx_id\n
+Exit codes: 0 done, 5 no such code, 6 the code ran out, 7 no simulator answers.\nSee also: hub-cli bots bind --network sim"
+)]
+pub struct SimScanArgs {
+    /// The link that the code holds, as `bots bind` tells it
+    pub link: String,
+    /// Whose account it becomes: a name (Ada is ada@im.wechat) or an id; somebody new when left out
+    #[arg(long = "as", value_name = "PERSON")]
+    pub person: Option<String>,
+    /// Only scan, as somebody who still looks at the phone
+    #[arg(long, conflicts_with = "person")]
+    pub no_confirm: bool,
+    #[command(flatten)]
+    pub target: SimTarget,
+}
+
+/// Cut every connection to the network for a while
+///
+/// The network is back afterwards, also when this is interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hub-cli sim outage 30s\n  hub-cli sim outage 2m --bot demo\n
+Exit codes: 0 over, 2 not acceptable, 5 no such bot, 7 no simulator answers, 130 interrupted.\nSee also: hub-cli bots status --watch")]
+pub struct SimOutageArgs {
+    /// How long: 30s, 2m
+    #[arg(value_name = "TIME", value_parser = super::duration)]
+    pub time: Duration,
+    /// Only for this bot: id on the network, or id or name in the hub
+    #[arg(long, value_name = "BOT")]
+    pub bot: Option<String>,
+    #[command(flatten)]
+    pub target: SimTarget,
+    #[command(flatten)]
+    pub local: LocalArgs,
+}
+
+/// The receiver of the demo's webhook: what came, and what it does next
+#[derive(Debug, Subcommand)]
+pub enum ReceiverCommand {
+    /// What came, oldest first
+    #[command(
+        after_help = "Examples:\n  hub-cli sim receiver show\n  hub-cli sim receiver show --json=content,verified\n
+Exit codes: 0 listed, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver fail"
+    )]
+    Show {
+        #[command(flatten)]
+        target: SimTarget,
+    },
+    /// Check and answer, as it does in the beginning
+    #[command(after_help = "Examples:\n  hub-cli sim receiver answer\n  hub-cli sim receiver answer --json\n
+Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver show")]
+    Answer(ReceiverArgs),
+    /// Answer 500
+    #[command(after_help = "Examples:\n  hub-cli sim receiver fail\n  hub-cli sim receiver fail --times 2\n
+Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver answer")]
+    Fail(ReceiverArgs),
+    /// Do not answer, until the hub gives up
+    #[command(after_help = "Examples:\n  hub-cli sim receiver slow\n  hub-cli sim receiver slow --times 1\n
+Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver answer")]
+    Slow(ReceiverArgs),
+    /// Hang up
+    #[command(after_help = "Examples:\n  hub-cli sim receiver cut\n  hub-cli sim receiver cut --times 1\n
+Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver answer")]
+    Cut(ReceiverArgs),
+}
+
+/// For how long a receiver behaves so.
+#[derive(Debug, Args)]
+pub struct ReceiverArgs {
+    /// Only for so many requests
+    #[arg(long, value_name = "N")]
+    pub times: Option<u32>,
+    #[command(flatten)]
+    pub target: SimTarget,
 }

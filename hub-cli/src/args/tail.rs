@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::{LocalArgs, traces::TraceStatusArg};
+use super::{HubArgs, traces::TraceStatusArg};
 
 /// Follow what happens to the messages of a bot
 ///
@@ -9,7 +9,7 @@ use super::{LocalArgs, traces::TraceStatusArg};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 shown (--follow=false), 5 no such bot or hub, 130 interrupted.\nSee also: hub-cli traces show"
+Exit codes: 0 shown (--follow=false), 4 not signed in, 5 no such bot or hub, 7 nobody answers, 130 interrupted.\nSee also: hub-cli traces show"
 )]
 pub struct TailArgs {
     /// Id or name of the bot
@@ -25,5 +25,5 @@ pub struct TailArgs {
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     pub follow: bool,
     #[command(flatten)]
-    pub local: LocalArgs,
+    pub hub: HubArgs,
 }

@@ -1,106 +1,101 @@
 //! `channels set-webhook`, `set-websocket`, `set-ai` and `set-filter`: the settings that are there, or a file's, with
 //! the flags on top, checked as the HTTP API checks them.
 
-use hub_core::{
-    access::Actor,
-    channels::{
-        Channel,
-        filter::Filter,
-        sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
-    },
-    delivery::ping::ping,
-    traces::TraceStatus,
-};
-use serde::{Serialize, de::DeserializeOwned};
+use hub_core::traces::TraceStatus;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    channels::{document, find},
-    read_file,
-    secret::first_line,
-    traces, waterfall,
-};
+use super::{read_file, secret::first_line, traces, users::cell, waterfall};
 use crate::{
-    args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile},
+    args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile, Which},
     exit::{Exit, Failure},
     printer::Printer,
+    reach::{ChannelPlace, Part, Reach},
 };
 
-pub async fn set_webhook(args: SetWebhookArgs, printer: &Printer) -> Result<Exit, Failure> {
-    let (hub, bot, channel) = find(&args.local, &args.which.bot, &args.which.channel).await?;
-    let is_new = channel.webhook == WebhookSettings::default();
-    let mut draft = Draft::of(&channel.webhook, args.settings.file.as_deref())?;
+pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let (place, channel) = find(&reach, &args.which).await?;
+    let is_new = cell(&channel["webhook"], "url").is_empty();
+    let mut draft = Draft::of(&channel, Part::Webhook, args.settings.file.as_deref())?;
     draft.switch(&args.settings, is_new);
     draft.put("url", args.url);
     draft.put("timeout_ms", args.timeout_ms);
     draft.put("auto_reply", args.auto_reply);
     draft.put_in("auth", "method", args.method);
-    let mut update: WebhookUpdate = draft.read()?;
     if let Some(path) = &args.secret_file {
-        update.auth.secret = Change::Set(first_line(path)?);
+        draft.put_in("auth", "secret", Some(first_line(path)?.expose().to_owned()));
     }
-    let channel = hub.channels().set_webhook(&Actor::Operator, bot.id, channel.id, update).await?;
-    let trace = if args.test { Some(ping(&hub, &Actor::Operator, bot.id, channel.id).await?) } else { None };
-    hub.shutdown().await;
-    let state = state(channel.webhook.enabled);
-    let mut text = line(&channel, &format!("webhook {state}\t{}", channel.webhook.url));
-    let mut document = document(&channel);
+    let mut channel = reach.set_channel_part(place, Part::Webhook, draft.0).await?;
+    let trace = if args.test { Some(reach.ping_channel(place).await?) } else { None };
+    reach.close().await;
+    let webhook = &channel["webhook"];
+    let mut text = line(&channel, &format!("webhook {}\t{}", state(webhook), cell(webhook, "url")));
     let mut exit = Exit::Done;
     if let Some(trace) = &trace {
         text = format!("{text}\n{}", waterfall::draw(trace, printer));
-        document["test"] = traces::document(trace);
+        channel["test"] = traces::document(trace);
         if trace.status == TraceStatus::Error {
             exit = Exit::Failed;
         }
     }
-    printer.one(document, &text)?;
+    printer.one(channel, &text)?;
     Ok(exit)
 }
 
-pub async fn set_websocket(args: SetWebSocketArgs, printer: &Printer) -> Result<(), Failure> {
-    let (hub, bot, channel) = find(&args.local, &args.which.bot, &args.which.channel).await?;
-    let mut draft = Draft::of(&channel.websocket, args.settings.file.as_deref())?;
+pub async fn set_websocket(args: SetWebSocketArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let (place, channel) = find(&reach, &args.which).await?;
+    let mut draft = Draft::of(&channel, Part::WebSocket, args.settings.file.as_deref())?;
     draft.switch(&args.settings, false);
     draft.put("include_outbound", args.include_outbound);
     draft.put("allowed_origins", args.allow_origin);
-    let update: WebSocketSettings = draft.read()?;
-    let channel = hub.channels().set_websocket(&Actor::Operator, bot.id, channel.id, &update).await?;
-    hub.shutdown().await;
-    print(&channel, &format!("websocket {}", state(channel.websocket.enabled)), printer)
+    let channel = reach.set_channel_part(place, Part::WebSocket, draft.0).await?;
+    reach.close().await;
+    let text = format!("websocket {}", state(&channel["websocket"]));
+    print(channel, &text, printer)
 }
 
-pub async fn set_ai(args: SetAiArgs, printer: &Printer) -> Result<(), Failure> {
-    let (hub, bot, channel) = find(&args.local, &args.which.bot, &args.which.channel).await?;
-    let is_new = channel.ai == AiSettings::default();
-    let mut draft = Draft::of(&channel.ai, args.settings.file.as_deref())?;
+pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let (place, channel) = find(&reach, &args.which).await?;
+    let ai = &channel["ai"];
+    let is_unset = |field: &str| cell(ai, field).is_empty();
+    let is_new = ai["enabled"] == false && ["base_url", "model", "system_prompt"].into_iter().all(is_unset);
+    let mut draft = Draft::of(&channel, Part::Ai, args.settings.file.as_deref())?;
     draft.switch(&args.settings, is_new);
     draft.put("source", args.source);
     draft.put("base_url", args.base_url);
     draft.put("model", args.model);
     draft.put("system_prompt", args.system_prompt);
-    let mut update: AiUpdate = draft.read()?;
     if let Some(path) = &args.api_key_file {
-        update.api_key = Change::Set(first_line(path)?);
+        draft.put("api_key", Some(first_line(path)?.expose()));
     }
-    let channel = hub.channels().set_ai(&Actor::Operator, bot.id, channel.id, update).await?;
-    hub.shutdown().await;
-    print(&channel, &format!("ai {}\t{}", state(channel.ai.enabled), channel.ai.model), printer)
+    let channel = reach.set_channel_part(place, Part::Ai, draft.0).await?;
+    reach.close().await;
+    let text = format!("ai {}\t{}", state(&channel["ai"]), cell(&channel["ai"], "model"));
+    print(channel, &text, printer)
 }
 
-pub async fn set_filter(args: SetFilterArgs, printer: &Printer) -> Result<(), Failure> {
-    let (hub, bot, channel) = find(&args.local, &args.which.bot, &args.which.channel).await?;
-    let before = if args.clear { Filter::default() } else { channel.filter };
-    let mut draft = Draft::of(&before, args.file.as_deref())?;
+pub async fn set_filter(args: SetFilterArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let (place, channel) = find(&reach, &args.which).await?;
+    let before = if args.clear { json!({ "filter": {} }) } else { channel };
+    let mut draft = Draft::of(&before, Part::Filter, args.file.as_deref())?;
     draft.put("user_ids", args.user_ids);
     draft.put("keywords", args.keywords);
     draft.put("message_types", args.message_types);
     draft.put("match", args.mode);
     draft.put("expression", args.expression);
-    let filter: Filter = draft.read()?;
-    let channel = hub.channels().set_filter(&Actor::Operator, bot.id, channel.id, &filter).await?;
-    hub.shutdown().await;
-    let text = serde_json::to_string(&channel.filter).unwrap_or_default();
-    print(&channel, &format!("filter {text}"), printer)
+    let channel = reach.set_channel_part(place, Part::Filter, draft.0).await?;
+    reach.close().await;
+    let text = format!("filter {}", channel["filter"]);
+    print(channel, &text, printer)
+}
+
+async fn find(reach: &Reach, which: &Which) -> Result<(ChannelPlace, Value), Failure> {
+    let place = reach.channel_place(&which.bot, &which.channel).await?;
+    Ok((place, reach.channel_document(place).await?))
 }
 
 /// Settings on their way to be checked.
@@ -108,11 +103,11 @@ struct Draft(Map<String, Value>);
 
 impl Draft {
     /// A file's settings, or else those that are there.
-    fn of(stored: &impl Serialize, file: Option<&str>) -> Result<Self, Failure> {
+    fn of(channel: &Value, part: Part, file: Option<&str>) -> Result<Self, Failure> {
         let value = match file {
             Some(path) => serde_json::from_str(&read_file(path)?)
                 .map_err(|error| Failure::usage(format!("{path} is not JSON: {error}")))?,
-            None => json!(stored),
+            None => settable(channel[part.as_str()].clone()),
         };
         match value {
             Value::Object(fields) => Ok(Self(fields)),
@@ -138,21 +133,28 @@ impl Draft {
         let said = if settings.on || settings.off { Some(settings.on) } else { None };
         self.put("enabled", said.or((is_new && settings.file.is_none()).then_some(true)));
     }
+}
 
-    fn read<T: DeserializeOwned>(self) -> Result<T, Failure> {
-        serde_json::from_value(Value::Object(self.0))
-            .map_err(|error| Failure::usage(format!("these settings are not acceptable: {error}")))
+/// Settings as a server shows them, without what it only shows.
+fn settable(mut settings: Value) -> Value {
+    if let Some(fields) = settings.as_object_mut() {
+        fields.remove("has_api_key");
+        if let Some(auth) = fields.get_mut("auth").and_then(Value::as_object_mut) {
+            auth.retain(|name, _| !matches!(name.as_str(), "has_secret" | "old_secret_expires_at"));
+        }
     }
+    settings
 }
 
-const fn state(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
+fn state(sink: &Value) -> &'static str {
+    if sink["enabled"] == true { "on" } else { "off" }
 }
 
-fn print(channel: &Channel, text: &str, printer: &Printer) -> Result<(), Failure> {
-    printer.one(document(channel), &line(channel, text))
+fn print(channel: Value, text: &str, printer: &Printer) -> Result<(), Failure> {
+    let text = line(&channel, text);
+    printer.one(channel, &text)
 }
 
-fn line(channel: &Channel, text: &str) -> String {
-    format!("{}\t{}\t{text}", channel.id, channel.name)
+fn line(channel: &Value, text: &str) -> String {
+    format!("{}\t{}\t{text}", cell(channel, "id"), cell(channel, "name"))
 }

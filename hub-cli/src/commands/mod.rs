@@ -3,6 +3,7 @@
 mod ai_config;
 mod apps;
 mod audit;
+mod bots;
 mod channel_plugins;
 mod channel_sinks;
 mod channels;
@@ -22,13 +23,10 @@ mod plugins;
 mod profiles;
 mod recordings;
 mod replay;
-mod reset;
-mod say;
 mod secret;
 mod send;
-mod serve;
 mod signature;
-mod sim_app;
+mod sim;
 mod tail;
 mod traces;
 mod user_sessions;
@@ -43,7 +41,7 @@ use hub_core::accounts::UserStatus;
 use crate::{
     args::{
         AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, OpenapiCommand, ProfilesCommand,
-        SignatureCommand, SimCommand, UserSessionsCommand, UsersCommand,
+        SignatureCommand, UserSessionsCommand, UsersCommand,
     },
     exit::{Exit, Failure},
     printer::{Format, Printer},
@@ -72,7 +70,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     }
     if cli.is_local_in_vain() {
         return Err(Failure::usage("--local: this command works on no data folder").with_hint(
-            "send, traces, replay, tail, channels, sim say, plugins, apps, users, ai-config, stats, audit, db and doctor do; leave --local out",
+            "send, traces, replay, tail, bots, channels, sim say, plugins, apps, users, ai-config, stats, audit, db and doctor do; leave --local out",
         ));
     }
     let local = cli.is_local();
@@ -82,38 +80,40 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Logout(args) => login::logout(args, printer).await?,
         Command::Whoami(args) => login::whoami(args, printer).await?,
         Command::Profiles(command) => profiles::run(command, printer)?,
-        Command::Send(args) => send::run(args, printer).await?,
-        Command::Tail(args) => tail::run(args, printer).await?,
+        Command::Send(args) => send::run(args, local, printer).await?,
+        Command::Tail(args) => tail::run(args, local, printer).await?,
         Command::Listen(args) => listen::run(args, printer).await?,
-        Command::Channels(ChannelsCommand::List(args)) => channels::list(args, printer).await?,
-        Command::Channels(ChannelsCommand::Show(args)) => channels::show(args, printer).await?,
-        Command::Channels(ChannelsCommand::Create(args)) => channels::create(args, printer).await?,
-        Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, printer).await?,
-        Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, printer).await?,
-        Command::Channels(ChannelsCommand::RotateKey(args)) => channels::rotate_key(args, printer).await?,
+        Command::Bots(command) => bots::run(command, local, printer).await?,
+        Command::Channels(ChannelsCommand::List(args)) => channels::list(args, local, printer).await?,
+        Command::Channels(ChannelsCommand::Show(args)) => channels::show(args, local, printer).await?,
+        Command::Channels(ChannelsCommand::Create(args)) => channels::create(args, local, printer).await?,
+        Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, local, printer).await?,
+        Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, local, printer).await?,
+        Command::Channels(ChannelsCommand::RotateKey(args)) => {
+            channels::rotate_key(args, local, printer).await?;
+        }
         Command::Replay(args) => return replay::run(*args, local, printer).await,
         Command::Traces(command) => traces::run(command, local, printer).await?,
         Command::Signature(command) => return signature::run(command, printer),
         Command::Debug(command) => return debug::run(command, local, printer).await,
         Command::Channels(ChannelsCommand::SetWebhook(args)) => {
-            return channel_sinks::set_webhook(*args, printer).await;
+            return channel_sinks::set_webhook(*args, local, printer).await;
         }
         Command::Channels(ChannelsCommand::SetWebsocket(args)) => {
-            channel_sinks::set_websocket(*args, printer).await?;
+            channel_sinks::set_websocket(*args, local, printer).await?;
         }
-        Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, printer).await?,
+        Command::Channels(ChannelsCommand::SetAi(args)) => {
+            channel_sinks::set_ai(*args, local, printer).await?;
+        }
         Command::Channels(ChannelsCommand::SetFilter(args)) => {
-            channel_sinks::set_filter(*args, printer).await?;
+            channel_sinks::set_filter(*args, local, printer).await?;
         }
         Command::Channels(ChannelsCommand::Plugins(command)) => {
-            channel_plugins::run(command, printer).await?;
+            channel_plugins::run(command, local, printer).await?;
         }
         Command::Plugins(command) => return plugins::run(command, local, printer).await,
         Command::Apps(command) => apps::run(command, local, printer).await?,
-        Command::Sim(SimCommand::Say(args)) => say::run(args, printer).await?,
-        Command::Sim(SimCommand::Serve { listen }) => serve::run(listen, printer).await?,
-        Command::Sim(SimCommand::App(args)) => sim_app::run(args, printer).await?,
-        Command::Sim(SimCommand::Reset { target }) => reset::run(&target, printer).await?,
+        Command::Sim(command) => sim::run(command, printer).await?,
         Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, printer).await?,
         Command::Users(UsersCommand::List(args)) => users::list(args, local, printer).await?,
         Command::Users(UsersCommand::Show(args)) => users::show(args, local, printer).await?,
@@ -159,6 +159,7 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Send(_) => &send::FIELDS,
         Command::Tail(_) => traces::list_fields(),
         Command::Listen(_) => &listen::FIELDS,
+        Command::Bots(command) => bots::fields(command),
         Command::Channels(ChannelsCommand::RotateKey(_)) => &channels::KEY_FIELDS,
         Command::Channels(ChannelsCommand::Delete(_)) => &channels::DELETE_FIELDS,
         Command::Channels(ChannelsCommand::Plugins(_)) => &channel_plugins::FIELDS,
@@ -171,10 +172,7 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Debug(_) => &debug::FIELDS,
         Command::Plugins(command) => plugins::fields(command),
         Command::Apps(command) => apps::fields(command),
-        Command::Sim(SimCommand::Say(_)) => &say::FIELDS,
-        Command::Sim(SimCommand::Serve { .. }) => &[],
-        Command::Sim(SimCommand::App(_)) => &sim_app::FIELDS,
-        Command::Sim(SimCommand::Reset { .. }) => &reset::FIELDS,
+        Command::Sim(command) => sim::fields(command),
         Command::Users(UsersCommand::CreateAdmin(_)) => &create_admin::FIELDS,
         Command::Users(UsersCommand::Delete(_)) => &users::DELETE_FIELDS,
         Command::Users(UsersCommand::Invite(_)) => &users::INVITE_FIELDS,

@@ -30,7 +30,7 @@ pub async fn query(reach: &Reach, bot: BotId, filter: &TraceFilterArgs) -> Resul
         Some(channel) => Some(reach.channel(bot, channel).await?),
         None => None,
     };
-    let times = Times::of(filter)?;
+    let times = Times::of(filter.since.as_ref(), filter.until.as_ref())?;
     let status = filter.status.map(Into::into);
     Ok(TraceQuery { channel_id, status, since: times.since, until: times.until, ..TraceQuery::default() })
 }
@@ -47,17 +47,17 @@ impl Times {
     ///
     /// # Errors
     /// When one is no time.
-    pub fn of(filter: &TraceFilterArgs) -> Result<Self, Failure> {
+    pub fn of(since: Option<&String>, until: Option<&String>) -> Result<Self, Failure> {
         let now = Clock::system().now();
-        let read = |flag: &str, text: &Option<String>| {
-            let read = text.as_ref().map(|text| moment(text, now).ok_or(text)).transpose();
+        let read = |flag: &str, text: Option<&String>| {
+            let read = text.map(|text| moment(text, now).ok_or(text)).transpose();
             read.map_err(|text| {
                 Failure::usage(format!(
                     "--{flag} {text}: neither a time like 2026-01-31T12:00:00Z nor one ago like 10m"
                 ))
             })
         };
-        Ok(Self { since: read("since", &filter.since)?, until: read("until", &filter.until)? })
+        Ok(Self { since: read("since", since)?, until: read("until", until)? })
     }
 }
 

@@ -3,20 +3,18 @@
 use std::time::Duration;
 
 use hub_core::{
-    Hub,
-    access::Actor,
-    bots::NewSend,
-    id::TraceId,
+    id::{BotId, TraceId},
+    time::Clock,
     traces::{Trace, TraceStatus},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::text_or_stdin;
+use super::{text_or_stdin, users::cell};
 use crate::{
     args::SendArgs,
     exit::{Exit, Failure},
-    local::{self, Open},
     printer::Printer,
+    reach::Reach,
 };
 
 pub const FIELDS: [&str; 4] = ["message_id", "trace_id", "bot_id", "status"];
@@ -24,19 +22,14 @@ pub const FIELDS: [&str; 4] = ["message_id", "trace_id", "bot_id", "status"];
 /// Time between two looks at the trace.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub async fn run(args: SendArgs, printer: &Printer) -> Result<(), Failure> {
-    let content = text_or_stdin(args.text)?;
-    let hub = local::open(&args.local, Open::Existing).await?;
-    let bot = local::find_bot(&hub, &args.bot).await?;
-    let new = NewSend {
-        to_user_id: Some(args.to),
-        content: content.trim_end_matches('\n').to_owned(),
-        ..NewSend::default()
-    };
-    let sent = hub.bots().send(&Actor::Operator, bot.id, new, None).await?;
+pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let content = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
+    let reach = Reach::open(&args.hub, local).await?;
+    let bot = reach.bot(&args.bot).await?;
+    let sent = reach.send(bot, args.to, content).await?;
     let status = if args.wait {
-        let named = format!("message {} (trace {})", sent.message_id, sent.trace_id);
-        let trace = wait(&hub, sent.trace_id, Duration::from_secs(args.timeout)).await?;
+        let named = format!("message {} (trace {})", cell(&sent, "message_id"), cell(&sent, "trace_id"));
+        let trace = wait(&reach, bot, trace_of(&sent)?, Duration::from_secs(args.timeout)).await?;
         match trace {
             Some(trace) if trace.status == TraceStatus::Ok => "sent".to_owned(),
             Some(trace) => {
@@ -49,22 +42,31 @@ pub async fn run(args: SendArgs, printer: &Printer) -> Result<(), Failure> {
             }
         }
     } else {
-        sent.status
+        cell(&sent, "status")
     };
-    hub.shutdown().await;
-    let text = format!("{}\t{}\t{status}", sent.message_id, sent.trace_id);
+    reach.close().await;
+    let text = format!("{}\t{}\t{status}", cell(&sent, "message_id"), cell(&sent, "trace_id"));
     let document = json!({
-        "message_id": sent.message_id, "trace_id": sent.trace_id, "bot_id": bot.id, "status": status,
+        "message_id": sent["message_id"], "trace_id": sent["trace_id"], "bot_id": bot, "status": status,
     });
     printer.one(document, &text)
 }
 
+fn trace_of(sent: &Value) -> Result<TraceId, Failure> {
+    let id = sent["trace_id"].as_str().and_then(|id| id.parse().ok());
+    id.ok_or_else(|| Failure::unreachable("the server's answer names no trace"))
+}
+
 /// The trace of a send once it is over; `None` when that takes longer than `limit`.
-async fn wait(hub: &Hub, id: TraceId, limit: Duration) -> Result<Option<Trace>, Failure> {
-    let clock = &hub.context().clock;
+async fn wait(reach: &Reach, bot: BotId, id: TraceId, limit: Duration) -> Result<Option<Trace>, Failure> {
+    let clock = Clock::system();
     let until = clock.now() + limit;
     loop {
-        let trace = hub.traces().find(&Actor::Operator, None, id).await?;
+        let trace = match reach.trace(Some(bot), id).await {
+            // A server writes it down when it takes the message up.
+            Err(failure) if failure.exit == Exit::NotFound => None,
+            found => Some(found?),
+        };
         if let Some(trace) = trace.filter(|trace| trace.status != TraceStatus::Pending) {
             return Ok(Some(trace));
         }

@@ -3,22 +3,20 @@
 use std::{collections::VecDeque, time::Duration};
 
 use hub_core::{
-    Hub,
-    access::Actor,
-    bots::{Bots, Direction, Message, MessageFilter},
+    bots::MessageFilter,
     id::{BotId, MessageId, TraceId},
-    page::{MAX_LIMIT, PageRequest},
+    page::MAX_LIMIT,
+    time::Clock,
     traces::{Trace, TraceQuery, TraceStatus},
 };
+use serde_json::{Value, json};
 
-use serde_json::json;
-
-use super::traces;
+use super::{traces, users::cell};
 use crate::{
-    args::TailArgs,
-    exit::Failure,
-    local::{self, Open},
+    args::{PageArgs, TailArgs},
+    exit::{Exit, Failure},
     printer::{Printer, Tone},
+    reach::Reach,
     screen,
 };
 
@@ -27,39 +25,42 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Unfinished traces that are looked at again; the oldest are then shown as they are.
 const MAX_OPEN: usize = 1_000;
 
-pub async fn run(args: TailArgs, printer: &Printer) -> Result<(), Failure> {
-    let hub = local::open(&args.local, Open::Existing).await?;
-    let bot = local::find_bot(&hub, &args.bot).await?.id;
+pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let reach = Reach::open(&args.hub, local).await?;
+    let bot = reach.bot(&args.bot).await?;
     let mut after = match &args.since {
         Some(trace) => Some(trace.parse::<TraceId>()?),
-        None => newer(&hub, bot, None, 1).await?.last().map(|trace| trace.trace_id),
+        None => newer(&reach, bot, None, 1).await?.last().map(|trace| trace.trace_id),
     };
     let shows_messages = args.status.is_none();
     let mut said = match (&args.since, after) {
         // Ids of all kinds stand in the order of time, and a message is there before its trace.
         (Some(_), Some(trace)) => Some(MessageId::from_u128(trace.as_u128())),
-        _ => messages(&hub, bot, None, 1).await?.last().map(|message| message.id),
+        _ => messages(&reach, bot, None, 1).await?.last().and_then(id),
     };
     if args.follow {
         Printer::ready("ready");
     }
     let wanted: Option<TraceStatus> = args.status.map(Into::into);
-    let mut open: VecDeque<TraceId> = VecDeque::new();
+    let (clock, mut open) = (Clock::system(), VecDeque::new());
     loop {
         if shows_messages {
-            for message in messages(&hub, bot, said, usize::MAX).await? {
-                said = Some(message.id);
+            for message in messages(&reach, bot, said, usize::MAX).await? {
+                said = id(&message);
                 show_message(&message, printer)?;
             }
         }
-        for trace in newer(&hub, bot, after, usize::MAX).await? {
+        for trace in newer(&reach, bot, after, usize::MAX).await? {
             after = Some(trace.trace_id);
             open.push_back(trace.trace_id);
         }
         let last_look = !args.follow;
         for _ in 0..open.len() {
             let Some(id) = open.pop_front() else { break };
-            let Some(trace) = hub.traces().find(&Actor::Operator, Some(bot), id).await? else { continue };
+            let trace = match reach.trace(Some(bot), id).await {
+                Err(failure) if failure.exit == Exit::NotFound => continue,
+                found => found?,
+            };
             if trace.status == TraceStatus::Pending && !last_look && open.len() < MAX_OPEN {
                 open.push_back(id);
             } else if wanted.is_none_or(|wanted| trace.status == wanted) {
@@ -69,18 +70,22 @@ pub async fn run(args: TailArgs, printer: &Printer) -> Result<(), Failure> {
         if last_look {
             break;
         }
-        hub.context().clock.sleep(LOOK).await;
+        clock.sleep(LOOK).await;
     }
-    hub.shutdown().await;
+    reach.close().await;
     Ok(())
 }
 
 /// Traces behind a known one, oldest first, at most `most` of the newest.
-async fn newer(hub: &Hub, bot: BotId, after: Option<TraceId>, most: usize) -> Result<Vec<Trace>, Failure> {
-    let (query, mut found, mut cursor) = (TraceQuery::default(), Vec::new(), None::<String>);
+async fn newer(
+    reach: &Reach,
+    bot: BotId,
+    after: Option<TraceId>,
+    most: usize,
+) -> Result<Vec<Trace>, Failure> {
+    let (query, mut found, mut cursor) = (TraceQuery::default(), Vec::new(), None);
     'pages: loop {
-        let page = PageRequest::parse(&query.list_name(bot), Some(MAX_LIMIT), cursor.as_deref())?;
-        let page = hub.traces().list(&Actor::Operator, bot, &query, &page).await?;
+        let page = reach.traces(bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
         for trace in page.items {
             if after.is_some_and(|after| trace.trace_id <= after) || found.len() >= most {
                 break 'pages;
@@ -98,22 +103,21 @@ async fn newer(hub: &Hub, bot: BotId, after: Option<TraceId>, most: usize) -> Re
 
 /// Messages behind a known one, oldest first, at most `most` of the newest.
 async fn messages(
-    hub: &Hub,
+    reach: &Reach,
     bot: BotId,
     after: Option<MessageId>,
     most: usize,
-) -> Result<Vec<Message>, Failure> {
-    let (filter, mut found, mut cursor) = (MessageFilter::default(), Vec::new(), None::<String>);
+) -> Result<Vec<Value>, Failure> {
+    let (filter, mut found, mut cursor) = (MessageFilter::default(), Vec::new(), None);
     'pages: loop {
-        let page = PageRequest::parse(&Bots::message_list(bot, &filter), Some(MAX_LIMIT), cursor.as_deref())?;
-        let page = hub.bots().messages(&Actor::Operator, bot, &filter, &page).await?;
-        for message in page.items {
-            if after.is_some_and(|after| message.id <= after) || found.len() >= most {
+        let mut page = reach.messages(bot, &filter, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
+        for message in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            if after.is_some_and(|after| id(&message).is_none_or(|id| id <= after)) || found.len() >= most {
                 break 'pages;
             }
             found.push(message);
         }
-        cursor = page.next_cursor;
+        cursor = page["next_cursor"].as_str().map(str::to_owned);
         if cursor.is_none() {
             break;
         }
@@ -122,24 +126,28 @@ async fn messages(
     Ok(found)
 }
 
-fn show_message(message: &Message, printer: &Printer) -> Result<(), Failure> {
-    let (arrow, person) = match message.direction {
-        Direction::Inbound => ("<", &message.from_user_id),
-        Direction::Outbound => (">", &message.to_user_id),
+fn id(message: &Value) -> Option<MessageId> {
+    message["id"].as_str().and_then(|id| id.parse().ok())
+}
+
+fn show_message(message: &Value, printer: &Printer) -> Result<(), Failure> {
+    let (arrow, person) = match message["direction"].as_str() {
+        Some("inbound") => ("<", cell(message, "from_user_id")),
+        _ => (">", cell(message, "to_user_id")),
     };
-    let name = if message.user_name.is_empty() { person } else { &message.user_name };
-    let (name, text) = (screen::clean(name), screen::clean(&message.content));
-    let line = format!("{}  {arrow} {name}: {}", message.created_at, screen::fit(&text, 80));
+    let name = Some(cell(message, "user_name")).filter(|name| !name.is_empty()).unwrap_or(person);
+    let (name, text) = (screen::clean(&name), screen::clean(&cell(message, "content")));
+    let line = format!("{}  {arrow} {name}: {}", cell(message, "created_at"), screen::fit(&text, 80));
     let document = json!({
-        "message_id": message.id,
-        "bot_id": message.bot_id,
-        "direction": message.direction.as_str(),
-        "from_user_id": message.from_user_id,
-        "to_user_id": message.to_user_id,
-        "content": message.content,
-        "status": message.status,
-        "trace_id": message.trace_id,
-        "started_at": message.created_at,
+        "message_id": message["id"],
+        "bot_id": message["bot_id"],
+        "direction": message["direction"],
+        "from_user_id": message["from_user_id"],
+        "to_user_id": message["to_user_id"],
+        "content": message["content"],
+        "status": message["status"],
+        "trace_id": message["trace_id"],
+        "started_at": message["created_at"],
     });
     printer.one(document, &line)
 }

@@ -275,7 +275,7 @@ pub(super) fn one(mut found: Vec<Value>, what: &str, wanted: &str, hint: &str) -
 }
 
 /// A change without what it leaves alone.
-fn given(change: &impl serde::Serialize) -> Value {
+pub(super) fn given(change: &impl serde::Serialize) -> Value {
     let mut body = json!(change);
     if let Some(fields) = body.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

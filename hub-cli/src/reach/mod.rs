@@ -12,12 +12,16 @@ use serde_json::{Map, Value, json};
 
 mod ai_config;
 mod apps;
+mod bots;
+mod channels;
 mod plugins;
 mod target;
 mod traces;
 mod users;
 
 pub use apps::{AppLog, AppPlace, id_of};
+pub use bots::Binding;
+pub use channels::{ChannelPlace, Part};
 pub use plugins::{Verdict, Whose, permissions_document};
 use target::Target;
 
@@ -94,7 +98,14 @@ impl Reach {
 /// When a server is named and nobody is signed in there.
 pub fn server(args: &HubArgs, local: bool) -> Result<Option<Remote>, Failure> {
     let target = target::choose(args, local)?;
-    target.map(|Target { server, key }| Remote::new(&server, key)).transpose()
+    let open = |Target { server, key, name, is_said }: Target| {
+        let remote = Remote::new(&server, key)?;
+        Ok(match name {
+            Some(name) => remote.named(name, is_said),
+            None => remote,
+        })
+    };
+    target.map(open).transpose()
 }
 
 fn page_document<T>(page: &Page<T>, document: impl Fn(&T) -> Value) -> Value {

@@ -6,8 +6,8 @@ use url::Url;
 use crate::{
     args::HubArgs,
     exit::{Exit, Failure},
-    printer::Printer,
-    profiles::Profiles,
+    printer::speak,
+    profiles::{Profile, Profiles},
 };
 
 /// A server, and the key to ask it with.
@@ -15,6 +15,10 @@ use crate::{
 pub struct Target {
     pub server: Url,
     pub key: Secret,
+    /// The profile that it is of.
+    pub name: Option<String>,
+    /// Whether it was said which one it is.
+    pub is_said: bool,
 }
 
 /// The server that is meant; `None` for the files of this machine.
@@ -30,7 +34,7 @@ pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
     let files_are_named = args.local.data_dir.is_some() || args.local.database_url.is_some();
     match (&args.server, &args.profile.profile) {
         (Some(server), None) if token.is_some() => {
-            Ok(token.map(|key| Target { server: server.clone(), key }))
+            Ok(token.map(|key| Target { server: server.clone(), key, name: None, is_said: false }))
         }
         (Some(server), None) => {
             let profiles = Profiles::load()?;
@@ -44,13 +48,13 @@ pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
 
 /// The profile in use when it is of this server, else the first that is.
 fn of_server(profiles: &Profiles, server: &Url) -> Result<Target, Failure> {
-    let in_use = profiles.all.get(&profiles.current);
-    let found = in_use.into_iter().chain(profiles.all.values()).find(|profile| profile.server == *server);
-    let found = found.ok_or_else(|| {
+    let in_use = profiles.all.get_key_value(&profiles.current);
+    let found = in_use.into_iter().chain(&profiles.all).find(|(_, profile)| profile.server == *server);
+    let (name, found) = found.ok_or_else(|| {
         Failure::new(Exit::Denied, "UNAUTHORIZED", format!("nobody is signed in to {server}"))
             .with_hint(format!("hub-cli login --server {server}, or an administrator's API key in HUB_TOKEN"))
     })?;
-    Ok(Target { server: server.clone(), key: found.key.clone() })
+    Ok(of(name, found, false))
 }
 
 fn of_profile(profiles: &Profiles, name: &str, server: Option<&Url>) -> Result<Target, Failure> {
@@ -62,12 +66,17 @@ fn of_profile(profiles: &Profiles, name: &str, server: Option<&Url>) -> Result<T
         ))
         .with_hint("name one of the two"));
     }
-    Ok(Target { server: profile.server.clone(), key: profile.key.clone() })
+    Ok(of(name, profile, false))
 }
 
 /// Nobody named this hub, so it is said which one it is.
 fn in_use(profiles: &Profiles) -> Option<Target> {
     let (name, profile) = profiles.find(None).ok()?;
-    Printer::ready(&format!("→ {name} ({})", profile.server));
-    Some(Target { server: profile.server.clone(), key: profile.key.clone() })
+    speak(&format!("→ {name} ({})", profile.server));
+    Some(of(name, profile, true))
+}
+
+fn of(name: &str, profile: &Profile, is_said: bool) -> Target {
+    let (server, key) = (profile.server.clone(), profile.key.clone());
+    Target { server, key, name: Some(name.to_owned()), is_said }
 }

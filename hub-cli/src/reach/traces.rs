@@ -154,7 +154,7 @@ impl Reach {
     }
 }
 
-fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {
+pub(super) fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {
     serde_json::from_value(document)
         .map_err(|error| Failure::unreachable(format!("the server's answer is not understood: {error}")))
 }

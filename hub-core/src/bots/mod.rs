@@ -4,10 +4,11 @@ use crate::{
     access::Actor,
     apps::{AppScope, status_of, tell_status},
     context::{Context, Hint},
-    error::{Error, Result},
+    error::{Error, Problems, Result},
     id::{BotId, ChannelId},
     page::{Page, PageRequest},
     revocation::Revoked,
+    text,
 };
 
 mod attachment;
@@ -31,6 +32,9 @@ pub use messages::{Direction, Message, MessageFilter};
 pub use record::{Bot, BotHealth, BotRecord, BotStatus};
 pub use send::{NewSend, Sent};
 pub use typing::Typists;
+
+/// Longest name of a bot, in characters.
+const MAX_NAME: usize = 64;
 
 /// Bots, the bind flow, contacts and messages: every operation takes the actor who asks.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +95,26 @@ impl<'h> Bots<'h> {
             poller_node: bot.poller_node(self.ctx.store.now()).map(str::to_owned),
             bot: self.view(bot),
         })
+    }
+
+    /// Gives a bot another name, 1 to 64 characters.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless it is the actor's; `INVALID_PARAMS` on a bad name.
+    pub async fn rename(&self, actor: &Actor, id: BotId, name: &str) -> Result<Bot> {
+        let mut problems = Problems::default();
+        text::check_name(&mut problems, "name", name, 1..=MAX_NAME);
+        problems.finish()?;
+        self.record(actor, id).await?;
+        let name = name.trim().to_owned();
+        self.ctx
+            .store
+            .write(move |tx| {
+                let name = name.clone();
+                Box::pin(async move { tx.bots().rename(id, &name).await })
+            })
+            .await?;
+        self.get(actor, id).await
     }
 
     /// Deletes a bot and everything of it: channels, messages, contacts, what waits to be sent.

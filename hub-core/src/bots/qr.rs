@@ -1,6 +1,6 @@
 //! QR codes: a text to be scanned, drawn for a page or a terminal.
 
-use qrcode::{EcLevel, QrCode, render::svg, render::unicode::Dense1x2};
+use qrcode::{Color, EcLevel, QrCode, render::svg, render::unicode::Dense1x2};
 
 use crate::error::{Error, Result};
 
@@ -19,15 +19,39 @@ pub fn qr_svg(text: &str) -> Result<String> {
 /// # Errors
 /// As [`qr_svg`].
 pub fn qr_text_art(text: &str) -> Result<String> {
-    let code = encode(text)?;
     // Blocks are drawn in the text colour: light modules get them, so that the code is not inverted.
-    let image = code
-        .render::<Dense1x2>()
-        .dark_color(Dense1x2::Light)
-        .light_color(Dense1x2::Dark)
-        .quiet_zone(true)
-        .build();
-    Ok(image)
+    draw(text, Dense1x2::Light, Dense1x2::Dark)
+}
+
+/// The same for a terminal with dark text on a light background.
+///
+/// # Errors
+/// As [`qr_svg`].
+pub fn qr_text_art_on_light(text: &str) -> Result<String> {
+    draw(text, Dense1x2::Dark, Dense1x2::Light)
+}
+
+/// The code as an image: its side in modules, quiet zone of four included, and for each module, row by row, whether it
+/// is dark.
+///
+/// # Errors
+/// As [`qr_svg`].
+pub fn qr_modules(text: &str) -> Result<(usize, Vec<bool>)> {
+    const QUIET: usize = 4;
+    let code = encode(text)?;
+    let (inner, colors) = (code.width(), code.to_colors());
+    let side = inner + 2 * QUIET;
+    let mut modules = vec![false; side * side];
+    for (index, color) in colors.into_iter().enumerate() {
+        let at = (index / inner + QUIET) * side + index % inner + QUIET;
+        modules[at] = color == Color::Dark;
+    }
+    Ok((side, modules))
+}
+
+fn draw(text: &str, dark: Dense1x2, light: Dense1x2) -> Result<String> {
+    let code = encode(text)?;
+    Ok(code.render::<Dense1x2>().dark_color(dark).light_color(light).quiet_zone(true).build())
 }
 
 fn encode(text: &str) -> Result<QrCode> {

@@ -189,7 +189,7 @@ impl LineFilter {
         });
         Ok(Self {
             channel: channel.transpose()?,
-            times: Times::of(args)?,
+            times: Times::of(args.since.as_ref(), args.until.as_ref())?,
             status: args.status.map(Into::into),
         })
     }

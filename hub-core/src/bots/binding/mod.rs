@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{
     access::Actor,
-    bots::{Bot, Bots, credentials, qr},
+    bots::{Bot, Bots, MAX_NAME, credentials, qr},
     error::{Error, ErrorCode, Problems, Result},
     id::{BindId, BotId, UserId},
     network::{LoginPrompt, NetworkError},
@@ -37,8 +37,6 @@ const MAX_OPEN: u32 = 10;
 const KEPT: Duration = Duration::from_secs(3600);
 /// Tokens shown to the network at the start (`ilink.md` §5.1).
 const MAX_KNOWN: u32 = 10;
-/// Longest name of a bot, in characters.
-const MAX_NAME: usize = 64;
 /// The network that is used when there are several and none is named.
 const DEFAULT_NETWORK: &str = "ilink";
 

@@ -12,7 +12,7 @@ mod requests;
 mod tests;
 mod views;
 
-pub use requests::{ConfirmBind, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
+pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
 pub use views::{
     BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView, MediaView,
     MessageView, QuotedView, SentView, StartedBindView,
@@ -84,6 +84,18 @@ impl BotsApi {
     #[oai(path = "/api/bots/:id", method = "get", operation_id = "getBot")]
     async fn get(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotView> {
         ok(hub.bots().get(&user.0, id.0.0).await?.into())
+    }
+
+    /// Gives a bot another name
+    #[oai(path = "/api/bots/:id", method = "put", operation_id = "renameBot")]
+    async fn rename(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        body: Body<RenameBot>,
+    ) -> ApiResult<BotView> {
+        ok(hub.bots().rename(&user.0, id.0.0, &body.0.name).await?.into())
     }
 
     /// Deletes a bot

@@ -38,6 +38,20 @@ impl From<StartBind> for NewBind {
     }
 }
 
+/// Another name of a bot.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct RenameBot {
+    /// Name, 1 to 64 characters.
+    pub name: Text<0, 1024>,
+}
+
+impl Example for RenameBot {
+    fn example() -> Self {
+        Self { name: Text("Shop".to_owned()) }
+    }
+}
+
 /// The next step of a bind.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields)]

@@ -141,6 +141,22 @@ async fn a_wait_ends_with_the_session_that_asked() {
 }
 
 #[tokio::test]
+async fn a_bot_gets_another_name_from_its_owner_alone() {
+    let (app, simulator) = App::with_simulator().await;
+    let (ann, bob) = (app.user("ann").await, app.user("bob").await);
+    let bot = bind(&ann, &simulator, None).await;
+    let path = format!("/api/bots/{}", bot["id"].as_str().unwrap());
+    let renamed = put(&ann, &path, &json!({"name": " Store "})).await;
+    assert_eq!(renamed.data()["name"], "Store");
+    assert_eq!(ann.get(&path).await.data()["name"], "Store");
+    for body in [json!({}), json!({"name": ""}), json!({"name": "x".repeat(65)}), json!({"name": "a\nb"})] {
+        put(&ann, &path, &body).await.error(400, "INVALID_PARAMS");
+    }
+    put(&bob, &path, &json!({"name": "Mine"})).await.error(404, "NOT_FOUND");
+    assert_eq!(ann.get(&path).await.data()["name"], "Store");
+}
+
+#[tokio::test]
 async fn sends_are_refused_until_the_person_wrote() {
     let (app, simulator) = App::with_simulator().await;
     let ann = app.user("ann").await;

@@ -1,6 +1,6 @@
 //! Endpoints for channels and their sinks (spec §4, "Channel management"; `contract.md` §5).
 
-use hub_core::{Hub, channels::Channels};
+use hub_core::{Hub, channels::Channels, delivery::ping::ping};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
@@ -17,7 +17,7 @@ pub use parts::{AiSource, AuthMethod, FilterRules, Match, OnPluginError, Orderin
 pub use requests::{CreateChannel, SetAi, SetWebhook, UpdateChannel};
 pub use views::{ChannelView, CreatedChannelView, RegeneratedKeyView};
 
-use super::Tag;
+use super::{Tag, traces::TraceDetail};
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
@@ -160,6 +160,26 @@ impl ChannelsApi {
         body: Body<SetWebhook>,
     ) -> ApiResult<ChannelView> {
         ok(hub.channels().set_webhook(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+    }
+
+    /// Tries the webhook sink
+    ///
+    /// Sends a text `ping` from `ping` through the channel's plugins to its webhook, once, whether the sink is on or
+    /// off, and answers the trace. It is stored nowhere, and what is replied is sent to nobody. A receiver that
+    /// refuses is no error: the trace says so.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/webhook/test",
+        method = "post",
+        operation_id = "testWebhookSink"
+    )]
+    async fn test_webhook(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+    ) -> ApiResult<TraceDetail> {
+        ok(ping(&hub, &user.0, id.0.0, channel_id.0.0).await?.into())
     }
 
     /// Configures the AI sink

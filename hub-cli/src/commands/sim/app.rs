@@ -1,0 +1,152 @@
+//! `sim app`: a whole hub in this process, for somebody who writes an app.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use hub_core::{
+    Hub,
+    config::HubConfig,
+    demo::{AppMock, DemoListener, DemoReceiver, MockSetup, connector},
+    egress::{AllowRule, EgressConfig},
+    network::sim::{SimConfig, Simulator},
+    random::Random,
+    sandbox::{SandboxConfig, WorkerProgram},
+    store::StoreConfig,
+    tasks::Tasks,
+    time::Clock,
+};
+use hub_server::{
+    AppSettings, app,
+    beside::Beside,
+    serve::{ServeLimits, Server},
+    settings::Values,
+};
+use tokio::net::TcpListener;
+use url::Url;
+
+use super::serve::stopped;
+use crate::{
+    args::SimAppArgs,
+    commands::users::cell,
+    exit::{Exit, Failure},
+    local,
+    printer::Printer,
+};
+
+pub const FIELDS: [&str; 16] = [
+    "hub_url",
+    "bot_id",
+    "app_id",
+    "inst_id",
+    "installation_id",
+    "app_token",
+    "app_slug",
+    "handle",
+    "webhook_secret",
+    "webhook_url",
+    "webhook_verified",
+    "redirect_uris",
+    "setup_url",
+    "events",
+    "scopes",
+    "tools",
+];
+
+/// How long connections may take to end.
+const DRAIN: Duration = Duration::from_secs(3);
+
+pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
+    let listener = TcpListener::bind(args.listen).await.map_err(|error| {
+        Failure::usage(format!("cannot listen on {}: {error}", args.listen))
+            .with_hint("choose another address with --listen")
+    })?;
+    let address = listener.local_addr().unwrap_or(args.listen);
+    if !address.ip().is_loopback() {
+        printer.note("warning: whoever reaches this address gets the app's token");
+    }
+    let folder = tempfile::tempdir().map_err(|error| {
+        Failure::new(Exit::Failed, "UNAVAILABLE", format!("no temporary folder: {error}"))
+    })?;
+    let url = url_of(address)?;
+    let (clock, random) = (Clock::system(), Random::system());
+    let simulator = Simulator::new(SimConfig::default(), clock.clone(), random.clone());
+    let hub = open(folder.path(), &url, address, &simulator).await?;
+    hub.start().await?;
+    let setup = MockSetup {
+        slug: args.app_slug,
+        webhook_url: args.webhook_url.map(String::from),
+        commands: args.command,
+    };
+    let mock = AppMock::new(hub.clone(), simulator.clone(), setup);
+    // Before anybody can ask: what is wrong with the app is told here.
+    let config = match mock.config().await {
+        Ok(config) => config,
+        Err(error) => {
+            hub.shutdown().await;
+            return Err(error.into());
+        }
+    };
+    let control = DemoListener {
+        simulator,
+        receiver: DemoReceiver::new(clock.clone()),
+        hub: Some(hub.clone()),
+        mock: Some(mock),
+    };
+    let tasks = Tasks::new();
+    let settings = AppSettings::from(Values { sim_control: Some(address), ..Values::new(url) });
+    let endpoint = Beside::new(app(hub.clone(), settings.clone()), Arc::new(control));
+    Server::new(ServeLimits::default(), tasks.clone(), clock.clone(), random).serve(vec![listener], endpoint);
+    let lines = ["hub_url", "app_token", "webhook_secret", "app_slug", "bot_id", "webhook_url"]
+        .map(|name| format!("{name:<14}  {}", cell(&config, name)));
+    printer.one(config, &lines.join("\n"))?;
+    Printer::flush()?;
+    // The one line that scripts wait for: always the same, whatever the output looks like.
+    Printer::ready(&format!("ready http://{address}"));
+    stopped().await;
+    settings.draining.cancel();
+    for tasks in [&tasks, &settings.sockets] {
+        tasks.stop();
+        tasks.wait(&clock, DRAIN).await;
+    }
+    hub.shutdown().await;
+    Ok(())
+}
+
+/// The address as programs on this machine reach it.
+fn url_of(address: SocketAddr) -> Result<Url, Failure> {
+    let mut reached = address;
+    if address.ip().is_unspecified() {
+        reached.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{reached}").parse().map_err(|_| Failure::usage(format!("{address} makes no URL")))
+}
+
+async fn open(
+    folder: &std::path::Path,
+    url: &Url,
+    address: SocketAddr,
+    simulator: &Simulator,
+) -> Result<Hub, Failure> {
+    let (clock, random) = (Clock::system(), Random::system());
+    // The app that is being developed listens on this machine, where a hub otherwise calls nobody.
+    let mut allow: Vec<AllowRule> = local::allowed()?;
+    for here in ["127.0.0.0/8", "::1/128"] {
+        allow.push(here.parse()?);
+    }
+    let mut config = HubConfig::default();
+    config.public_url = url.clone();
+    // The held poll of this chat network brings nothing that anybody waits for.
+    config.poll_grace = Duration::ZERO;
+    let hub = Hub::builder()
+        .config(config)
+        .store(StoreConfig::Sqlite(folder.join("hub.db")))
+        .secret_key(random.bytes())
+        .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
+        .network(connector(simulator, clock, random)?)
+        .egress(EgressConfig { allow, own_listeners: vec![address], ..EgressConfig::default() })
+        .open()
+        .await?;
+    Ok(hub)
+}

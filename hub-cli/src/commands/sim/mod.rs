@@ -1,0 +1,69 @@
+//! `sim …`: the simulated chat network, and the receiver beside it.
+
+mod app;
+mod mishaps;
+mod receiver;
+mod reset;
+mod say;
+mod scan;
+mod script;
+mod serve;
+
+use serde_json::Value;
+
+use super::users::cell;
+use crate::{
+    args::{ReceiverCommand, SimCommand, SimTarget},
+    exit::Failure,
+    printer::{List, Printer},
+    sim_client::SimClient,
+};
+
+const ACCOUNT_FIELDS: [&str; 6] = ["wx_id", "owner_user_id", "started", "expired", "pollers", "pending"];
+
+/// The names in a command's JSON document.
+pub fn fields(command: &SimCommand) -> &'static [&'static str] {
+    match command {
+        SimCommand::Say(_) => &say::FIELDS,
+        SimCommand::Script(_) => &script::FIELDS,
+        SimCommand::Accounts { .. } => &ACCOUNT_FIELDS,
+        SimCommand::Scan(_) => &scan::FIELDS,
+        SimCommand::Outage(_) => &mishaps::OUTAGE_FIELDS,
+        SimCommand::ExpireSession(_) => &mishaps::EXPIRE_FIELDS,
+        SimCommand::Receiver(ReceiverCommand::Show { .. }) => &receiver::FIELDS,
+        SimCommand::Receiver(_) => &receiver::BEHAVIOUR_FIELDS,
+        SimCommand::Serve { .. } => &[],
+        SimCommand::App(_) => &app::FIELDS,
+        SimCommand::Reset { .. } => &reset::FIELDS,
+    }
+}
+
+pub async fn run(command: SimCommand, printer: &Printer) -> Result<(), Failure> {
+    match command {
+        SimCommand::Say(args) => say::run(args, printer).await,
+        SimCommand::Script(args) => script::run(args, printer).await,
+        SimCommand::Accounts { target } => accounts(&target, printer).await,
+        SimCommand::Scan(args) => scan::run(args, printer).await,
+        SimCommand::Outage(args) => mishaps::outage(args, printer).await,
+        SimCommand::ExpireSession(bot) => mishaps::expire_session(bot, printer).await,
+        SimCommand::Receiver(command) => receiver::run(command, printer).await,
+        SimCommand::Serve { listen } => serve::run(listen, printer).await,
+        SimCommand::App(args) => app::run(args, printer).await,
+        SimCommand::Reset { target } => reset::run(&target, printer).await,
+    }
+}
+
+async fn accounts(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
+    let accounts = SimClient::new(&target.sim)?.get("/_sim/accounts").await?;
+    let row = |account: &Value| {
+        let state = match account {
+            account if account["expired"] == true => "expired",
+            account if account["started"] == true => "started",
+            _ => "idle",
+        };
+        let [id, owner, pending] = ["wx_id", "owner_user_id", "pending"].map(|field| cell(account, field));
+        vec![id, owner, state.to_owned(), pending]
+    };
+    let columns = &["NETWORK ID", "OWNER ID", "STATE", "PENDING"];
+    printer.list(List::of(accounts, columns, row, "the simulator has no bots"))
+}

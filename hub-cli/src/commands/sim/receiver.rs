@@ -1,0 +1,51 @@
+//! `sim receiver …`: what the demo's receiver got, and what it does with what comes next.
+
+use hub_core::demo::Behaviour;
+use serde_json::{Value, json};
+
+use crate::{
+    args::{ReceiverArgs, ReceiverCommand, SimTarget},
+    commands::users::cell,
+    exit::Failure,
+    printer::{List, Printer},
+    sim_client::SimClient,
+};
+
+pub const FIELDS: [&str; 8] =
+    ["at", "webhook_id", "attempt", "content", "verified", "reason", "behaviour", "reply"];
+pub const BEHAVIOUR_FIELDS: [&str; 2] = ["mode", "times"];
+
+pub async fn run(command: ReceiverCommand, printer: &Printer) -> Result<(), Failure> {
+    let (args, behaviour) = match command {
+        ReceiverCommand::Show { target } => return show(&target, printer).await,
+        ReceiverCommand::Answer(args) => (args, Behaviour::Answer),
+        ReceiverCommand::Fail(args) => (args, Behaviour::Fail),
+        ReceiverCommand::Slow(args) => (args, Behaviour::Hang),
+        ReceiverCommand::Cut(args) => (args, Behaviour::Cut),
+    };
+    let ReceiverArgs { times, target } = args;
+    let set = behave(&SimClient::new(&target.sim)?, behaviour, times).await?;
+    let text = cell(&set, "mode");
+    printer.one(set, &text)
+}
+
+/// Makes the receiver behave so, for so many requests or until told again.
+pub async fn behave(
+    simulator: &SimClient,
+    behaviour: Behaviour,
+    times: Option<u32>,
+) -> Result<Value, Failure> {
+    simulator.post("/receiver/behaviour", &json!({ "mode": behaviour, "times": times })).await
+}
+
+async fn show(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
+    let requests = SimClient::new(&target.sim)?.get("/receiver/requests").await?;
+    let row = |request: &Value| {
+        let verified = if request["verified"] == true { "verified" } else { "not verified" };
+        let [at, attempt, behaviour, content] =
+            ["at", "attempt", "behaviour", "content"].map(|field| cell(request, field));
+        vec![at, attempt, verified.to_owned(), behaviour, content]
+    };
+    let columns = &["AT", "ATTEMPT", "SIGNATURE", "DID", "TEXT"];
+    printer.list(List::of(requests, columns, row, "the receiver got nothing yet"))
+}

@@ -1,0 +1,88 @@
+//! `sim say`: a person of the simulated network writes to a bot.
+
+use hub_core::demo::{NAME, NETWORK, person_id};
+use serde_json::{Value, json};
+
+use crate::{
+    args::{LocalArgs, SimBot, SimSayArgs},
+    commands::{text_or_stdin, users::cell},
+    exit::Failure,
+    local::{self, Open},
+    printer::Printer,
+    sim_client::SimClient,
+};
+
+pub const FIELDS: [&str; 3] = ["wx_id", "from_user_id", "message_ids"];
+
+pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
+    let text = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
+    let simulator = SimClient::new(&args.bot.target.sim)?;
+    let account = account(&simulator, &args.bot).await?;
+    let said = say(&simulator, &account, args.person.as_deref(), &text).await?;
+    let first = said["message_ids"][0].as_str().unwrap_or_default().to_owned();
+    printer.note(&format!("{} wrote to {}", cell(&said, "from_user_id"), cell(&said, "wx_id")));
+    printer.one(said, &first)
+}
+
+/// Lets a person write to a bot, its owner when nobody is named.
+pub async fn say(
+    simulator: &SimClient,
+    account: &Value,
+    person: Option<&str>,
+    text: &str,
+) -> Result<Value, Failure> {
+    let from = person.map_or_else(|| cell(account, "owner_user_id"), person_id);
+    let message = json!({ "wx_id": account["wx_id"], "from_user_id": from, "text": text });
+    let answer = simulator.post("/_sim/messages", &message).await?;
+    Ok(json!({ "wx_id": account["wx_id"], "from_user_id": from, "message_ids": answer["message_ids"] }))
+}
+
+/// The bot that is meant, as the simulator lists it.
+pub async fn account(simulator: &SimClient, bot: &SimBot) -> Result<Value, Failure> {
+    let accounts = simulator.get("/_sim/accounts").await?;
+    let accounts = accounts["items"].as_array().cloned().unwrap_or_default();
+    choose(&accounts, bot.bot.as_deref(), &bot.local).await
+}
+
+/// The account that is meant: by its id on the network, by its bot in the hub, or the only one there is.
+async fn choose(accounts: &[Value], bot: Option<&str>, hub: &LocalArgs) -> Result<Value, Failure> {
+    let by_wx_id = |wx_id: &str| accounts.iter().find(|account| account["wx_id"] == wx_id).cloned();
+    match (bot, accounts) {
+        (_, []) => Err(Failure::not_found("the simulator has no bots")
+            .with_hint("bind one, or start hub-server without --no-demo")),
+        (None, [only]) => Ok(only.clone()),
+        (Some(wx_id), _) if wx_id.contains('@') => {
+            by_wx_id(wx_id).ok_or_else(|| Failure::not_found(format!("the simulator knows no bot {wx_id}")))
+        }
+        (Some(name), _) => {
+            let wx_id = wx_id_of(name, hub).await?;
+            by_wx_id(&wx_id).ok_or_else(|| {
+                Failure::not_found(format!("the simulator does not know the bot {name}"))
+                    .with_hint("is --sim the simulator of this hub?")
+            })
+        }
+        (None, _) => {
+            let demo = wx_id_of(NAME, hub).await.ok().and_then(|wx_id| by_wx_id(&wx_id));
+            demo.ok_or_else(|| {
+                let ids = accounts.iter().filter_map(|account| account["wx_id"].as_str()).take(5);
+                Failure::usage(format!("the simulator has {} bots: say which with --bot", accounts.len()))
+                    .with_hint(format!("some are {}", ids.collect::<Vec<_>>().join(", ")))
+            })
+        }
+    }
+}
+
+/// The id on the network of a bot of the hub.
+async fn wx_id_of(name: &str, hub: &LocalArgs) -> Result<String, Failure> {
+    let hub = local::open(hub, Open::Existing).await?;
+    let bot = local::find_bot(&hub, name).await?;
+    hub.shutdown().await;
+    if bot.network == NETWORK {
+        Ok(bot.wx_id)
+    } else {
+        Err(Failure::not_found(format!(
+            "{name} is a bot of the network {}, not of the simulator",
+            bot.network
+        )))
+    }
+}

@@ -1,0 +1,43 @@
+//! What a shell is offered while somebody types.
+
+use std::path::Path;
+
+use crate::{
+    hubs::{hub_with_quiet_demo, temp},
+    program::{command, ends},
+};
+
+/// What fish is offered for the last of these words.
+fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
+    let mut command = command(folder);
+    let output = command.env("COMPLETE", "fish").args(["--", "hub-cli"]).args(words).output().unwrap();
+    let (out, err) = ends(&output, 0);
+    assert_eq!(err, "", "whatever is wrong, nothing is said");
+    out.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn commands_options_and_values_are_offered() {
+    let folder = temp();
+    assert!(offered(folder.path(), &["chan"]).contains(&"channels".to_owned()));
+    assert!(offered(folder.path(), &["channels", "set-w"]).contains(&"set-webhook".to_owned()));
+    assert!(offered(folder.path(), &["replay", "--as-r"]).contains(&"--as-recorded".to_owned()));
+    assert!(offered(folder.path(), &["traces", "list", "--status", ""]).contains(&"pending".to_owned()));
+    assert!(offered(folder.path(), &["completions", ""]).contains(&"zsh".to_owned()));
+}
+
+#[test]
+fn names_of_the_hub_are_offered_and_a_missing_hub_is_no_mistake() {
+    let folder = hub_with_quiet_demo();
+    // The budget is for people at a quiet machine; a busy one gets more tries.
+    let offers = |words: &[&str], name: &str| {
+        (0..40).any(|_| offered(folder.path(), words).contains(&name.to_owned()))
+    };
+    assert!(offers(&["bots", "show", ""], "demo"));
+    assert!(offers(&["traces", "list", "--bot", "de"], "demo"));
+    assert!(offers(&["channels", "show", ""], "demo"));
+    assert!(!offered(folder.path(), &["bots", "show", "x"]).contains(&"demo".to_owned()));
+    let nothing = temp();
+    assert!(!offered(nothing.path(), &["bots", "show", ""]).contains(&"demo".to_owned()));
+    assert_eq!(std::fs::read_dir(nothing.path()).unwrap().count(), 0, "looking makes nothing");
+}

@@ -1,0 +1,134 @@
+//! Every exit code from a real case, with nothing on stdout (`ux` C3).
+
+use std::{
+    net::TcpListener,
+    process::{Command, Stdio},
+};
+
+use hub_core::demo::ADA;
+use serde_json::Value;
+
+use crate::{
+    hubs::{hub, hub_with_demo, temp},
+    program::{command, refuses, run, run_with_input, stderr, stdout},
+};
+
+#[test]
+fn exit_1_refused() {
+    let folder = hub_with_demo();
+    refuses(folder.path(), &["send", "demo", "stranger@im.wechat", "hi"], 1, "WINDOW_CLOSED");
+    refuses(folder.path(), &["send", "demo", ADA, " "], 2, "INVALID_PARAMS");
+}
+
+#[test]
+fn exit_2_wrong_usage() {
+    let folder = hub();
+    for arguments in [&["no-such-command"][..], &["traces", "list"], &[]] {
+        let output = run(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(!stderr(&output).is_empty());
+    }
+    let json = run(folder.path(), &["no-such-command", "--json"]);
+    let document: Value = serde_json::from_str(&stderr(&json)).unwrap();
+    assert_eq!((&document["error"]["code"], &document["exit_code"]), (&"INVALID_PARAMS".into(), &2.into()));
+    let short = ["users", "create-admin", "bob", "--password-file", "-"];
+    let output = run_with_input(folder.path(), &short, "short");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("short\n"));
+    let output = run(folder.path(), &["demo", "--json=no_such_field"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("elapsed_ms"), "the hint lists the fields");
+}
+
+#[test]
+fn exit_5_not_found() {
+    let (empty, folder) = (temp(), hub());
+    refuses(empty.path(), &["traces", "list", "--bot", "demo"], 5, "NOT_FOUND");
+    assert_eq!(empty.path().read_dir().unwrap().count(), 0, "looking makes nothing");
+    refuses(folder.path(), &["traces", "list", "--bot", "demo"], 5, "NOT_FOUND");
+    refuses(folder.path(), &["traces", "show", "tr_01KAJ6Z8QH0000000000000000"], 5, "NOT_FOUND");
+    refuses(folder.path(), &["send", "demo", "ada", "hi"], 5, "NOT_FOUND");
+    refuses(folder.path(), &["help", "nonsense"], 5, "NOT_FOUND");
+}
+
+#[test]
+fn exit_6_conflict_or_unreadable_file() {
+    let folder = hub();
+    let again = run_with_input(
+        folder.path(),
+        &["users", "create-admin", "ada", "--password-file", "-", "--json"],
+        "correct horse\n",
+    );
+    assert_eq!(again.status.code(), Some(6));
+    let document: Value = serde_json::from_str(&stderr(&again)).unwrap();
+    assert_eq!(document["error"]["code"], "CONFLICT");
+    let missing = ["users", "create-admin", "bob", "--password-file", "/no/such/file"];
+    refuses(folder.path(), &missing, 6, "INVALID_PARAMS");
+}
+
+#[test]
+fn exit_7_nobody_answers() {
+    let folder = temp();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("http://{free}");
+    refuses(folder.path(), &["sim", "say", "hi", "--sim", &nobody], 7, "UNAVAILABLE");
+    refuses(folder.path(), &["sim", "reset", "--sim", &nobody], 7, "UNAVAILABLE");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let nested = file.join("hub").display().to_string();
+    refuses(folder.path(), &["db", "migrate", "--data-dir", &nested], 7, "UNAVAILABLE");
+}
+
+#[test]
+fn exit_8_timed_out_and_130_interrupted() {
+    let folder = hub_with_demo();
+    let wait = ["send", "demo", ADA, "hi", "--wait", "--timeout", "1"];
+    refuses(folder.path(), &wait, 8, "UNAVAILABLE");
+    let count = || {
+        let list = run(folder.path(), &["traces", "list", "--bot", "demo"]);
+        stdout(&list).lines().count()
+    };
+    let before = count();
+    let mut command = command(folder.path());
+    command.args(["send", "demo", ADA, "hi", "--wait", "--timeout", "60"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!((0..200).any(|_| count() > before), "the message was not stored");
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output)), (Some(130), String::new()));
+}
+
+#[test]
+fn exit_9_a_check_failed() {
+    let folder = temp();
+    let exported = run(folder.path(), &["openapi", "export"]);
+    assert_eq!(exported.status.code(), Some(0));
+    let document: Value = serde_json::from_str(&stdout(&exported)).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3."));
+    let file = folder.path().join("hub.json");
+    std::fs::write(&file, &exported.stdout).unwrap();
+    let path = file.display().to_string();
+    let same = run(folder.path(), &["openapi", "export", "--check", &path]);
+    assert_eq!((same.status.code(), stdout(&same)), (Some(0), String::new()));
+    let yaml = folder.path().join("hub.yaml").display().to_string();
+    std::fs::write(&yaml, run(folder.path(), &["openapi", "export", "--format", "yaml"]).stdout).unwrap();
+    assert_eq!(run(folder.path(), &["openapi", "export", "--check", &yaml]).status.code(), Some(0));
+    std::fs::write(&file, stdout(&exported).replacen("Hub", "Pub", 1)).unwrap();
+    refuses(folder.path(), &["openapi", "export", "--check", &path], 9, "CONFLICT");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let folder = temp();
+    let mut child = command(folder.path())
+        .args(["openapi", "export"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}

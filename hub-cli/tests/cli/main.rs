@@ -1,0 +1,26 @@
+//! The contract of the command line, with the program itself: what reaches stdout and stderr, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod ai_config;
+mod apps;
+mod bots;
+mod channels;
+mod completion;
+mod contract;
+mod db;
+mod demo;
+mod doctor;
+mod exit_codes;
+mod generated;
+mod help;
+mod hubs;
+mod messages;
+mod plugins;
+mod program;
+mod pty;
+mod replay;
+mod server;
+mod signature;
+mod sim;
+mod stage;
+mod users;

@@ -1,0 +1,16 @@
+//! Plugins at the command line: an author's day, and a reviewer's.
+
+use std::path::Path;
+
+mod debug;
+mod first_hour;
+mod review;
+
+const TAGGER: &str = include_str!("../../../../examples/plugins/tagger.js");
+
+/// A file beside the hub's.
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}

@@ -1,0 +1,95 @@
+//! The program, started as a shell would, and what it is expected to say.
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+/// The program on the files of a folder, without anything of the surroundings.
+pub fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
+    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
+    command
+}
+
+pub fn run(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder).args(arguments).output().unwrap()
+}
+
+pub fn run_with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    feed(command(folder).args(arguments), input)
+}
+
+/// Runs a command with this on its stdin.
+pub fn feed(command: &mut Command, input: &str) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    // Whoever refuses at once reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What a command that ended in this way wrote to stdout, and to stderr.
+#[track_caller]
+pub fn ends(output: &Output, exit: i32) -> (String, String) {
+    let (out, err) = (stdout(output), stderr(output));
+    assert_eq!(output.status.code(), Some(exit), "{out}{err}");
+    (out, err)
+}
+
+/// What a command that failed said; nothing of it stands on stdout.
+#[track_caller]
+pub fn fails(output: &Output, exit: i32, code: &str) -> String {
+    let (out, err) = ends(output, exit);
+    assert_eq!(out, "", "{err}");
+    assert!(err.contains(&format!("error[{code}]: ")), "{err}");
+    err
+}
+
+/// What a command that works writes to stdout, and to stderr.
+#[track_caller]
+pub fn told(folder: &Path, arguments: &[&str]) -> (String, String) {
+    ends(&run(folder, arguments), 0)
+}
+
+/// What a command that ends in this way writes to stdout.
+#[track_caller]
+pub fn prints(folder: &Path, arguments: &[&str], exit: i32) -> String {
+    ends(&run(folder, arguments), exit).0
+}
+
+/// The document of a command that works.
+#[track_caller]
+pub fn document(folder: &Path, arguments: &[&str]) -> Value {
+    let (out, err) = told(folder, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {out}{err}"))
+}
+
+/// The JSON documents of the lines.
+pub fn documents(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A command is refused: stdout stays empty, and the code stands in both forms, for people and as JSON.
+#[track_caller]
+pub fn refuses(folder: &Path, arguments: &[&str], exit: i32, code: &str) {
+    fails(&run(folder, arguments), exit, code);
+    let (out, err) = ends(&run(folder, &[arguments, &["--json"]].concat()), exit);
+    assert_eq!(out, "", "{arguments:?}");
+    let document: Value = serde_json::from_str(&err).unwrap_or_else(|_| panic!("{arguments:?}: {err}"));
+    assert_eq!(document["success"], false);
+    assert_eq!(document["error"]["code"], code);
+    assert_eq!(document["exit_code"], exit);
+    assert!(document["error"]["message"].is_string());
+}

@@ -1,0 +1,109 @@
+//! Thousands of them (`ux` C8), and an interruption in between.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    program::{command, documents, ends, run},
+    replay::sink::Sink,
+};
+
+fn id(number: usize) -> String {
+    format!("tr_01KAJ6Z8QH{number:016}")
+}
+
+/// An export of so many traces with bodies of a few kilobytes.
+fn export(folder: &Path, count: usize) -> String {
+    let path = folder.join("many.jsonl");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    let step = |name: &str, detail: Value| {
+        json!({ "name": name, "kind": "webhook", "status": "ok", "started_at": "2026-01-02T03:04:05.678Z",
+            "duration_ms": 1, "detail": detail })
+    };
+    for number in 0..count {
+        let body =
+            json!({ "type": "message", "content": format!("order {number}"), "more": "x".repeat(4_000) });
+        let line = json!({
+            "trace_id": id(number), "message_id": "msg_01KAJ6Z8QH0000000000000000",
+            "bot_id": "bot_01KAJ6Z8QH0000000000000000", "channel_id": "ch_01KAJ6Z8QH0000000000000000",
+            "status": "ok", "summary": "status 200", "started_at": "2026-01-02T03:04:05.678Z", "duration_ms": 2,
+            "attempts": 1,
+            "steps": [
+                step("request", json!({ "method": "POST", "url": "http://shop.test/hook", "body": body.to_string(),
+                    "headers": [["content-type", "application/json"]] })),
+                step("response", json!({ "status": 200, "body": "{}" })),
+            ],
+        });
+        writeln!(file, "{line}").unwrap();
+    }
+    file.flush().unwrap();
+    path.display().to_string()
+}
+
+/// The most memory that a process ever used, in KiB.
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+#[test]
+fn thousands_are_counted_exactly_in_little_memory() {
+    // As many as a debug build sends in a few seconds; they are several times what the process may use.
+    let count = if cfg!(debug_assertions) { 3_000 } else { 10_000 };
+    let folder = tempfile::tempdir().unwrap();
+    let file = export(folder.path(), count);
+    let sink = Sink::new(|number| (if number % 100 == 7 { 500 } else { 200 }, "{}".to_owned()));
+    let mut command = command(folder.path());
+    command.args(["replay", "--from", &file, "--to", &sink.url, "--concurrency", "8", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut outcomes, mut most) = ([0, 0], 0);
+    for line in lines {
+        let report: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        outcomes[usize::from(report["outcome"] == "fail")] += 1;
+        if outcomes.iter().sum::<usize>() % 100 == 0 {
+            most = most.max(peak(child.id()).unwrap_or(0));
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    let (_, err) = ends(&output, 3);
+    let failed = count / 100;
+    assert_eq!((outcomes, sink.count()), ([count - failed, failed], count));
+    let summary = &documents(&err)[0];
+    let told = ["total", "ok", "failed", "skipped"].map(|name| summary[name].as_u64().unwrap());
+    assert_eq!(told, [count, count - failed, failed, 0].map(|count| count as u64));
+    assert_eq!(summary["resume_from"], json!(id(count - 1)));
+    if cfg!(target_os = "linux") {
+        assert!(most > 0 && most < 100 * 1024, "{most} KiB");
+    }
+}
+
+#[test]
+fn an_interruption_says_where_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = export(folder.path(), 400);
+    let sink = Sink::kind();
+    let mut command = command(folder.path());
+    // So slowly that it is not over before somebody interrupts it.
+    command.args(["replay", "--from", &file, "--to", &sink.url, "--rate", "20"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sink.wait(3);
+    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let (out, err) = ends(&child.wait_with_output().unwrap(), 130);
+    let sent = out.lines().count();
+    assert_eq!(sent, sink.count(), "what was under way is waited for");
+    assert!(err.contains(&format!("interrupted: replay {sent}/400 ok {sent} fail 0")), "{err}");
+    let last = id(sent - 1);
+    assert!(err.contains(&format!("hint: go on with --resume-from {last}")), "{err}");
+
+    let (out, _) =
+        ends(&run(folder.path(), &["replay", "--from", &file, "--to", &sink.url, "--resume-from", &last]), 0);
+    assert_eq!((out.lines().count(), sink.count()), (400 - sent, 400), "each exactly once");
+    assert!(out.starts_with(&id(sent)), "{out}");
+}

@@ -1,0 +1,53 @@
+//! Replays that the hub makes.
+
+use hub_core::demo::Behaviour;
+use serde_json::json;
+
+use crate::{
+    program::{documents, ends, fails},
+    replay::sink::Sink,
+    stage::Stage,
+};
+
+#[test]
+fn the_hub_delivers_again_and_its_trace_is_told() {
+    let stage = Stage::new();
+    let trace = stage.say("order 42").trace_id.to_string();
+    for place in [Stage::files, Stage::server] {
+        let before = stage.receiver.received().len();
+        let (out, err) = ends(&place(&stage, &["replay", &trace, "--compare", "--json"]), 0);
+        let report = &documents(&out)[0];
+        assert_eq!(
+            (&report["outcome"], &report["status"], &report["trace_id"]),
+            (&json!("ok"), &json!(200), &json!(trace))
+        );
+        assert_eq!(report["differences"], json!({}), "{err}");
+        let received = stage.receiver.received();
+        assert_eq!(received.len(), before + 1);
+        assert!(received.last().unwrap().verdict.verified, "signed by the hub");
+        let made = report["new_trace_id"].as_str().unwrap();
+        let shown = ends(&place(&stage, &["traces", "show", made, "--json=replay_of,status"]), 0).0;
+        assert_eq!(documents(&shown)[0], json!({ "replay_of": trace, "status": "ok" }));
+        let same =
+            ends(&place(&stage, &["traces", "diff", &trace, made, "--json=request,response,status"]), 0).0;
+        assert_eq!(documents(&same)[0], json!({ "request": null, "response": null, "status": ["ok", "ok"] }));
+    }
+    // A filter leaves replays out, and needs to be meant.
+    fails(&stage.files(&["replay", "--bot", "demo"]), 2, "INVALID_PARAMS");
+    let looked = ends(&stage.server(&["replay", "--bot", "demo", "--dry-run"]), 0).0;
+    assert_eq!(looked.lines().count(), 1, "{looked}");
+    assert!(looked.contains("the webhook of channel ch_"), "{looked}");
+    let (out, _) = ends(&stage.server(&["replay", "--yes"]), 0);
+    assert_eq!(out.lines().count(), 1, "the only bot is meant");
+
+    stage.receiver.behave(Behaviour::Fail, Some(1));
+    let (out, err) = ends(&stage.server(&["replay", &trace, "--json"]), 1);
+    let report = &documents(&out)[0];
+    assert_eq!((&report["outcome"], &report["status"]), (&json!("fail"), &json!(500)), "{err}");
+    assert!(report["reason"].as_str().unwrap().contains("the hub tries again"), "{report}");
+    // Another URL through the hub has to be one that the hub may call.
+    let sink = Sink::kind();
+    let (out, _) =
+        ends(&stage.server(&["replay", &trace, "--to", &sink.url, "--through-plugins", "--json"]), 1);
+    assert_eq!((documents(&out)[0]["outcome"].as_str(), sink.count()), (Some("fail"), 0));
+}
