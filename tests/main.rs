@@ -14,6 +14,7 @@ mod faults;
 mod fuzzing;
 mod identity;
 mod ilink;
+mod openapi;
 mod pipeline;
 mod plugins;
 mod s3;

@@ -55,6 +55,18 @@ pub fn mcp() -> Option<Command> {
     Some(command)
 }
 
+/// A program of a Python package that has an environment of its own: `openapi-spec-validator-0.9.0` and the like.
+pub fn environment(package: &str, program: &str) -> Option<Command> {
+    find(package, &format!("python-{package}/installed"))?;
+    find(program, &format!("python-{package}/bin/{program}")).map(Command::new)
+}
+
+/// A program of an npm package, `@redocly/cli@2.77.0` and the like.
+pub fn npm(package: &str, program: &str) -> Option<Command> {
+    let folder = format!("npm-{}", package.replace(['@', '/'], "-"));
+    find(package, &format!("{folder}/node_modules/.bin/{program}")).map(Command::new)
+}
+
 /// wechat-link 0.4.0.
 pub fn wechat_link() -> Option<Command> {
     python("wechat-link-0.4.0", "wechat_link_client.py")
