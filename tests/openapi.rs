@@ -2,4 +2,5 @@
 //!
 //! `.ci/run clients` installs them outside the checkout; a test whose tool is missing is skipped, in CI it fails.
 
+mod clients;
 mod lint;

@@ -63,8 +63,17 @@ pub fn environment(package: &str, program: &str) -> Option<Command> {
 
 /// A program of an npm package, `@redocly/cli@2.77.0` and the like.
 pub fn npm(package: &str, program: &str) -> Option<Command> {
-    let folder = format!("npm-{}", package.replace(['@', '/'], "-"));
-    find(package, &format!("{folder}/node_modules/.bin/{program}")).map(Command::new)
+    npm_of(&package.replace(['@', '/'], "-"), package, program)
+}
+
+/// A program of an npm package that shares its folder `npm-…` with others.
+pub fn npm_of(folder: &str, package: &str, program: &str) -> Option<Command> {
+    find(package, &format!("npm-{folder}/node_modules/.bin/{program}")).map(Command::new)
+}
+
+/// The modules in a folder `npm-…`.
+pub fn modules(of: &str) -> PathBuf {
+    folder().join(format!("npm-{of}/node_modules"))
 }
 
 /// wechat-link 0.4.0.

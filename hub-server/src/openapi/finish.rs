@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload};
 
+/// Characters of a query that the edge takes with any path.
+const MAX_QUERY: u64 = 4096;
+
 pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     document["openapi"] = "3.0.3".into();
     document["info"]["license"] = json!({ "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/" });
@@ -55,6 +58,9 @@ fn drop_unused_schemas(document: &mut Value) {
 fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
     let operation_id = operation["operationId"].as_str().unwrap_or_default().to_owned();
     let needs_credential = guarded.get(&*operation_id).copied().unwrap_or(false);
+    let query = operation["parameters"].as_array().into_iter().flatten();
+    let longest_query: u64 =
+        query.filter(|one| one["in"] == "query").filter_map(|one| one["schema"]["maxLength"].as_u64()).sum();
     let has_body = operation.get("requestBody").is_some();
     let has_parameters = operation.get("parameters").is_some();
     let is_health = operation["tags"][0] == "Health";
@@ -92,6 +98,12 @@ fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
             "200".to_owned(),
             json!({ "description": "The same behind a proxy that speaks \
             HTTP/2 with the client, where a WebSocket begins with this status (RFC 8441)." }),
+        );
+    }
+    if longest_query > MAX_QUERY {
+        responses.insert(
+            "414".to_owned(),
+            failure(StatusCode::URI_TOO_LONG, "The query is too long: `PAYLOAD_TOO_LARGE`."),
         );
     }
     if operation_id == "exchangeAppCode" {
@@ -169,18 +181,30 @@ fn describe_parameters(operation: &mut Value) {
     }
 }
 
+/// What stands beside a reference in `allOf` goes to where generators look for it: next to the `allOf`.
+fn hoist(object: &mut Map<String, Value>) {
+    let Some(Value::Array(parts)) = object.get_mut("allOf") else { return };
+    if !parts.iter().any(|part| part.get("$ref").is_some()) {
+        return;
+    }
+    let is_beside = |part: &Value| {
+        part.as_object().is_some_and(|part| part.keys().all(|key| key == "description" || key == "default"))
+    };
+    let beside: Vec<Value> = parts.extract_if(.., |part| is_beside(part)).collect();
+    for part in beside {
+        if let Value::Object(part) = part {
+            object.extend(part);
+        }
+    }
+}
+
 /// Small things some generators stumble over.
 fn normalize(document: &mut Value) {
     visit(document, &mut |object| {
         if let Some(json) = object.remove("application/json; charset=utf-8") {
             object.insert("application/json".to_owned(), json);
         }
-        // A reference with a description of its own: once is enough.
-        if let Some(Value::Array(parts)) = object.get_mut("allOf")
-            && parts.iter().any(|part| part.get("$ref").is_some())
-        {
-            parts.retain(|part| part.as_object().is_none_or(|part| !part.keys().eq(["description"])));
-        }
+        hoist(object);
         for bound in ["minimum", "maximum"] {
             // A whole bound of an integer is written as one.
             #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are small and whole")]
