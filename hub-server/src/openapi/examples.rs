@@ -253,7 +253,7 @@ impl Schemas<'_> {
                 Some((inner, schema)) if value.is_object() => self.tidied(inner, schema, value),
                 _ => value.clone(),
             };
-            if !value.is_null() || property["nullable"] == true {
+            if !value.is_null() || field == "next_cursor" {
                 tidy.insert(field.clone(), value);
             }
         }
@@ -285,7 +285,8 @@ impl Schemas<'_> {
             Some("boolean") => true.into(),
             Some("integer") => number(name, field),
             Some("number") => json!(0.7),
-            Some("string") if schema["nullable"] == true => Value::Null,
+            // The last page.
+            Some("string") if field == "next_cursor" && schema["nullable"] == true => Value::Null,
             Some("string") => text(name, field),
             // Any JSON.
             _ => json!({ "type": "object" }),

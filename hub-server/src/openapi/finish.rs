@@ -1,5 +1,7 @@
 //! The finishing pass: what all operations have in common, and what generators and linters stumble over.
 
+use std::collections::BTreeSet;
+
 use poem::http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -38,7 +40,31 @@ pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     document["x-webhooks"] = webhook_payload::webhooks();
     name_inline_schemas(document);
     drop_unused_schemas(document);
+    admit_null(document);
     examples::fill(document);
+}
+
+/// In a request `null` says the same as leaving a field out.
+fn admit_null(document: &mut Value) {
+    let mut sent = BTreeSet::new();
+    let schemas = document["components"]["schemas"].clone();
+    let operations =
+        document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
+    for operation in operations.flat_map(Map::values) {
+        super::reached(&operation["requestBody"], &schemas, &mut sent);
+    }
+    for name in sent {
+        let schema = &mut document["components"]["schemas"][name];
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+        for (field, property) in fields {
+            let is_optional = !required.as_array().is_some_and(|names| names.iter().any(|one| one == field));
+            let is_plain = ["default", "enum"].iter().all(|word| property.get(word).is_none());
+            if is_optional && is_plain && property["type"].is_string() && property["format"] != "binary" {
+                property["nullable"] = true.into();
+            }
+        }
+    }
 }
 
 /// What types brought along and no operation speaks of.

@@ -4,7 +4,7 @@
 //! finished documents are committed as `openapi/hub.json`, `openapi/hub.yaml` and `openapi/hub.v3_1.json`; a test
 //! compares them and, with `HUB_UPDATE_OPENAPI=1`, writes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Map, Value, json};
@@ -79,4 +79,16 @@ fn visit(value: &mut Value, act: &mut impl FnMut(&mut Map<String, Value>)) {
         Value::Array(items) => items.iter_mut().for_each(|inner| visit(inner, act)),
         _ => {}
     }
+}
+
+/// Adds the names of the schemas that a part of the document leads to.
+fn reached(part: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
+    visit(&mut part.clone(), &mut |object| {
+        let reference = object.get("$ref").and_then(Value::as_str).unwrap_or_default();
+        if let Some(name) = reference.strip_prefix("#/components/schemas/")
+            && names.insert(name.to_owned())
+        {
+            reached(&schemas[name], schemas, names);
+        }
+    });
 }

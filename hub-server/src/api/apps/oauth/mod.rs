@@ -43,7 +43,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct AppOauthApi;
 
-type Word = Text<0, 4096>;
+type Word = Text<0, 1024>;
 
 #[OpenApi(tag = "Tag::Apps")]
 impl AppOauthApi {
