@@ -15,6 +15,7 @@ mod faults;
 mod fuzzing;
 mod identity;
 mod ilink;
+mod openapi;
 mod pipeline;
 mod plugins;
 mod s3;

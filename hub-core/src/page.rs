@@ -78,6 +78,15 @@ impl<T> Page<T> {
         Self { items: rows, next_cursor }
     }
 
+    /// Cuts a page out of all there is, for lists that are short by nature; `key` tells the items apart.
+    pub fn of_all(list: &str, request: &PageRequest, all: Vec<T>, key: impl Fn(&T) -> String) -> Self {
+        let mut rest = all.into_iter();
+        if let Some(after) = request.after() {
+            rest.by_ref().find(|item| key(item) == after);
+        }
+        Self::from_rows(list, request, rest.take(request.limit as usize + 1).collect(), key)
+    }
+
     /// The same page with each item turned into something else.
     pub fn map<U>(self, turn: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(turn).collect(), next_cursor: self.next_cursor }
@@ -129,5 +138,21 @@ mod tests {
         assert_eq!(page.items, [5, 4]);
         assert_eq!(decode("l", &page.next_cursor.unwrap()).unwrap(), "4");
         assert_eq!(Page::from_rows("l", &request, vec![5, 4], ToString::to_string).next_cursor, None);
+    }
+
+    #[test]
+    fn pages_of_a_short_list_have_each_item_once() {
+        let all = || vec!["a", "b", "c", "d", "e"];
+        let (mut cursor, mut seen) = (None::<String>, Vec::new());
+        loop {
+            let request = PageRequest::parse("l", Some(2), cursor.as_deref()).unwrap();
+            let page = Page::of_all("l", &request, all(), ToString::to_string);
+            seen.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, all());
     }
 }

@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 pub(crate) fn webhooks() -> Value {
     json!({ "message": { "post": {
         "operationId": "receiveMessage",
+        "tags": ["Channels"],
+        "security": [],
         "summary": "A message arrived on a channel",
         "description": "Sent to the channel's webhook, at least once. `webhook-id` is equal on every attempt; \
             answer 2xx when the message is yours. With `auto_reply`, a JSON answer with a text `reply` is sent \
             back to the sender.",
         "parameters": headers(),
         "requestBody": { "required": true, "content": { "application/json": {
-            "schema": schema(),
+            "schema": { "$ref": "#/components/schemas/WebhookMessage" },
             "example": example(),
         } } },
         "responses": {
@@ -30,7 +32,7 @@ fn headers() -> Value {
     let header = |name: &str, required: bool, description: &str| {
         json!({
             "name": name, "in": "header", "required": required,
-            "description": description, "schema": { "type": "string" },
+            "description": description, "schema": { "type": "string", "maxLength": 1024 },
         })
     };
     json!([
@@ -46,24 +48,37 @@ fn headers() -> Value {
     ])
 }
 
+/// The schemas that the section refers to, by name.
+pub(crate) fn schemas() -> [(&'static str, Value); 2] {
+    [("WebhookMessage", schema()), ("WebhookSender", sender())]
+}
+
+fn sender() -> Value {
+    json!({
+        "type": "object",
+        "description": "Who wrote a message.",
+        "required": ["user_id", "user_name"],
+        "properties": {
+            "user_id": { "type": "string", "description": "Who wrote." },
+            "user_name": { "type": "string", "description": "Their display name; empty when unknown." },
+        },
+        "example": example()["sender"],
+    })
+}
+
 fn schema() -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     json!({
         "type": "object",
+        "description": "A message, as a webhook gets it.",
+        "example": example(),
         "required": [
             "type", "content", "sender", "sessionID", "contextToken", "msg_type", "timestamp", "bot_id", "channel_id",
         ],
         "properties": {
             "type": { "type": "string", "enum": ["message"], "description": "Always `message`." },
             "content": text("What was written; for media a short description."),
-            "sender": {
-                "type": "object",
-                "required": ["user_id", "user_name"],
-                "properties": {
-                    "user_id": text("Who wrote."),
-                    "user_name": text("Their display name; empty when unknown."),
-                },
-            },
+            "sender": { "$ref": "#/components/schemas/WebhookSender" },
             "sessionID": text("The conversation."),
             "contextToken": text("Needed to reply to this message."),
             "msg_type": {

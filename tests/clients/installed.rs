@@ -55,6 +55,27 @@ pub fn mcp() -> Option<Command> {
     Some(command)
 }
 
+/// A program of a Python package that has an environment of its own: `openapi-spec-validator-0.9.0` and the like.
+pub fn environment(package: &str, program: &str) -> Option<Command> {
+    find(package, &format!("python-{package}/installed"))?;
+    find(program, &format!("python-{package}/bin/{program}")).map(Command::new)
+}
+
+/// A program of an npm package, `@redocly/cli@2.77.0` and the like.
+pub fn npm(package: &str, program: &str) -> Option<Command> {
+    npm_of(&package.replace(['@', '/'], "-"), package, program)
+}
+
+/// A program of an npm package that shares its folder `npm-…` with others.
+pub fn npm_of(folder: &str, package: &str, program: &str) -> Option<Command> {
+    find(package, &format!("npm-{folder}/node_modules/.bin/{program}")).map(Command::new)
+}
+
+/// The modules in a folder `npm-…`.
+pub fn modules(of: &str) -> PathBuf {
+    folder().join(format!("npm-{of}/node_modules"))
+}
+
 /// wechat-link 0.4.0.
 pub fn wechat_link() -> Option<Command> {
     python("wechat-link-0.4.0", "wechat_link_client.py")

@@ -62,7 +62,7 @@ pub use help::{HelpArgs, TOPICS};
 pub use listen::ListenArgs;
 pub use login::{LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
 pub use man::ManArgs;
-pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand};
+pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand, SpecVersion};
 pub use plugins::{
     LintFormat, PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs,
     PluginsListArgs, PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,

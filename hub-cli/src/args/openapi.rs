@@ -10,16 +10,30 @@ pub enum OpenapiCommand {
 /// Print the OpenAPI document, or compare a file with it
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --check openapi.json\n
+    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --spec 3.1\n  hub-cli openapi export --check openapi.json\n
 Exit codes: 0 printed or equal, 6 the file is unreadable, 9 it differs.\nSee also: /openapi.json and /docs of a server"
 )]
 pub struct ExportArgs {
     /// Which form [default: json, or the ending of the file that is checked]
     #[arg(long)]
     pub format: Option<DocumentFormat>,
+    /// Which version of OpenAPI [default: 3.0, or 3.1 for a file whose name ends in v3_1.json]
+    #[arg(long, value_name = "VERSION")]
+    pub spec: Option<SpecVersion>,
     /// Print nothing; say whether this file is the document
     #[arg(long, value_name = "FILE")]
     pub check: Option<String>,
+}
+
+/// Versions of OpenAPI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SpecVersion {
+    /// 3.0.3, which every generator reads
+    #[value(name = "3.0")]
+    V3_0,
+    /// 3.1, derived from it
+    #[value(name = "3.1")]
+    V3_1,
 }
 
 /// Forms of the document.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::read_file;
 use crate::{
-    args::{DocumentFormat, ExportArgs},
+    args::{DocumentFormat, ExportArgs, SpecVersion},
     exit::{Exit, Failure},
     printer::{Format, Printer},
 };
@@ -13,6 +13,7 @@ pub const FIELDS: [&str; 2] = ["file", "equal"];
 
 const JSON: &str = include_str!("../../../openapi/hub.json");
 const YAML: &str = include_str!("../../../openapi/hub.yaml");
+const JSON_V3_1: &str = include_str!("../../../openapi/hub.v3_1.json");
 
 pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
     let by_ending = args.check.as_deref().and_then(|file| {
@@ -20,9 +21,15 @@ pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
         (ending == "yaml" || ending == "yml").then_some(DocumentFormat::Yaml)
     });
     let format = args.format.or(by_ending).unwrap_or(DocumentFormat::Json);
-    let document = match format {
-        DocumentFormat::Json => JSON,
-        DocumentFormat::Yaml => YAML,
+    let is_named_newer = args.check.as_deref().is_some_and(|file| file.ends_with("v3_1.json"));
+    let by_name = if is_named_newer { SpecVersion::V3_1 } else { SpecVersion::V3_0 };
+    let document = match (args.spec.unwrap_or(by_name), format) {
+        (SpecVersion::V3_0, DocumentFormat::Json) => JSON,
+        (SpecVersion::V3_0, DocumentFormat::Yaml) => YAML,
+        (SpecVersion::V3_1, DocumentFormat::Json) => JSON_V3_1,
+        (SpecVersion::V3_1, DocumentFormat::Yaml) => {
+            return Err(Failure::usage("OpenAPI 3.1 is printed as JSON only; --format yaml is for 3.0"));
+        }
     };
     let Some(file) = &args.check else { return print(document, format, printer) };
     let found = read_file(file)?;

@@ -115,6 +115,13 @@ fn exit_9_a_check_failed() {
     let yaml = folder.path().join("hub.yaml").display().to_string();
     std::fs::write(&yaml, run(folder.path(), &["openapi", "export", "--format", "yaml"]).stdout).unwrap();
     assert_eq!(run(folder.path(), &["openapi", "export", "--check", &yaml]).status.code(), Some(0));
+    let newer = folder.path().join("hub.v3_1.json").display().to_string();
+    let exported_newer = run(folder.path(), &["openapi", "export", "--spec", "3.1"]);
+    let document: serde_json::Value = serde_json::from_str(&stdout(&exported_newer)).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    std::fs::write(&newer, &exported_newer.stdout).unwrap();
+    assert_eq!(run(folder.path(), &["openapi", "export", "--check", &newer]).status.code(), Some(0));
+    refuses(folder.path(), &["openapi", "export", "--check", &newer, "--spec", "3.0"], 9, "CONFLICT");
     std::fs::write(&file, stdout(&exported).replacen("Hub", "Pub", 1)).unwrap();
     refuses(folder.path(), &["openapi", "export", "--check", &path], 9, "CONFLICT");
 }

@@ -159,12 +159,16 @@ impl AuthApi {
     }
 
     /// Shows the signed-in user
+    ///
+    /// With their role, and the ways in which they can sign in.
     #[oai(path = "/api/auth/me", method = "get", operation_id = "getMe")]
     async fn me(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
         ok(hub.accounts().me(&user.0).await?.into())
     }
 
     /// Lists the user's sessions
+    ///
+    /// The one that asks is marked.
     #[oai(path = "/api/auth/sessions", method = "get", operation_id = "listSessions")]
     async fn sessions(
         &self,

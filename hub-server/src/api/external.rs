@@ -22,7 +22,7 @@ use super::{Tag, door::Visitor};
 use crate::{
     credentials::{User, check_origin},
     envelope::{ApiError, ApiResult, Empty, ok},
-    wire::{NextCursor, Page, Text, Time},
+    wire::{Cursor, Limit, Page, Text, Time, page_request},
 };
 
 /// Accounts at external providers.
@@ -64,6 +64,8 @@ pub(crate) struct SeeOther {
 #[OpenApi]
 impl ExternalApi {
     /// Lists the external providers
+    ///
+    /// Those that this hub is set up with; a sign-in page shows a button for each.
     #[oai(
         path = "/api/auth/oauth/providers",
         method = "get",
@@ -71,13 +73,20 @@ impl ExternalApi {
         tag = "Tag::Auth"
     )]
     #[expect(clippy::unused_async, reason = "poem-openapi takes async methods only")]
-    async fn providers(&self, hub: Data<&Hub>) -> ApiResult<Page<ProviderView>> {
+    async fn providers(
+        &self,
+        hub: Data<&Hub>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<ProviderView>> {
         let view = |provider: &accounts::Provider| ProviderView {
             name: provider.name.clone(),
             display_name: provider.display_name.clone(),
         };
-        let items = hub.accounts().providers().iter().map(view).collect();
-        ok(Page { items, next_cursor: NextCursor(None) })
+        let list = "providers";
+        let page = page_request(list, limit.0, cursor.0.as_ref())?;
+        let all: Vec<_> = hub.accounts().providers().iter().map(view).collect();
+        ok(hub_core::page::Page::of_all(list, &page, all, |provider| provider.name.clone()).into())
     }
 
     /// Starts signing in with an external provider
@@ -160,16 +169,25 @@ impl ExternalApi {
     }
 
     /// Lists the user's linked accounts
+    ///
+    /// Accounts of external providers that sign this user in.
     #[oai(
         path = "/api/user/oauth-accounts",
         method = "get",
         operation_id = "listLinkedAccounts",
         tag = "Tag::User"
     )]
-    async fn list(&self, hub: Data<&Hub>, user: User) -> ApiResult<Page<ExternalAccountView>> {
-        let accounts = hub.accounts().external_accounts(&user.0).await?;
-        let items = accounts.into_iter().map(ExternalAccountView::from).collect();
-        ok(Page { items, next_cursor: NextCursor(None) })
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<Page<ExternalAccountView>> {
+        let list = format!("external:{}", user.0.principal());
+        let page = page_request(&list, limit.0, cursor.0.as_ref())?;
+        let all = hub.accounts().external_accounts(&user.0).await?;
+        ok(hub_core::page::Page::of_all(&list, &page, all, |account| account.provider.clone()).into())
     }
 
     /// Unlinks an external account

@@ -184,6 +184,8 @@ impl PasskeysApi {
     }
 
     /// Lists the user's passkeys
+    ///
+    /// With the names and times by which a person tells them apart.
     #[oai(path = "/api/auth/passkey/list", method = "get", operation_id = "listPasskeys")]
     async fn list(
         &self,

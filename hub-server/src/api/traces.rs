@@ -267,6 +267,8 @@ impl TracesApi {
     }
 
     /// Shows a trace with its steps
+    ///
+    /// Each step with its time, and what was sent and answered, without secrets.
     #[oai(path = "/api/bots/:id/traces/:traceId", method = "get", operation_id = "getTrace")]
     async fn get(
         &self,

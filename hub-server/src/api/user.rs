@@ -100,12 +100,16 @@ pub struct CreatedApiKeyView {
 #[OpenApi(tag = "Tag::User")]
 impl UserApi {
     /// Shows the user's profile
+    ///
+    /// What the user says about themselves, and what the hub knows of their account.
     #[oai(path = "/api/user/profile", method = "get", operation_id = "getProfile")]
     async fn profile(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
         ok(hub.accounts().me(&user.0).await?.into())
     }
 
     /// Changes the user's profile
+    ///
+    /// Only what is sent is changed.
     #[oai(path = "/api/user/profile", method = "put", operation_id = "updateProfile")]
     async fn update_profile(&self, hub: Data<&Hub>, user: User, body: Body<UpdateProfile>) -> ApiResult<Me> {
         ok(hub.accounts().update_profile(&user.0, body.0.into()).await?.into())

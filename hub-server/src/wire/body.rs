@@ -53,6 +53,10 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     }
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
+    if value.is_null() {
+        // A body that may be left out is an object where there is one.
+        return Err(Error::invalid("body", "must be a JSON object").into());
+    }
     read(&value)
 }
 

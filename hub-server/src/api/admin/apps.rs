@@ -24,6 +24,8 @@ pub struct AdminAppsApi;
 #[OpenApi(tag = "Tag::Admin")]
 impl AdminAppsApi {
     /// Lists the apps that wait to be listed
+    ///
+    /// Newest first, with who made them.
     #[oai(path = "/api/admin/apps/pending", method = "get", operation_id = "listPendingApps")]
     async fn pending(
         &self,

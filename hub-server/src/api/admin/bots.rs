@@ -35,6 +35,8 @@ pub struct AdminBotView {
 #[OpenApi(tag = "Tag::Admin")]
 impl AdminBotsApi {
     /// Lists the bots of all users
+    ///
+    /// With their owners; nothing of what is said there.
     #[oai(path = "/api/admin/bots", method = "get", operation_id = "listAllBots")]
     async fn list(
         &self,

@@ -59,6 +59,8 @@ impl SessionsApi {
     }
 
     /// Ends one session of a user
+    ///
+    /// Whoever holds it is signed out at once, wherever they are connected.
     #[oai(
         path = "/api/admin/users/:id/sessions/:sessionId",
         method = "delete",

@@ -126,6 +126,8 @@ pub struct MinuteStats {
 #[OpenApi(tag = "Tag::Admin")]
 impl StatsApi {
     /// Shows statistics of the whole hub
+    ///
+    /// Counts and sums; of nobody what they said.
     #[oai(path = "/api/admin/stats", method = "get", operation_id = "getStats")]
     async fn get(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<StatsView> {
         ok(hub.admin().stats(&admin.0).await?.into())

@@ -70,6 +70,8 @@ pub struct UpdateUser {
 #[OpenApi(tag = "Tag::Admin")]
 impl UsersApi {
     /// Lists all users
+    ///
+    /// With how they stand and what they may do, whoever registered last first.
     #[oai(path = "/api/admin/users", method = "get", operation_id = "listUsers")]
     #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
     async fn list(
@@ -92,6 +94,8 @@ impl UsersApi {
     }
 
     /// Shows a user
+    ///
+    /// As an administrator sees them: nothing of what they said.
     #[oai(path = "/api/admin/users/:id", method = "get", operation_id = "getUser")]
     async fn get(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<AdminUserView> {
         ok(hub.admin().user(&admin.0, id.0.0).await?.into())

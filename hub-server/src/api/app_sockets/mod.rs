@@ -18,6 +18,7 @@ use crate::{
     envelope::ApiError,
     rate_limit::RateLimits,
     serve::websocket::{Switched, Upgrade},
+    wire::Text,
 };
 
 use session::{Session, Speaker};
@@ -79,7 +80,7 @@ impl AppSocketsApi {
         request: &Request,
         /// The app; the credential reads it.
         #[oai(name = "app_id")]
-        _app_id: Query<Option<String>>,
+        _app_id: Query<Option<Text<1, 64>>>,
         /// Whether the app acknowledges events itself.
         ack: Query<Option<bool>>,
     ) -> Result<Switched, ApiError> {

@@ -25,6 +25,8 @@ pub struct InstallationsApi;
 #[OpenApi(tag = "Tag::Apps")]
 impl InstallationsApi {
     /// Lists the apps on a bot
+    ///
+    /// Each with what it may do there.
     #[oai(path = "/api/bots/:id/apps", method = "get", operation_id = "listInstalledApps")]
     async fn list(
         &self,
@@ -101,6 +103,7 @@ impl InstallationsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "appId")] app_id: Path<AppId>,
+        /// How long the old token stays good; not at all when left out.
         grace_hours: Query<Option<u32>>,
     ) -> ApiResult<RegeneratedTokenView> {
         ok(hub.apps().regenerate_token(&user.0, id.0.0, app_id.0.0, grace_hours.0).await?.into())

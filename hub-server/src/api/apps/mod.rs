@@ -46,6 +46,7 @@ impl AppsApi {
         &self,
         hub: Data<&Hub>,
         user: User,
+        /// Which kind; all of them when left out.
         view: Query<Option<AppView>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
@@ -73,6 +74,8 @@ impl AppsApi {
     }
 
     /// Shows an app
+    ///
+    /// Its author and administrators see all of it, others what is listed.
     #[oai(path = "/api/apps/:id", method = "get", operation_id = "getApp")]
     async fn get(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<AppDetailView> {
         ok(hub.apps().get(&user.0, id.0.0).await?.into())

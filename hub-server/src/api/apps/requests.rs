@@ -15,7 +15,7 @@ type Body = Text<0, 65_536>;
 
 /// Which apps a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-#[oai(rename_all = "snake_case")]
+#[oai(rename_all = "snake_case", rename = "AppFilter")]
 pub enum AppView {
     /// Everything that the caller may see.
     All,

@@ -63,6 +63,8 @@ impl BotApi {
     }
 
     /// Sends a message, under its older path
+    ///
+    /// As `POST /bot/v1/messages/send`.
     #[oai(path = "/bot/v1/message/send", method = "post", operation_id = "sendAppMessageOlder")]
     #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn send_older(
@@ -96,6 +98,8 @@ impl BotApi {
     }
 
     /// Lists the bot's contacts, under the older path
+    ///
+    /// As `GET /bot/v1/contacts`.
     #[oai(path = "/bot/v1/contact", method = "get", operation_id = "listAppContactsOlder")]
     async fn contacts_older(
         &self,
@@ -116,6 +120,8 @@ impl BotApi {
     }
 
     /// Shows the bot, under the older path
+    ///
+    /// As `GET /bot/v1/bot`, with the names of older programs.
     #[oai(path = "/bot/v1/info", method = "get", operation_id = "getAppBotOlder")]
     async fn bot_older(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
         Ok(Json(hub.apps().bot(&app.0).await?.into()))

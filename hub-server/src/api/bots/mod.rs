@@ -33,6 +33,8 @@ pub struct BotsApi;
 #[OpenApi(tag = "Tag::Bots")]
 impl BotsApi {
     /// Lists your bots
+    ///
+    /// Those that you bound, whoever of them was bound last first.
     #[oai(path = "/api/bots", method = "get", operation_id = "listBots")]
     async fn list(
         &self,
@@ -81,6 +83,8 @@ impl BotsApi {
     }
 
     /// Shows a bot
+    ///
+    /// With its connection as it was noted last; its status says more.
     #[oai(path = "/api/bots/:id", method = "get", operation_id = "getBot")]
     async fn get(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotView> {
         ok(hub.bots().get(&user.0, id.0.0).await?.into())
@@ -108,6 +112,8 @@ impl BotsApi {
     }
 
     /// Shows a bot's connection
+    ///
+    /// Whether it is polled, what went wrong last, and whether it can send.
     #[oai(path = "/api/bots/:id/status", method = "get", operation_id = "getBotStatus")]
     async fn status(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotHealthView> {
         ok(hub.bots().status(&user.0, id.0.0).await?.into())
@@ -171,6 +177,8 @@ impl BotsApi {
     }
 
     /// Shows one of a bot's messages
+    ///
+    /// With its parts, its files and what became of it.
     #[oai(path = "/api/bots/:id/messages/:messageId", method = "get", operation_id = "getMessage")]
     async fn message(
         &self,

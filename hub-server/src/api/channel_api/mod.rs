@@ -163,6 +163,8 @@ impl ChannelClientApi {
     }
 
     /// Shows the channel's configuration
+    ///
+    /// What a program may do here and its limits.
     #[oai(path = "/api/v1/channels/config", method = "get", operation_id = "getChannelConfig")]
     async fn config(
         &self,
@@ -187,6 +189,8 @@ impl ChannelClientApi {
     }
 
     /// Shows the status of the channel's bot
+    ///
+    /// Whether its bot is online, and whether it can send now.
     #[oai(path = "/api/v1/channels/status", method = "get", operation_id = "getChannelStatus")]
     async fn status(&self, hub: Data<&Hub>, client: ChannelClient) -> ApiResult<ChannelStatus> {
         ok(views::status(hub.0, &client.0).await?)

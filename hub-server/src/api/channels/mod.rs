@@ -31,6 +31,8 @@ pub struct ChannelsApi;
 #[OpenApi(tag = "Tag::Channels")]
 impl ChannelsApi {
     /// Lists the channels of a bot
+    ///
+    /// With their sinks and filters, without their keys.
     #[oai(path = "/api/bots/:id/channels", method = "get", operation_id = "listChannels")]
     async fn list(
         &self,
@@ -63,6 +65,8 @@ impl ChannelsApi {
     }
 
     /// Shows a channel
+    ///
+    /// With its sinks and its filter, without its key and without the secrets of the sinks.
     #[oai(path = "/api/bots/:id/channels/:channelId", method = "get", operation_id = "getChannel")]
     async fn get(
         &self,
@@ -118,12 +122,15 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        /// How long the old key stays good; not at all when left out.
         grace_hours: Query<Option<u32>>,
     ) -> ApiResult<RegeneratedKeyView> {
         ok(hub.channels().regenerate_key(&user.0, id.0.0, channel_id.0.0, grace_hours.0).await?.into())
     }
 
     /// Configures the WebSocket sink
+    ///
+    /// A channel whose sink is off takes no connection.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/websocket",
         method = "put",

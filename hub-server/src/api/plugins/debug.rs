@@ -85,7 +85,7 @@ pub struct MockResponse {
     /// Body.
     pub body: Text<0, 524_288>,
     /// Headers by name.
-    pub headers: Option<BTreeMap<String, String>>,
+    pub headers: Option<BTreeMap<String, Text<0, 8192>>>,
 }
 
 /// What a hook did. Nothing was sent.
@@ -139,6 +139,7 @@ pub struct DebuggedRequest {
 
 /// An answer.
 #[derive(Debug, Object)]
+#[oai(rename = "DebuggedAnswer")]
 pub struct DebuggedResponse {
     /// Status.
     pub status: u16,
@@ -242,7 +243,8 @@ impl MockMessage {
 impl From<MockResponse> for DebugResponse {
     fn from(response: MockResponse) -> Self {
         let MockResponse { status, body, headers } = response;
-        Self { status, headers: headers.unwrap_or_default(), body: body.into() }
+        let headers = headers.unwrap_or_default().into_iter().map(|(name, value)| (name, value.into()));
+        Self { status, headers: headers.collect(), body: body.into() }
     }
 }
 

@@ -42,7 +42,9 @@ impl PluginsApi {
         &self,
         hub: Data<&Hub>,
         user: User,
+        /// Only your own, whatever their state.
         mine: Query<Option<bool>>,
+        /// Only the one of this name.
         name: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
@@ -172,6 +174,8 @@ impl PluginsApi {
     }
 
     /// Uninstalls a plugin from a channel
+    ///
+    /// It stays on other channels, and can be installed here anew.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/plugins/:pluginId",
         method = "delete",

@@ -15,7 +15,6 @@ use poem_openapi::{
     registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
     types::Type,
 };
-use serde_json::json;
 
 use super::{page, texts::Texts};
 use crate::{
@@ -75,6 +74,15 @@ pub struct GrantedView {
     pub bot_id: BotId,
     /// What events are signed with.
     pub webhook_secret: ShownOnce,
+}
+
+/// A refusal, in the words of RFC 6749 §5.2.
+#[derive(Debug, Object)]
+pub struct OauthErrorView {
+    /// The word for it: `invalid_request`, `invalid_client`, `invalid_grant` or `unsupported_grant_type`.
+    pub error: String,
+    /// A sentence.
+    pub error_description: String,
 }
 
 /// A token, in the words of published apps.
@@ -253,8 +261,8 @@ impl IntoResponse for TokenAnswer {
                 (StatusCode::INTERNAL_SERVER_ERROR, "server_error", "a fault of the hub")
             }
         };
-        let body = json!({ "error": word, "error_description": why });
-        let response = poem::web::Json(body).with_status(status);
+        let body = OauthErrorView { error: word.to_owned(), error_description: why.to_owned() };
+        let response = Json(body).with_status(status);
         match word {
             "invalid_client" => response.with_header(header::WWW_AUTHENTICATE, "Basic").into_response(),
             _ => response.into_response(),
@@ -266,11 +274,17 @@ impl ApiResponse for TokenAnswer {
     fn meta() -> MetaResponses {
         let content =
             vec![MetaMediaType { content_type: "application/json", schema: GrantedView::schema_ref() }];
-        responses(StatusCode::OK, "A token.", content)
+        let mut all = responses(StatusCode::OK, "A token.", content);
+        // In the document its refusals take the place of the hub's own: `openapi::finish`.
+        let schema = OauthErrorView::schema_ref();
+        let refusal = vec![MetaMediaType { content_type: "application/json", schema }];
+        all.responses.extend(responses(StatusCode::UNAUTHORIZED, "No token.", refusal).responses);
+        all
     }
 
     fn register(registry: &mut Registry) {
         GrantedView::register(registry);
+        OauthErrorView::register(registry);
     }
 }
 

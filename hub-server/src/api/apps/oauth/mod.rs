@@ -43,7 +43,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct AppOauthApi;
 
-type Word = Text<0, 4096>;
+type Word = Text<0, 1024>;
 
 #[OpenApi(tag = "Tag::Apps")]
 impl AppOauthApi {
@@ -156,6 +156,8 @@ impl AppOauthApi {
     }
 
     /// Exchanges a code for an app's token, under the app's own path
+    ///
+    /// For programs that know no grant types: the answer is in the hub's own envelope.
     #[oai(path = "/api/apps/:id/oauth/exchange", method = "post", operation_id = "exchangeAppCodeOlder")]
     async fn exchange_older(
         &self,

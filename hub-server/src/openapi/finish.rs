@@ -1,0 +1,255 @@
+//! The finishing pass: what all operations have in common, and what generators and linters stumble over.
+
+use std::collections::BTreeSet;
+
+use poem::http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Guarded, examples,
+    names::{name_inline_schemas, rename_schemas},
+    visit,
+};
+use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload};
+
+/// Characters of a query that the edge takes with any path.
+const MAX_QUERY: u64 = 4096;
+
+pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
+    document["openapi"] = "3.0.3".into();
+    document["info"]["license"] = json!({ "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/" });
+    document["info"]["contact"] = json!({ "name": "Whoever runs this hub" });
+    if let Some(tags) = document["tags"].as_array_mut() {
+        tags.sort_by_key(|tag| TAG_ORDER.iter().position(|name| tag["name"] == *name));
+    }
+    normalize(document);
+    rename_schemas(document);
+    if let Some(paths) = document["paths"].as_object_mut() {
+        for (method, operation) in paths.values_mut().filter_map(Value::as_object_mut).flatten() {
+            finish_operation(method, operation, guarded);
+            describe_parameters(operation);
+        }
+    }
+    // The path and method of an operation in the document exist.
+    let shared = FAILURES.iter().filter(|(status, _)| *status != StatusCode::METHOD_NOT_ALLOWED);
+    let failures = shared.map(|(status, text)| (response_name(*status), failure(*status, text)));
+    document["components"]["responses"] = Value::Object(failures.collect());
+    for (name, schema) in webhook_payload::schemas() {
+        document["components"]["schemas"][name] = schema;
+    }
+    document["x-webhooks"] = webhook_payload::webhooks();
+    name_inline_schemas(document);
+    drop_unused_schemas(document);
+    admit_null(document);
+    examples::fill(document);
+}
+
+/// In a request `null` says the same as leaving a field out.
+fn admit_null(document: &mut Value) {
+    let mut sent = BTreeSet::new();
+    let schemas = document["components"]["schemas"].clone();
+    let operations =
+        document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
+    for operation in operations.flat_map(Map::values) {
+        super::reached(&operation["requestBody"], &schemas, &mut sent);
+    }
+    for name in sent {
+        let schema = &mut document["components"]["schemas"][name];
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+        for (field, property) in fields {
+            let is_optional = !required.as_array().is_some_and(|names| names.iter().any(|one| one == field));
+            let is_plain = ["default", "enum"].iter().all(|word| property.get(word).is_none());
+            if is_optional && is_plain && property["type"].is_string() && property["format"] != "binary" {
+                property["nullable"] = true.into();
+            }
+        }
+    }
+}
+
+/// What types brought along and no operation speaks of.
+fn drop_unused_schemas(document: &mut Value) {
+    loop {
+        let text = document.to_string();
+        let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
+        let before = schemas.len();
+        schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
+        if schemas.len() == before {
+            return;
+        }
+    }
+}
+
+/// Failures point to the shared responses; those that cannot happen on an operation are left out.
+fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
+    let operation_id = operation["operationId"].as_str().unwrap_or_default().to_owned();
+    let needs_credential = guarded.get(&*operation_id).copied().unwrap_or(false);
+    let query = operation["parameters"].as_array().into_iter().flatten();
+    let longest_query: u64 =
+        query.filter(|one| one["in"] == "query").filter_map(|one| one["schema"]["maxLength"].as_u64()).sum();
+    let has_body = operation.get("requestBody").is_some();
+    let has_parameters = operation.get("parameters").is_some();
+    let is_health = operation["tags"][0] == "Health";
+    let redirects = operation.pointer("/responses/303").is_some();
+    if !needs_credential {
+        operation["security"] = json!([]);
+    }
+    let Some(responses) = operation["responses"].as_object_mut() else { return };
+    for (status, _) in FAILURES {
+        let can_happen = match status {
+            // Of every operation: a head that breaks a rule of HTTP.
+            StatusCode::BAD_REQUEST => true,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                needs_credential || has_body || has_parameters
+            }
+            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
+            StatusCode::METHOD_NOT_ALLOWED => false,
+            StatusCode::CONFLICT => method != "get" || redirects,
+            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => true,
+            // Health is asked without limits, and asks nobody.
+            _ => !is_health,
+        };
+        if responses.remove(status.as_str()).is_some() && can_happen {
+            let reference = format!("#/components/responses/{}", response_name(status));
+            responses.insert(status.as_str().to_owned(), json!({ "$ref": reference }));
+        }
+    }
+    if responses.contains_key("303") {
+        // Rules of HTTP that only a broken program breaks: 408, 414, 431.
+        responses
+            .insert("default".to_owned(), failure(StatusCode::BAD_REQUEST, "A rule of HTTP was broken."));
+    }
+    if responses.contains_key("101") {
+        responses.insert(
+            "200".to_owned(),
+            json!({ "description": "The same behind a proxy that speaks \
+            HTTP/2 with the client, where a WebSocket begins with this status (RFC 8441)." }),
+        );
+    }
+    if longest_query > MAX_QUERY {
+        responses.insert(
+            "414".to_owned(),
+            failure(StatusCode::URI_TOO_LONG, "The query is too long: `PAYLOAD_TOO_LARGE`."),
+        );
+    }
+    if operation_id == "exchangeAppCode" {
+        oauth_failures(responses);
+    }
+    for response in responses.values_mut().filter_map(Value::as_object_mut) {
+        if response.get("description").is_some_and(|text| text == "") {
+            response.insert("description".to_owned(), "Success.".into());
+        }
+    }
+}
+
+/// The token endpoint refuses in the words of RFC 6749 §5.2, but for what cannot be read at all.
+fn oauth_failures(responses: &mut Map<String, Value>) {
+    let [oauth, ours] =
+        ["OauthError", "ErrorResponse"].map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    let answer = |description: &str, schema: Value| json!({ "description": description, "content": { "application/json": { "schema": schema } } });
+    let either = json!({ "anyOf": [oauth.clone(), ours] });
+    let wrong = answer("The request, the code or its verifier is wrong.", either);
+    let unknown = answer("The app is unknown, or its secret is wrong.", oauth);
+    responses.extend([("400".to_owned(), wrong), ("401".to_owned(), unknown)]);
+}
+
+/// `400 Bad Request` becomes `BadRequest`.
+fn response_name(status: StatusCode) -> String {
+    status.canonical_reason().unwrap_or("Failure").split(' ').collect()
+}
+
+fn failure(status: StatusCode, text: &str) -> Value {
+    let mut response = json!({
+        "description": text,
+        "headers": { "X-Request-Id": {
+            "description": "Id of the request, as in the body.",
+            "schema": { "type": "string" }, "example": examples::text("", "X-Request-Id"),
+        } },
+        "content": { "application/json": { "schema": { "$ref": "#/components/schemas/ErrorResponse" } } },
+    });
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response["headers"]["Retry-After"] = json!({
+            "description": "Seconds to wait before the next try.", "example": 1,
+            "schema": { "type": "integer", "format": "int32", "minimum": 1 },
+        });
+    }
+    response
+}
+
+/// What a parameter is that many operations have; others say it themselves.
+fn describe_parameters(operation: &mut Value) {
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        if parameter["description"].as_str().is_some_and(|text| !text.is_empty()) {
+            continue;
+        }
+        let text = match parameter["name"].as_str().unwrap_or_default() {
+            "limit" => "Items wanted on a page.",
+            "cursor" => "Where the page before ended: its `next_cursor`.",
+            "Idempotency-Key" => "The same request with the same key within 24 hours gives the first answer.",
+            "provider" => "Name of the external provider.",
+            "userId" => "The person, by their id on the chat network.",
+            _ => match parameter["schema"]["pattern"].as_str().unwrap_or_default() {
+                pattern if pattern.starts_with("^app_") => "The app.",
+                pattern if pattern.starts_with("^bot_") => "The bot.",
+                pattern if pattern.starts_with("^ch_") => "The channel.",
+                pattern if pattern.starts_with("^key_") => "The API key.",
+                pattern if pattern.starts_with("^msg_") => "The message.",
+                pattern if pattern.starts_with("^pky_") => "The passkey.",
+                pattern if pattern.starts_with("^plg_") => "The plugin.",
+                pattern if pattern.starts_with("^pl[gv]_") => "The plugin, or one of its versions.",
+                pattern if pattern.starts_with("^ses_") => "The session.",
+                pattern if pattern.starts_with("^tr_") => "The trace.",
+                pattern if pattern.starts_with("^usr_") => "The user.",
+                _ => continue,
+            },
+        };
+        parameter["description"] = text.into();
+    }
+}
+
+/// What stands beside a reference in `allOf` goes to where generators look for it: next to the `allOf`.
+fn hoist(object: &mut Map<String, Value>) {
+    let Some(Value::Array(parts)) = object.get_mut("allOf") else { return };
+    if !parts.iter().any(|part| part.get("$ref").is_some()) {
+        return;
+    }
+    let is_beside = |part: &Value| {
+        part.as_object().is_some_and(|part| part.keys().all(|key| key == "description" || key == "default"))
+    };
+    let beside: Vec<Value> = parts.extract_if(.., |part| is_beside(part)).collect();
+    for part in beside {
+        if let Value::Object(part) = part {
+            object.extend(part);
+        }
+    }
+}
+
+/// Small things some generators stumble over.
+fn normalize(document: &mut Value) {
+    visit(document, &mut |object| {
+        if let Some(json) = object.remove("application/json; charset=utf-8") {
+            object.insert("application/json".to_owned(), json);
+        }
+        hoist(object);
+        for bound in ["minimum", "maximum"] {
+            // A whole bound of an integer is written as one.
+            #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are small and whole")]
+            if let Some(number) = object.get(bound).and_then(Value::as_f64)
+                && number.fract() == 0.0
+                && object.get("type").is_some_and(|kind| kind == "integer")
+            {
+                object.insert(bound.to_owned(), (number as i64).into());
+            }
+        }
+        match object.get("format").and_then(Value::as_str) {
+            Some("uint8" | "uint16" | "int8" | "int16") => {
+                object.insert("format".to_owned(), "int32".into());
+            }
+            Some("uint32" | "uint64") => {
+                object.insert("format".to_owned(), "int64".into());
+                object.entry("minimum").or_insert(0.into());
+            }
+            _ => {}
+        }
+    });
+}
