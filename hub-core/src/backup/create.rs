@@ -133,18 +133,14 @@ fn write(
         archive.finish(&mut manifest).map(|_| ())
     };
     let failed = |error: std::io::Error| unusable(&new.to, error);
-    let mut out = match &new.passphrase {
-        Some(passphrase) => {
-            let mut sealing = Sealing::new(out, passphrase, random)?;
-            fill(&mut sealing)?;
-            sealing.finish().map_err(failed)?
-        }
-        None => {
-            let mut out = out;
-            fill(&mut out)?;
-            out
-        }
-    };
+    let mut out = out;
+    if let Some(passphrase) = &new.passphrase {
+        let mut sealing = Sealing::new(out, passphrase, random)?;
+        fill(&mut sealing)?;
+        out = sealing.finish().map_err(failed)?;
+    } else {
+        fill(&mut out)?;
+    }
     out.flush().map_err(failed)?;
     drop(out);
     let size = partial.publish(&new.to)?;

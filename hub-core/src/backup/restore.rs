@@ -185,13 +185,13 @@ impl Places {
             DATABASE => self.database.clone(),
             KEY => self.key.clone(),
             NEXT_KEY => self.next_key.clone(),
-            _ => match &self.media {
-                Some(folder) => folder.join(name.strip_prefix(MEDIA).unwrap_or(name)),
-                None => {
+            _ => {
+                let Some(folder) = &self.media else {
                     let read = io::copy(from, &mut io::sink());
                     return read.map(|_| ()).map_err(|error| Error::invalid("backup", error.to_string()));
-                }
-            },
+                };
+                folder.join(name.strip_prefix(MEDIA).unwrap_or(name))
+            }
         };
         let mut write = || -> io::Result<()> {
             if let Some(folder) = path.parent() {

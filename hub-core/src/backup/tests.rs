@@ -119,7 +119,7 @@ async fn a_hub_is_replaced_only_when_that_is_said_and_kept_aside_then() {
     assert!(refused.message().contains("another process"), "{refused}");
     drop(claim);
     assert_eq!(fs::read(new.path().join("secret.key")).unwrap(), key);
-    assert!(names(new.path()).iter().all(|name| before.contains(name) || name.ends_with(".lock")));
+    assert!(names(new.path()).iter().all(|name| before.contains(name) || is_lock(name)));
 
     let restored = bring_back(&file, &here, None, true).await.unwrap();
     assert_eq!(api_key(&here).await, "sk-secret");
@@ -210,4 +210,8 @@ async fn what_an_ended_backup_left_is_in_nobodys_way() {
     back_up(&home, &file, None).await.unwrap();
     assert!(names(folder.path()).iter().all(|name| !name.contains("partial")));
     assert_eq!(back_up(&home, &file, None).await.unwrap_err().code(), ErrorCode::Conflict);
+}
+
+fn is_lock(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "lock")
 }

@@ -42,9 +42,8 @@ async fn hub(folder: &Path, contacts: usize) -> Home {
     );
     for n in 0..contacts {
         let token = seal(format!("contacts.context_token:{BOT}:u{n}"));
-        sql += &format!(
-            "INSERT INTO contacts VALUES ('{BOT}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL);"
-        );
+        let row = format!("('{BOT}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL)");
+        sql.extend(["INSERT INTO contacts VALUES ", &row, ";"]);
     }
     let mut upkeep = Upkeep::open(&home.store).await.unwrap();
     upkeep.run(&(sql + "COMMIT")).await.unwrap();

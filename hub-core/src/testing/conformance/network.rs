@@ -111,7 +111,10 @@ impl Suite<'_> {
             let step = self.step(&state).await?;
             let step = self.found.need(step, "a confirmed login can be asked")?;
             match step.step {
-                LoginStep::Confirmed(account) => return self.check_account(account),
+                LoginStep::Confirmed(account) => {
+                    self.check_account(&account);
+                    return Some(account);
+                }
                 LoginStep::Waiting | LoginStep::Scanned => state = step.state,
                 other => {
                     self.found.check(false, "a confirmed login ends well", || step_name(&other));
@@ -123,14 +126,13 @@ impl Suite<'_> {
         None
     }
 
-    fn check_account(&mut self, account: Credentials) -> Option<Credentials> {
+    fn check_account(&mut self, account: &Credentials) {
         let all = [account.token.expose(), &account.account_id, &account.owner_user_id];
         self.found.check(
             all.iter().all(|part| !part.is_empty()),
             "a login yields a token, the account's id and its owner's",
             || format!("account {:?} of {:?}", account.account_id, account.owner_user_id),
         );
-        Some(account)
     }
 
     async fn conversation(&mut self, account: &Credentials) {
