@@ -1,6 +1,5 @@
 //! The HTTP API and its pages, served by a program that embeds the hub: one endpoint among its own.
 //! Run it: `cargo run -p hub-examples --example 07_serve_the_api`
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
 
@@ -24,11 +23,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let settings = Values::new(format!("http://localhost:{}", free.port()).parse()?);
     let routes =
         Route::new().at("/hello", get(hello)).nest_no_strip("/", app(hub.clone(), settings.into()).boxed());
-    let serving = tokio::spawn(Server::new(TcpListener::bind(free)).run(routes));
+    let serving = Server::new(TcpListener::bind(free)).run(routes);
 
     let body = r#"{"username":"ada","password":"correct horse"}"#;
-    println!("{}", support::post(free, "/api/auth/register", body).await?);
-    serving.abort();
+    tokio::select! {
+        stopped = serving => stopped?,
+        answer = support::post(free, "/api/auth/register", body) => println!("{}", answer?),
+    }
     hub.shutdown().await;
     Ok(())
 }

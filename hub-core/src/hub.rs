@@ -280,7 +280,7 @@ impl HubBuilder {
     /// # Errors
     /// `INVALID_PARAMS` naming everything that is missing or there twice, or what opening the store says.
     pub async fn open(self) -> Result<Hub> {
-        self.open_store(true).await
+        Box::pin(self.open_store(true)).await
     }
 
     /// As [`open`](Self::open), but never changes the schema: for a second program beside a running hub.
@@ -288,7 +288,7 @@ impl HubBuilder {
     /// # Errors
     /// As [`open`](Self::open), and `UNAVAILABLE` when a migration is missing.
     pub async fn open_existing(self) -> Result<Hub> {
-        self.open_store(false).await
+        Box::pin(self.open_store(false)).await
     }
 
     async fn open_store(self, migrate: bool) -> Result<Hub> {

@@ -9,7 +9,7 @@ use std::{
     os::unix::{fs::symlink, process::CommandExt},
     path::Path,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -20,8 +20,8 @@ use super::{
 };
 use crate::support::binaries::release;
 
-/// How long one block may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether something came of a block, a minute in all.
+const LOOKS: u32 = 1_200;
 const LOOK: Duration = Duration::from_millis(50);
 /// The ports of the documents: the hub's, the simulator's, the reader's own program's.
 const PORTS: [&str; 3] = ["9800", "9801", "3000"];
@@ -188,15 +188,14 @@ impl Shell {
     }
 
     fn repeat(&mut self, script: &str, text: &str) {
-        let begun = Instant::now();
-        loop {
+        for _ in 0..LOOKS {
             let from = self.run(&format!("(\n{script}\n) || true"));
             if self.output()[from..].contains(text) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{text:?} is not shown by\n{script}\n\n{}", self.output());
             std::thread::sleep(LOOK);
         }
+        panic!("{text:?} is not shown by\n{script}\n\n{}", self.output());
     }
 
     fn output(&self) -> String {
@@ -219,10 +218,11 @@ fn end(process: &mut Child) {
 }
 
 fn until(what: &str, log: &Path, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        let seen = || std::fs::read_to_string(log).unwrap_or_default();
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}\n\n{}", seen());
+    for _ in 0..LOOKS {
+        if holds() {
+            return;
+        }
         std::thread::sleep(LOOK);
     }
+    panic!("waited in vain for {what}\n\n{}", std::fs::read_to_string(log).unwrap_or_default());
 }
