@@ -180,7 +180,7 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
 /// A hub of one administrator with a sealed secret, in a folder of its own.
 fn make_hub(folder: &Path, name: &str) -> std::path::PathBuf {
     let (home, secret) = (folder.join(name), folder.join("secret"));
-    std::fs::write(&secret, "correct horse battery\n").unwrap();
+    std::fs::write(&secret, "correct-horse-battery\n").unwrap();
     let secret = secret.to_str().unwrap();
     succeed(&home, &["users", "create-admin", name, "--password-file", secret]);
     succeed(

@@ -72,7 +72,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("getBotStatus", User),
     ("startBind", User),
     ("confirmBind", User),
-    ("renameBot", User),
+    ("updateBot", User),
     ("reconnectBot", User),
     ("deleteBot", User),
     ("sendMessage", User),

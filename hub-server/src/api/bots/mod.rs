@@ -91,7 +91,9 @@ impl BotsApi {
     }
 
     /// Gives a bot another name
-    #[oai(path = "/api/bots/:id", method = "put", operation_id = "renameBot")]
+    ///
+    /// For people only: the chat network shows its own.
+    #[oai(path = "/api/bots/:id", method = "put", operation_id = "updateBot")]
     async fn rename(
         &self,
         hub: Data<&Hub>,
