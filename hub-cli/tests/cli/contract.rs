@@ -1,139 +1,27 @@
 //! Promises of every command, kept by going through the whole tree (`ux` 2.5).
 
-use std::{
-    process::{Command, Stdio},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
-use hub_core::{demo::ADA, time::Stopwatch};
+use hub_core::demo::ADA;
 use serde_json::Value;
 
 use crate::{
-    hubs::{hub_with_demo, temp},
-    program::{command, document, ends, prints, run, stderr, stdout},
+    examples::leaves,
+    hubs::temp,
+    program::{command, ends, prints, run, stdout},
     pty::Terminal,
     stage::Stage,
 };
-
-/// The longest that any command may take with nothing to do; far more than one needs on a busy machine.
-const CAP: Duration = Duration::from_secs(60);
-
-/// Every command without commands below it: its words, and its examples.
-fn leaves() -> Vec<(Vec<String>, Vec<String>)> {
-    fn walk(tree: &Value, found: &mut Vec<(Vec<String>, Vec<String>)>) {
-        let below = tree["commands"].as_array().unwrap();
-        if below.is_empty() {
-            let words = tree["name"].as_str().unwrap().split(' ').skip(1).map(str::to_owned).collect();
-            let examples =
-                tree["examples"].as_array().unwrap().iter().map(|e| e.as_str().unwrap().to_owned());
-            found.push((words, examples.collect()));
-        }
-        for tree in below {
-            walk(tree, found);
-        }
-    }
-    let mut found = Vec::new();
-    walk(&document(temp().path(), &["help"]), &mut found);
-    assert!(found.len() > 90, "{}", found.len());
-    found
-}
 
 #[test]
 fn c1_every_command_has_two_examples_an_exit_code_and_something_to_see_also() {
     for (words, examples) in leaves() {
         assert!(examples.len() >= 2, "{words:?}: {examples:?}");
-        let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
-        arguments.insert(0, "help");
+        let arguments: Vec<&str> = std::iter::once("help").chain(words.split(' ')).collect();
         let help = prints(temp().path(), &arguments, 0);
         assert!(help.contains("Exit codes: "), "{words:?}");
         assert!(help.contains("See also: "), "{words:?}");
     }
-}
-
-/// Waits for a program, but not for ever; `None` when it had to be ended.
-fn within_cap(mut command: Command) -> Option<std::process::Output> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let watch = Stopwatch::start();
-    let pipes = [
-        Box::new(child.stdout.take().unwrap()) as Box<dyn std::io::Read + Send>,
-        Box::new(child.stderr.take().unwrap()),
-    ];
-    let readers = pipes.map(|mut pipe| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = pipe.read_to_end(&mut bytes);
-            bytes
-        })
-    });
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if watch.elapsed() >= CAP {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            return None;
-        }
-        thread::sleep(Duration::from_millis(20));
-    };
-    let [stdout, stderr] = readers.map(|reader| reader.join().unwrap());
-    Some(std::process::Output { status, stdout, stderr })
-}
-
-/// Without a terminal, without stdin, on a hub with a bot and on nothing at all: the first example of each command, or
-/// a server that runs until it is stopped, ended by the address that is taken.
-#[test]
-fn c4_no_command_hangs_or_colours_without_a_terminal() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    let folder = hub_with_demo();
-    let work = temp();
-    let leaves = leaves();
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let look = |words: &[String]| {
-        let mut command = command(folder.path());
-        // What goes on until it is stopped ends at once where there is nothing to go on with.
-        let ends: &[&str] = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["tail"] => &["--bot", "demo", "--follow=false"],
-            ["sim", "serve" | "app"] => &["--listen", &taken],
-            ["listen"] => {
-                &["--forward-to", "http://127.0.0.1:9", "--server", "http://127.0.0.1:9", "--key", "x"]
-            }
-            ["man"] => &["--out", "pages"],
-            ["debug", "repl"] => &["/dev/null"],
-            ["completions"] => &["bash"],
-            _ => &[],
-        };
-        command.current_dir(work.path()).env("HUB_SIM_URL", "http://127.0.0.1:9").args(words).args(ends);
-        command.env("TERM", "xterm-256color").arg("--no-input");
-        let Some(output) = within_cap(command) else { return Some(format!("{words:?} hangs")) };
-        let (out, err) = (stdout(&output), stderr(&output));
-        if out.contains('\u{1b}') || err.contains('\u{1b}') {
-            return Some(format!("{words:?} shows an escape: {out}{err}"));
-        }
-        // C3: what fails has said nothing but why.
-        let fails = !output.status.success() && !matches!(output.status.code(), Some(3 | 9));
-        if fails && (!out.is_empty() || err.trim().is_empty()) {
-            return Some(format!("{words:?} fails with data on stdout, or without a reason: {out}{err}"));
-        }
-        (output.status.code() == Some(101)).then(|| format!("{words:?} panics: {err}"))
-    };
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some((words, _)) = leaves.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().unwrap().extend(look(words));
-                }
-            });
-        }
-    });
-    let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
