@@ -1,6 +1,11 @@
 //! Promises of every command, kept by going through the whole tree (`ux` 2.5).
 
-use std::{thread, time::Duration};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
 
 use hub_core::demo::ADA;
 use serde_json::Value;
@@ -40,24 +45,54 @@ fn c5_a_person_signs_in_by_a_code_at_a_terminal() {
     assert_eq!(std::fs::read_dir(config.path()).unwrap().count(), 0, "nobody is signed in");
 }
 
+#[test]
+fn c5_a_person_who_is_confirmed_elsewhere_is_signed_in_at_the_terminal() {
+    let (stage, config) = (Stage::new(), temp());
+    let mut command = stage.signed_in();
+    command.env_remove("HUB_TOKEN").env("XDG_CONFIG_HOME", config.path()).env("NO_COLOR", "1").arg("login");
+    let terminal = Terminal::start(&command);
+    terminal.wait_for(0, "waiting");
+    let seen = terminal.seen();
+    let behind = |mark: &str| {
+        let line = seen.lines().find_map(|line| Some(&line[line.find(mark)? + mark.len()..])).unwrap();
+        line.trim().to_owned()
+    };
+    stage.confirm(&behind("  http://"), &behind("code: "));
+    let (exit, seen) = terminal.end();
+    assert_eq!(exit, 0, "{seen}");
+    assert!(seen.ends_with(&format!("confirmed\r\nsigned in to {}/ as ada\r\n", stage.url)), "{seen:?}");
+}
+
+/// Signs in by a code that Ada confirms, with nothing but what a program is told; gives the document.
+fn signs_in(stage: &Stage, command: &mut Command) -> Value {
+    command.args(["login", "--server", &stage.url, "--json", "--no-input"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let asked: Value = serde_json::from_str(&line).unwrap();
+    stage.confirm(asked["qr_text"].as_str().unwrap(), asked["user_code"].as_str().unwrap());
+    let (out, _) = ends(&child.wait_with_output().unwrap(), 0);
+    serde_json::from_str(&out).unwrap()
+}
+
 /// `ux` C6: a whole session of a program, with nothing but documents and exit codes.
 #[test]
 fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
     let stage = Stage::new();
     let config = temp();
-    let program = |arguments: &[&str], input: &str, exit: i32| {
+    let bare = || {
         let mut command = command(config.path());
+        command.env_remove("HUB_DATA_DIR").env("XDG_CONFIG_HOME", config.path());
+        command.env("HUB_SIM_URL", &stage.sim);
         command
-            .env_remove("HUB_DATA_DIR")
-            .env("XDG_CONFIG_HOME", config.path())
-            .env("HUB_SIM_URL", &stage.sim);
-        let output = crate::program::feed(command.args(arguments).args(["--json", "--no-input"]), input);
+    };
+    let program = |arguments: &[&str], exit: i32| {
+        let output = bare().args(arguments).args(["--json", "--no-input"]).output().unwrap();
         let (out, _) = ends(&output, exit);
         serde_json::from_str::<Value>(if out.is_empty() { "null" } else { &out }).unwrap()
     };
-    let does = |arguments: &[&str]| program(arguments, "", 0);
-    let signed_in = program(&["login", "--server", &stage.url, "--with-token"], &stage.key, 0);
-    assert_eq!(signed_in["username"], "ada");
+    let does = |arguments: &[&str]| program(arguments, 0);
+    assert_eq!(signs_in(&stage, &mut bare())["username"], "ada");
     assert_eq!(does(&["whoami"])["username"], "ada");
     let channel = does(&["channels", "create", "orders", "--bot", "demo"]);
     let channel = channel["id"].as_str().unwrap();
@@ -84,16 +119,25 @@ fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
     let shown = does(&["traces", "show", &trace]).to_string();
     assert!(shown.to_lowercase().contains("x-stamp"), "{shown}");
     assert_eq!(does(&["send", "demo", ADA, "on its way", "--wait"])["status"], "sent");
-    let again = program(&["replay", &trace], "", 0);
+    let again = does(&["replay", &trace]);
     assert_eq!(again["trace_id"], trace.as_str());
     // Ada is this hub's first user, and reviews.
     let approved = does(&["plugins", "approve", "stamp"]);
     assert!(approved.to_string().contains("approved"), "{approved}");
-    program(&["channels", "delete", channel, "--bot", "demo"], "", 2);
+    program(&["channels", "delete", channel, "--bot", "demo"], 2);
     does(&["channels", "delete", channel, "--bot", "demo", "--yes"]);
-    program(&["channels", "show", channel, "--bot", "demo"], "", 5);
-    assert_eq!(does(&["logout"])["key_ended"], false);
-    program(&["whoami"], "", 4);
+    program(&["channels", "show", channel, "--bot", "demo"], 5);
+    // Backups are made beside the server, on its files.
+    let (old, new, file) = (stage.path(), config.path().join("restored"), config.path().join("hub.tar"));
+    let [old, new, file] = [old, &new, &file].map(|path| path.to_str().unwrap());
+    assert_eq!(does(&["db", "backup", "--to", file, "--data-dir", old])["file"], file);
+    let restore = ["db", "restore", file, "--data-dir", new];
+    assert_eq!(does(&[&restore[..], &["--verify-only"]].concat())["restored"], false);
+    assert_eq!(does(&restore)["restored"], true);
+    assert_eq!(does(&["traces", "show", &trace, "--data-dir", new])["status"], "ok");
+    program(&restore, 6);
+    assert_eq!(does(&["logout"])["key_ended"], true);
+    program(&["whoami"], 4);
 }
 
 /// `ux` C9: what people write is shown and cannot do anything.
