@@ -71,7 +71,7 @@ pub fn hub_of_one_moment() -> TempDir {
                 hub.shutdown().await;
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            Clock::system().sleep(Duration::from_millis(20)).await;
         }
         panic!("the answer was not sent");
     });

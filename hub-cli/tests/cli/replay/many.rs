@@ -98,7 +98,7 @@ fn c8_the_bar_at_a_terminal_is_redrawn_now_and_then() {
     let sink = Sink::kind();
     let mut command = command(folder.path());
     command.args(["replay", "--from", &file, "--to", &sink.url, "--concurrency", "8"]);
-    let (exit, seen) = Terminal::start(&command.env("NO_COLOR", "1")).end();
+    let (exit, seen) = Terminal::start(command.env("NO_COLOR", "1")).end();
     assert_eq!((exit, sink.count()), (0, 1_500), "{seen}");
     let drawn: Vec<&str> = seen.split("replay ").skip(1).collect();
     let (summary, bars) = drawn.split_last().unwrap();
