@@ -4,7 +4,8 @@ use url::Url;
 /// Sign in to a hub
 ///
 /// Draws a QR code and shows a code beside it: open the link on a device that is signed in, and type the code
-/// there. The hub then gives this program an API key, which is kept in a file that only you can read.
+/// there. The hub then gives this program an API key, which is kept in a file that only you can read. With --json the
+/// link and the code stand on stderr, as `qr_text` and `user_code` of a document.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  pass show hub | hub-cli login --with-token\n

@@ -9,7 +9,7 @@ use super::read_file;
 use crate::{
     args::{LoginArgs, LogoutArgs, WhoamiArgs},
     exit::{Exit, Failure},
-    printer::Printer,
+    printer::{Format, Printer},
     profiles::{DEFAULT, Profile, Profiles},
     remote::Remote,
     screen,
@@ -47,12 +47,17 @@ async fn ask_by_qr(hub: &Remote, printer: &Printer) -> Result<Secret, Failure> {
     let text = |field: &str| login[field].as_str().unwrap_or_default();
     let (qr_id, poll_secret) = (text("qr_id"), text("poll_secret"));
     let link = screen::clean(text("qr_text"));
+    let code = screen::clean(text("user_code"));
     // On stderr whatever the format: without it nobody can go on.
-    Printer::ready(&format!(
-        "{}\nOpen this on a device that is signed in, and type the code there:\n  {link}\n  code: {}",
-        qr_text_art(&link)?,
-        screen::clean(text("user_code"))
-    ));
+    match printer.format {
+        Format::Json(_) => {
+            Printer::ready(&json!({ "status": "waiting", "qr_text": link, "user_code": code }).to_string());
+        }
+        Format::Text => Printer::ready(&format!(
+            "{}\nOpen this on a device that is signed in, and type the code there:\n  {link}\n  code: {code}",
+            qr_text_art(&link)?
+        )),
+    }
     let query = [("qr_id", Some(qr_id.to_owned())), ("poll_secret", Some(poll_secret.to_owned()))];
     let clock = Clock::system();
     let mut shown = String::new();

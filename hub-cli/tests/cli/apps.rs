@@ -21,7 +21,7 @@ use hub_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    hubs::hub_with_quiet_demo,
+    hubs::hub_of_one_moment,
     program::{command, document, refuses, told},
 };
 
@@ -44,7 +44,7 @@ const CREATE: [&str; 14] = [
 
 #[test]
 fn an_app_from_its_making_to_its_end() {
-    let folder = hub_with_quiet_demo();
+    let folder = hub_of_one_moment();
     let path = folder.path();
     let (none, empty) = told(path, &["apps", "list"]);
     assert_eq!((none.as_str(), empty.trim()), ("", "there are no apps yet"));
@@ -104,7 +104,7 @@ fn an_app_from_its_making_to_its_end() {
 
 #[test]
 fn refusals_have_their_exit_codes() {
-    let folder = hub_with_quiet_demo();
+    let folder = hub_of_one_moment();
     let path = folder.path();
     refuses(path, &["apps", "create", "Weather"], 2, "INVALID_PARAMS");
     refuses(path, &["apps", "create", "Weather", "--owner", "nobody"], 5, "NOT_FOUND");
@@ -168,7 +168,7 @@ impl LocalService for Url {
 
 #[test]
 fn what_comes_is_followed() {
-    let folder = hub_with_quiet_demo();
+    let folder = hub_of_one_moment();
     let path = folder.path();
     // Nobody answers there yet: the app is not told of messages.
     let made = document(path, &[&CREATE[..], &["--webhook-url", "http://app.example/hook"]].concat());

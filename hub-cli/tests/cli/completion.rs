@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    hubs::{hub_with_quiet_demo, temp},
+    hubs::{hub_of_one_moment, temp},
     program::{command, ends},
 };
 
@@ -28,7 +28,7 @@ fn commands_options_and_values_are_offered() {
 
 #[test]
 fn names_of_the_hub_are_offered_and_a_missing_hub_is_no_mistake() {
-    let folder = hub_with_quiet_demo();
+    let folder = hub_of_one_moment();
     // The budget is for people at a quiet machine; a busy one gets more tries.
     let offers = |words: &[&str], name: &str| {
         (0..40).any(|_| offered(folder.path(), words).contains(&name.to_owned()))

@@ -1,6 +1,7 @@
 //! Every exit code from a real case, with nothing on stdout (`ux` C3).
 
 use std::{
+    io::{BufRead, BufReader},
     net::TcpListener,
     process::{Command, Stdio},
 };
@@ -10,8 +11,70 @@ use serde_json::Value;
 
 use crate::{
     hubs::{hub, hub_with_demo, temp},
-    program::{command, refuses, run, run_with_input, stderr, stdout},
+    program::{command, documents, ends, prints, refuses, run, run_with_input, stderr, stdout},
+    replay::sink::Sink,
 };
+
+/// The codes that `help exit-codes` lists, in its order.
+fn listed() -> Vec<i32> {
+    let topic = stdout(&run(temp().path(), &["help", "exit-codes"]));
+    let codes = topic.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+    codes.collect()
+}
+
+/// All of them, next to each other; the tests below know more about some.
+#[test]
+fn c3_every_exit_code_comes_from_a_real_case() {
+    let folder = hub_with_demo();
+    let path = folder.path();
+    let traces = path.join("traces.jsonl").display().to_string();
+    ends(&run(path, &["send", "demo", ADA, "one more"]), 0);
+    ends(&run(path, &["traces", "export", "--bot", "demo", "--out", &traces]), 0);
+    // Two deliveries, of which the second one is refused.
+    let exported = std::fs::read_to_string(&traces).unwrap();
+    let delivery = exported.lines().find(|line| line.contains("receiver.local")).unwrap();
+    std::fs::write(&traces, format!("{delivery}\n{delivery}\n")).unwrap();
+    let sink = Sink::new(|number| (if number == 1 { 500 } else { 200 }, "{}".to_owned()));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("http://{free}");
+    let cases: [(i32, &[&str]); 10] = [
+        (0, &["bots", "list"]),
+        (1, &["send", "demo", "stranger@im.wechat", "hi"]),
+        (2, &["bots", "delete", "demo", "--no-input"]),
+        (3, &["replay", "--from", &traces, "--to", &sink.url]),
+        (4, &["stats", "--server", &nobody]),
+        (5, &["bots", "show", "nobody"]),
+        (6, &["users", "create-admin", "bob", "--password-file", "/no/such/file"]),
+        (7, &["sim", "accounts", "--sim", &nobody]),
+        (8, &["send", "demo", ADA, "hi", "--wait", "--timeout", "1"]),
+        (9, &["openapi", "export", "--check", &traces]),
+    ];
+    let codes: Vec<i32> = cases.iter().map(|(exit, _)| *exit).chain([130]).collect();
+    assert_eq!(codes, listed());
+    for (exit, arguments) in cases {
+        match exit {
+            0 => assert!(!prints(path, arguments, 0).is_empty()),
+            // What was done stands there, each line whole.
+            3 => {
+                let lines = documents(&prints(path, &[arguments, &["--json"]].concat(), 3));
+                assert_eq!((&lines[0]["outcome"], &lines[1]["outcome"]), (&"ok".into(), &"fail".into()));
+            }
+            _ => {
+                let (out, err) = ends(&run(path, arguments), exit);
+                assert!(out.is_empty() && err.contains("error["), "{arguments:?}: {out}{err}");
+            }
+        }
+    }
+    let mut tail = command(path);
+    let mut tail =
+        tail.args(["tail", "--bot", "demo"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(tail.stderr.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let interrupt = Command::new("kill").args(["-INT", &tail.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    assert_eq!(ends(&tail.wait_with_output().unwrap(), 130).0, "");
+}
 
 #[test]
 fn exit_1_refused() {

@@ -4,8 +4,8 @@
 use std::{fs, path::PathBuf};
 
 use crate::{
-    hubs::{hub_with_quiet_demo, temp},
-    program::{command, ends, prints, stdout},
+    hubs::{hub_of_one_moment, temp},
+    program::{command, document, ends, prints, stdout},
     pty::Terminal,
 };
 
@@ -18,7 +18,11 @@ fn assert_golden(path: &str, is: &str) {
         fs::write(&path, is).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(is, expected, "{}: HUB_UPDATE_GOLDEN=1 writes it", path.display());
+    if is != expected {
+        let diff = similar::TextDiff::from_lines(&*expected, is);
+        let changes = diff.unified_diff().context_radius(1).to_string();
+        panic!("{}: HUB_UPDATE_GOLDEN=1 writes it\n{changes}", path.display());
+    }
 }
 
 #[test]
@@ -63,7 +67,9 @@ fn normalise(text: &str) -> String {
     for end in shown {
         text.replace_range(end..end + 4, "0000");
     }
-    for prefix in ["bot_", "usr_", "ch_", "msg_", "tr_", "plg_", "plv_", "app_", "aud_", "ses_", "apv_"] {
+    for prefix in
+        ["bot_", "usr_", "ch_", "msg_", "tr_", "plg_", "plv_", "app_", "aud_", "ses_", "apv_", "dlv_"]
+    {
         let mut from = 0;
         while let Some(at) = text[from..].find(prefix).map(|at| at + from) {
             let id = at + prefix.len();
@@ -73,6 +79,12 @@ fn normalise(text: &str) -> String {
             }
             from = id;
         }
+    }
+    let numbered: Vec<usize> =
+        text.match_indices("\"network_id\":\"").map(|(at, name)| at + name.len()).collect();
+    for at in numbered.into_iter().rev() {
+        let digits = text[at..].bytes().take_while(u8::is_ascii_digit).count();
+        text.replace_range(at..at + digits, "7000000000000000001");
     }
     let bytes = text.clone().into_bytes();
     for at in 0..bytes.len().saturating_sub(23) {
@@ -95,9 +107,16 @@ fn normalise(text: &str) -> String {
 }
 
 /// Every list and view that a hub with a demo has something for.
-const SHOWN: [&[&str]; 9] = [
+const SHOWN: [&[&str]; 16] = [
     &["bots", "list"],
     &["bots", "show", "demo"],
+    &["bots", "status", "demo"],
+    &["bots", "messages", "demo"],
+    &["bots", "contacts", "demo"],
+    &["traces", "list", "--bot", "demo"],
+    &["traces", "show", "TRACE"],
+    &["audit", "list"],
+    &["users", "sessions", "list", "ada"],
     &["channels", "list", "--bot", "demo"],
     &["channels", "show", "demo", "--bot", "demo"],
     &["channels", "plugins", "list", "--bot", "demo", "--channel", "demo"],
@@ -109,15 +128,18 @@ const SHOWN: [&[&str]; 9] = [
 
 #[test]
 fn c2_lists_and_views_look_as_they_did() {
-    let folder = hub_with_quiet_demo();
+    let folder = hub_of_one_moment();
+    let traces = document(folder.path(), &["traces", "list", "--bot", "demo"]);
+    let trace = traces["items"][0]["trace_id"].as_str().unwrap();
     for arguments in SHOWN {
         let name = arguments
             .iter()
-            .take_while(|word| !word.starts_with("--"))
+            .take_while(|word| !word.starts_with("--") && **word != "TRACE")
             .copied()
             .collect::<Vec<_>>()
             .join("-");
-        let words: Vec<&str> = arguments.to_vec();
+        let words: Vec<&str> =
+            arguments.iter().map(|word| if *word == "TRACE" { trace } else { word }).collect();
         let piped = |more: &[&str]| {
             let output = command(folder.path()).args(&words).args(more).output().unwrap();
             let (out, err) = ends(&output, 0);
@@ -139,4 +161,22 @@ fn c2_lists_and_views_look_as_they_did() {
     forced.env("CLICOLOR_FORCE", "1").env("COLUMNS", "80").args(["bots", "list", "--utc"]);
     let (_, seen) = Terminal::start(&forced).end();
     assert_golden("tests/golden/bots-list.colour.txt", &normalise(&seen.replace("\r\n", "\n")));
+}
+
+#[test]
+fn c2_help_looks_as_it_did() {
+    let folder = temp();
+    let help = |words: &[&str]| {
+        let mut command = command(folder.path());
+        // Help tells what a variable holds.
+        command.env_remove("HUB_DATA_DIR").env("COLUMNS", "80");
+        let (out, err) = ends(&command.args(words).arg("--help").output().unwrap(), 0);
+        assert!(err.is_empty() && !out.contains('\u{1b}'), "{words:?}: {out:?}{err}");
+        out
+    };
+    assert_golden("tests/golden/help/hub-cli.txt", &help(&[]));
+    for noun in document(folder.path(), &["help"])["commands"].as_array().unwrap() {
+        let noun = noun["name"].as_str().unwrap().split(' ').nth(1).unwrap();
+        assert_golden(&format!("tests/golden/help/{noun}.txt"), &help(&[noun]));
+    }
 }

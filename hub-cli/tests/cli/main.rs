@@ -10,6 +10,7 @@ mod contract;
 mod db;
 mod demo;
 mod doctor;
+mod examples;
 mod exit_codes;
 mod generated;
 mod help;

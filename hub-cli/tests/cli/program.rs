@@ -10,7 +10,12 @@ use serde_json::Value;
 
 /// The program on the files of a folder, without anything of the surroundings.
 pub fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
+    command_of(Path::new(env!("CARGO_BIN_EXE_hub-cli")), folder)
+}
+
+/// The same with another build of the program.
+pub fn command_of(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
     command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
     command
 }

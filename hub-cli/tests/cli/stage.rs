@@ -1,6 +1,8 @@
 //! A hub at work behind a port, with the demo's bot and channel, and the command line beside it.
 
 use std::{
+    io::{Read, Write},
+    net::TcpStream,
     path::Path,
     process::{Command, Output},
     sync::Arc,
@@ -31,7 +33,7 @@ use hub_server::{
     serve::{ServeLimits, Server, bind},
     settings::Values,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -47,6 +49,8 @@ pub struct Stage {
     pub url: String,
     /// An API key of Ada's.
     pub key: String,
+    /// The secret of a session of hers.
+    session: String,
     pub simulator: Simulator,
     /// Where the simulator and the receiver are controlled.
     pub sim: String,
@@ -68,7 +72,7 @@ impl Stage {
         // The held poll of this chat network brings nothing that anybody waits for.
         config.poll_grace = Duration::ZERO;
         let worker = WorkerProgram::Path(env!("CARGO_BIN_EXE_hub-cli").into());
-        let (hub, demo, key) = runtime.block_on(async {
+        let (hub, demo, key, session) = runtime.block_on(async {
             let hub = Hub::builder()
                 .config(config)
                 .store(StoreConfig::Sqlite(data_dir::database(folder.path())))
@@ -89,7 +93,7 @@ impl Stage {
             let key = hub.accounts().create_api_key(&ada, new, None).await.unwrap();
             let demo = seed(&hub, &simulator, &receiver).await.unwrap().unwrap();
             hub.start().await.unwrap();
-            (hub, demo, key.secret.expose().to_owned())
+            (hub, demo, key.secret.expose().to_owned(), signed_in.token.expose().to_owned())
         });
         let many = std::num::NonZeroU32::new(1_000_000).unwrap();
         let rate_limits = RateLimitSettings { default: many, sends: many, ..RateLimitSettings::default() };
@@ -113,7 +117,7 @@ impl Stage {
             server.serve(vec![listener], app(hub.clone(), settings.clone()));
             (url, sim)
         });
-        Self { folder, receiver, demo, url, key, simulator, sim, hub, settings, tasks, runtime }
+        Self { folder, receiver, demo, url, key, session, simulator, sim, hub, settings, tasks, runtime }
     }
 
     pub fn path(&self) -> &Path {
@@ -132,6 +136,26 @@ impl Stage {
             std::thread::sleep(Duration::from_millis(50));
         }
         panic!("{text} was not delivered");
+    }
+
+    /// Ada, in a browser that is signed in, confirms who asks with this link and code.
+    #[track_caller]
+    pub fn confirm(&self, link: &str, code: &str) {
+        let (_, id) = link.split_once("?qr=").unwrap();
+        let body = json!({ "qr_id": id, "user_code": code, "approve": true }).to_string();
+        let address = self.url.trim_start_matches("http://");
+        let request = format!(
+            "POST /api/auth/qr/confirm HTTP/1.1\r\nhost: {address}\r\norigin: http://localhost:9800\r\n\
+             cookie: session={}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n{body}",
+            self.session,
+            body.len()
+        );
+        let mut browser = TcpStream::connect(address).unwrap();
+        browser.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        browser.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
 
     /// The newest traces of the bot.

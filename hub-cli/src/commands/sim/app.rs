@@ -99,9 +99,10 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
         .map(|name| format!("{name:<14}  {}", cell(&config, name)));
     printer.one(config, &lines.join("\n"))?;
     Printer::flush()?;
+    let stopped = stopped();
     // The one line that scripts wait for: always the same, whatever the output looks like.
     Printer::ready(&format!("ready http://{address}"));
-    stopped().await;
+    stopped.await;
     settings.draining.cancel();
     for tasks in [&tasks, &settings.sockets] {
         tasks.stop();

@@ -24,25 +24,34 @@ pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
     let simulator = Simulator::new(SimConfig::default(), Clock::system(), Random::system());
     let tasks = Tasks::new();
     tasks.spawn("simulator", simulator.serve(listener, tasks.clone()));
+    let stopped = stopped();
     // The one line that scripts wait for: always the same, whatever the output looks like.
     Printer::ready(&format!("ready http://{address}"));
-    stopped().await;
+    stopped.await;
     tasks.stop();
     tasks.wait(&Clock::system(), Duration::from_secs(3)).await;
     Ok(())
 }
 
-/// Waits for the signal that ends a server.
-pub async fn stopped() {
-    #[cfg(unix)]
-    {
-        if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
-            tokio::select! {
-                _ = signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+/// The signal that ends a server, heard from the call on, not from when it is waited for.
+#[cfg(unix)]
+pub fn stopped() -> impl Future<Output = ()> {
+    use signal::unix::{SignalKind, signal};
+    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    async move {
+        // Where they cannot be heard they end the program, as they always do.
+        let (Ok(mut interrupt), Ok(mut terminate)) = heard else { return std::future::pending().await };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
     }
-    let _ = signal::ctrl_c().await;
+}
+
+/// The signal that ends a server.
+#[cfg(not(unix))]
+pub fn stopped() -> impl Future<Output = ()> {
+    async {
+        let _ = signal::ctrl_c().await;
+    }
 }

@@ -2,14 +2,15 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
 };
 
 use serde_json::{Value, json};
 
 use crate::{
-    program::{command, documents, ends, run},
+    program::{command, command_of, documents, ends, run},
+    pty::Terminal,
     replay::sink::Sink,
 };
 
@@ -53,12 +54,18 @@ fn peak(pid: u32) -> Option<u64> {
 
 #[test]
 fn thousands_are_counted_exactly_in_little_memory() {
-    // As many as a debug build sends in a few seconds; they are several times what the process may use.
-    let count = if cfg!(debug_assertions) { 3_000 } else { 10_000 };
+    let release = std::env::var_os("HUB_TEST_PROGRAMS").map(PathBuf::from);
+    let release = release.filter(|folder| folder.ends_with("release"));
+    let program = match &release {
+        Some(folder) => folder.join("hub-cli"),
+        None => PathBuf::from(env!("CARGO_BIN_EXE_hub-cli")),
+    };
+    // As many as a debug build sends in a few seconds: without bounds they would not fit into the memory either.
+    let count = if release.is_none() && cfg!(debug_assertions) { 3_000 } else { 10_000 };
     let folder = tempfile::tempdir().unwrap();
     let file = export(folder.path(), count);
     let sink = Sink::new(|number| (if number % 100 == 7 { 500 } else { 200 }, "{}".to_owned()));
-    let mut command = command(folder.path());
+    let mut command = command_of(&program, folder.path());
     command.args(["replay", "--from", &file, "--to", &sink.url, "--concurrency", "8", "--json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -81,6 +88,29 @@ fn thousands_are_counted_exactly_in_little_memory() {
     if cfg!(target_os = "linux") {
         assert!(most > 0 && most < 100 * 1024, "{most} KiB");
     }
+}
+
+/// `ux` C5 and C8: a bar in one line, drawn again at most 20 times per second whatever happens meanwhile.
+#[test]
+fn c8_the_bar_at_a_terminal_is_redrawn_now_and_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = export(folder.path(), 1_500);
+    let sink = Sink::kind();
+    let mut command = command(folder.path());
+    command.args(["replay", "--from", &file, "--to", &sink.url, "--concurrency", "8"]);
+    let (exit, seen) = Terminal::start(command.env("NO_COLOR", "1")).end();
+    assert_eq!((exit, sink.count()), (0, 1_500), "{seen}");
+    let drawn: Vec<&str> = seen.split("replay ").skip(1).collect();
+    let (summary, bars) = drawn.split_last().unwrap();
+    let seconds = summary.strip_prefix("1,500/1,500 ok 1,500 fail 0 · ").unwrap();
+    let seconds: usize = seconds.trim_end().strip_suffix(" s").unwrap().parse().unwrap();
+    assert!(bars.iter().any(|bar| bar.contains("/s · eta ")), "{seen:?}");
+    let counts: Vec<usize> =
+        bars.iter().map(|bar| bar.split('/').next().unwrap().replace(',', "").parse().unwrap()).collect();
+    assert!(counts.len() > 1 && counts.is_sorted(), "{counts:?}");
+    assert_eq!(seen.matches('\n').count(), 1, "the bar stays in its line, and goes: {seen:?}");
+    // The summary's seconds are whole ones; a second's worth may come at once after a pause.
+    assert!(counts.len() <= 20 * (seconds + 2), "{} in {seconds} s", counts.len());
 }
 
 #[test]

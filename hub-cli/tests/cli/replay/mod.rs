@@ -4,6 +4,6 @@
 mod here;
 mod many;
 mod refusals;
-mod sink;
+pub mod sink;
 mod through_hub;
 mod to_test;
