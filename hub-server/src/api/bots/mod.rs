@@ -91,6 +91,8 @@ impl BotsApi {
     }
 
     /// Gives a bot another name
+    ///
+    /// The name is the hub's; people on the network see what the account is called there.
     #[oai(path = "/api/bots/:id", method = "put", operation_id = "renameBot")]
     async fn rename(
         &self,
