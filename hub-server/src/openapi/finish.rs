@@ -112,15 +112,16 @@ fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, _) in FAILURES {
         let can_happen = match status {
-            // Of every operation: a head that breaks a rule of HTTP.
-            StatusCode::BAD_REQUEST => true,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 needs_credential || has_body || has_parameters
             }
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
             StatusCode::METHOD_NOT_ALLOWED => false,
             StatusCode::CONFLICT => method != "get" || redirects,
-            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => true,
+            // A head that breaks a rule of HTTP is refused on any.
+            StatusCode::BAD_REQUEST | StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => {
+                true
+            }
             // Health is asked without limits, and asks nobody.
             _ => !is_health,
         };

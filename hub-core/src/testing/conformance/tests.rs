@@ -52,7 +52,7 @@ struct Line {
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let token = if self.fault == Fault::PrintsTokens { self.token.expose() } else { "hidden" };
-        f.debug_struct("Line").field("token", &token).finish()
+        f.debug_struct("Line").field("token", &token).finish_non_exhaustive()
     }
 }
 
@@ -110,7 +110,7 @@ impl Connection for Line {
         let mut batch = self.inner.receive(from).await?;
         match self.fault {
             Fault::OneKeyForAll => {
-                batch.messages.iter_mut().for_each(|message| message.dedupe_key = "one".into())
+                batch.messages.iter_mut().for_each(|message| message.dedupe_key = "one".into());
             }
             Fault::Deaf => batch.messages.clear(),
             _ => {}
