@@ -3,4 +3,6 @@
 //! `.ci/run clients` installs them outside the checkout; a test whose tool is missing is skipped, in CI it fails.
 
 mod clients;
+mod fuzz;
 mod lint;
+mod recipes;

@@ -72,7 +72,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("getBotStatus", User),
     ("startBind", User),
     ("confirmBind", User),
-    ("updateBot", User),
+    ("renameBot", User),
     ("reconnectBot", User),
     ("deleteBot", User),
     ("sendMessage", User),

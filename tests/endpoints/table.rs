@@ -70,7 +70,7 @@ pub const TABLE: &[Entry] = &[
     entry("getBotStatus", none, 200),
     entry("startBind", |_| json!({ "network": "sim" }), 200),
     entry("confirmBind", |stage| json!({ "bind_id": stage.bind, "wait_ms": 0 }), 200),
-    entry("updateBot", |_| json!({ "name": "Shop" }), 200),
+    entry("renameBot", |_| json!({ "name": "Shop" }), 200),
     entry("reconnectBot", none, 200),
     entry("sendMessage", |_| json!({ "content": "hello" }), 409),
     entry("listMessages", none, 200),

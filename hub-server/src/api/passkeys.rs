@@ -289,7 +289,9 @@ impl Example for PasskeyAnswer {
             raw_id: id(),
             kind: Some(Text("public-key".to_owned())),
             response: Some(Any(json!({
-                "clientDataJSON": "…", "authenticatorData": "…", "signature": "…", "userHandle": "…",
+                "clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0",
+                "authenticatorData": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAQ",
+                "signature": "MEQCIBHb2W6vPZ0rZx8c", "userHandle": "dXNyXzAx",
             }))),
             client_extension_results: Some(Any(json!({}))),
             authenticator_attachment: None,

@@ -306,7 +306,7 @@ impl Schemas<'_> {
 }
 
 /// The name of the schema that this is one of.
-fn reference(schema: &Value) -> Option<&str> {
+pub(super) fn reference(schema: &Value) -> Option<&str> {
     let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str())?;
     reference.strip_prefix("#/components/schemas/")
 }

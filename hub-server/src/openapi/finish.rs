@@ -12,8 +12,15 @@ use super::{
 };
 use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload};
 
-/// Characters of a query that the edge takes with any path.
-const MAX_QUERY: u64 = 4096;
+/// Bytes of parameters that the edge takes in any request's target, of 8 KiB.
+const MAX_PARAMETERS: u64 = 7 * 1024;
+
+/// Bytes of a character in a target at most: four of UTF-8, each in percent encoding.
+const ENCODED: u64 = 12;
+
+/// Of operations whose parameters may be as long.
+const TARGET_TOO_LONG: (StatusCode, &str) =
+    (StatusCode::URI_TOO_LONG, "The parameters are too long: `PAYLOAD_TOO_LARGE`.");
 
 pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     document["openapi"] = "3.0.3".into();
@@ -32,6 +39,7 @@ pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     }
     // The path and method of an operation in the document exist.
     let shared = FAILURES.iter().filter(|(status, _)| *status != StatusCode::METHOD_NOT_ALLOWED);
+    let shared = shared.chain([&TARGET_TOO_LONG]);
     let failures = shared.map(|(status, text)| (response_name(*status), failure(*status, text)));
     document["components"]["responses"] = Value::Object(failures.collect());
     for (name, schema) in webhook_payload::schemas() {
@@ -60,7 +68,14 @@ fn admit_null(document: &mut Value) {
         for (field, property) in fields {
             let is_optional = !required.as_array().is_some_and(|names| names.iter().any(|one| one == field));
             let is_plain = ["default", "enum"].iter().all(|word| property.get(word).is_none());
-            if is_optional && is_plain && property["type"].is_string() && property["format"] != "binary" {
+            if !is_optional || !is_plain || property["format"] == "binary" {
+                continue;
+            }
+            if let Some(inner) = examples::reference(property) {
+                // `nullable` counts beside a type only (OpenAPI 3.0.3, Schema Object).
+                property["type"] = schemas[inner]["type"].clone();
+            }
+            if property["type"].is_string() {
                 property["nullable"] = true.into();
             }
         }
@@ -84,9 +99,9 @@ fn drop_unused_schemas(document: &mut Value) {
 fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
     let operation_id = operation["operationId"].as_str().unwrap_or_default().to_owned();
     let needs_credential = guarded.get(&*operation_id).copied().unwrap_or(false);
-    let query = operation["parameters"].as_array().into_iter().flatten();
-    let longest_query: u64 =
-        query.filter(|one| one["in"] == "query").filter_map(|one| one["schema"]["maxLength"].as_u64()).sum();
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let in_target = parameters.filter(|one| one["in"] == "query" || one["in"] == "path");
+    let longest: u64 = in_target.filter_map(|one| one["schema"]["maxLength"].as_u64()).sum();
     let has_body = operation.get("requestBody").is_some();
     let has_parameters = operation.get("parameters").is_some();
     let is_health = operation["tags"][0] == "Health";
@@ -97,22 +112,21 @@ fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, _) in FAILURES {
         let can_happen = match status {
-            // Of every operation; the first for a head that breaks a rule of HTTP.
-            StatusCode::BAD_REQUEST | StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => {
-                true
-            }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 needs_credential || has_body || has_parameters
             }
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
             StatusCode::METHOD_NOT_ALLOWED => false,
             StatusCode::CONFLICT => method != "get" || redirects,
+            // A head that breaks a rule of HTTP is refused on any.
+            StatusCode::BAD_REQUEST | StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => {
+                true
+            }
             // Health is asked without limits, and asks nobody.
             _ => !is_health,
         };
         if responses.remove(status.as_str()).is_some() && can_happen {
-            let reference = format!("#/components/responses/{}", response_name(status));
-            responses.insert(status.as_str().to_owned(), json!({ "$ref": reference }));
+            responses.insert(status.as_str().to_owned(), shared_response(status));
         }
     }
     if responses.contains_key("303") {
@@ -127,11 +141,9 @@ fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
             HTTP/2 with the client, where a WebSocket begins with this status (RFC 8441)." }),
         );
     }
-    if longest_query > MAX_QUERY {
-        responses.insert(
-            "414".to_owned(),
-            failure(StatusCode::URI_TOO_LONG, "The query is too long: `PAYLOAD_TOO_LARGE`."),
-        );
+    if longest * ENCODED > MAX_PARAMETERS {
+        let (status, _) = TARGET_TOO_LONG;
+        responses.insert(status.as_str().to_owned(), shared_response(status));
     }
     if operation_id == "exchangeAppCode" {
         oauth_failures(responses);
@@ -152,6 +164,10 @@ fn oauth_failures(responses: &mut Map<String, Value>) {
     let wrong = answer("The request, the code or its verifier is wrong.", either);
     let unknown = answer("The app is unknown, or its secret is wrong.", oauth);
     responses.extend([("400".to_owned(), wrong), ("401".to_owned(), unknown)]);
+}
+
+fn shared_response(status: StatusCode) -> Value {
+    json!({ "$ref": format!("#/components/responses/{}", response_name(status)) })
 }
 
 /// `400 Bad Request` becomes `BadRequest`.

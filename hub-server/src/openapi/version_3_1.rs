@@ -17,7 +17,15 @@ pub(super) fn derive(document: &Value) -> Value {
         if object.remove("nullable").is_some_and(|nullable| nullable == true)
             && let Some(kind) = object.get("type").cloned()
         {
-            object.insert("type".to_owned(), json!([kind, "null"]));
+            match object.remove("allOf") {
+                // A reference would refuse what the type beside it admits.
+                Some(Value::Array(mut parts)) => {
+                    object.remove("type");
+                    parts.push(json!({ "type": "null" }));
+                    object.insert("anyOf".to_owned(), parts.into());
+                }
+                _ => drop(object.insert("type".to_owned(), json!([kind, "null"]))),
+            }
         }
         // Parameters, headers and media types have a schema beside their example, and keep it.
         let is_schema = ["type", "allOf", "anyOf", "enum"].iter().any(|word| object.contains_key(*word));
@@ -43,6 +51,8 @@ mod tests {
             "x-webhooks": { "message": {} },
             "components": { "schemas": { "Page": { "properties": { "next_cursor": {
                 "description": "Where to go on.", "type": "string", "nullable": true, "example": "a",
+            }, "order": {
+                "allOf": [{ "$ref": "#/components/schemas/Order" }], "type": "string", "nullable": true,
             } } } } },
             "paths": { "/": { "get": { "parameters": [{ "schema": { "type": "string" }, "example": "b" }] } } },
         });
@@ -51,6 +61,10 @@ mod tests {
         assert_eq!(
             newer["components"]["schemas"]["Page"]["properties"]["next_cursor"],
             json!({ "description": "Where to go on.", "type": ["string", "null"], "examples": ["a"] })
+        );
+        assert_eq!(
+            newer["components"]["schemas"]["Page"]["properties"]["order"],
+            json!({ "anyOf": [{ "$ref": "#/components/schemas/Order" }, { "type": "null" }] })
         );
         assert_eq!(newer["paths"]["/"]["get"]["parameters"][0]["example"], "b");
     }

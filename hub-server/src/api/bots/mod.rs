@@ -92,8 +92,8 @@ impl BotsApi {
 
     /// Gives a bot another name
     ///
-    /// For people only: the chat network shows its own.
-    #[oai(path = "/api/bots/:id", method = "put", operation_id = "updateBot")]
+    /// The name is the hub's; people on the network see what the account is called there.
+    #[oai(path = "/api/bots/:id", method = "put", operation_id = "renameBot")]
     async fn rename(
         &self,
         hub: Data<&Hub>,
