@@ -20,7 +20,10 @@ use hub_core::{
     time::Clock,
 };
 
-use hub_server::config::{Config, Origin, Problems, SETTINGS, Sources};
+use hub_server::{
+    boot::{ilink_config, sim_config},
+    config::{Config, Origin, Problems, SETTINGS, Sources},
+};
 
 use crate::{
     args::LocalArgs,
@@ -104,9 +107,12 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     let (clock, random) = (Clock::system(), Random::system());
     let egress_config = EgressConfig { allow: settings.egress_allow.clone(), ..EgressConfig::default() };
     let egress = Egress::new(egress_config.clone())?;
-    let network = |name: &str| -> Result<IlinkNetwork, Error> {
-        IlinkNetwork::new(name, IlinkConfig::default(), &egress, clock.clone(), random.clone())
+    let network = |name: &str, addresses: IlinkConfig| -> Result<IlinkNetwork, Error> {
+        IlinkNetwork::new(name, addresses, &egress, clock.clone(), random.clone())
     };
+    // Where the server beside this process has its simulator, unless the settings name another one.
+    let simulator = format!("http://{}", settings.sim_listen).parse().map_err(Error::internal)?;
+    let simulator = settings.sim_url.as_ref().unwrap_or(&simulator);
     let mut config = HubConfig::default();
     if let Some(url) = &settings.public_url {
         config.public_url = url.clone();
@@ -118,8 +124,8 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
         .store(settings.store.clone())
         .media(settings.media.clone())
         .secret_key(key)
-        .network(network(NETWORK)?)
-        .network(network("ilink")?)
+        .network(network(NETWORK, sim_config(simulator))?)
+        .network(network("ilink", ilink_config(&settings))?)
         .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
         .egress(egress_config)
         .clock(clock.clone())

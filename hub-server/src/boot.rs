@@ -86,13 +86,7 @@ pub async fn open(
         _ => {}
     }
     if config.networks.ilink {
-        let public = IlinkConfig::default();
-        let settings = IlinkConfig {
-            login_base_url: config.ilink_base_url.clone().unwrap_or(public.login_base_url),
-            cdn_base_url: config.ilink_cdn_url.clone().unwrap_or(public.cdn_base_url),
-            ..IlinkConfig::default()
-        };
-        builder = builder.network(network("ilink", settings)?);
+        builder = builder.network(network("ilink", ilink_config(config))?);
     }
     if let Some(next) = config.next_key()? {
         builder = builder.opening_key(next);
@@ -106,8 +100,18 @@ pub async fn open(
     Ok(Booted { hub, simulated })
 }
 
-/// The simulator speaks the network's own protocol; only the addresses differ.
-fn sim_config(base: &Url) -> IlinkConfig {
+/// The addresses of the real network.
+pub fn ilink_config(config: &Config) -> IlinkConfig {
+    let public = IlinkConfig::default();
+    IlinkConfig {
+        login_base_url: config.ilink_base_url.clone().unwrap_or(public.login_base_url),
+        cdn_base_url: config.ilink_cdn_url.clone().unwrap_or(public.cdn_base_url),
+        ..IlinkConfig::default()
+    }
+}
+
+/// Those of a simulator in another process, which speaks the network's own protocol.
+pub fn sim_config(base: &Url) -> IlinkConfig {
     let mut cdn = base.clone();
     cdn.set_path(&format!("{}/c2c", base.path().trim_end_matches('/')));
     IlinkConfig { login_base_url: base.clone(), cdn_base_url: cdn, ..IlinkConfig::default() }
