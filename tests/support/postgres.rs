@@ -23,7 +23,10 @@ use super::postgres_user::{Unprivileged, command, find_program};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Small, and without work in the background that tests have no use for.
-const TEST_SETTINGS: [&str; 4] =
+const TEST_SETTINGS: [&str; 2] = ["shared_buffers=32MB", "autovacuum=off"];
+
+/// The same, and it never waits for the disk: nothing in the shared server outlives the machine, or has to.
+const SHARED_SETTINGS: [&str; 4] =
     ["shared_buffers=32MB", "autovacuum=off", "fsync=off", "full_page_writes=off"];
 
 /// The running server.
@@ -45,7 +48,7 @@ pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
         .get_or_init(|| {
-            let server = Server::alone();
+            let server = Server::with(&SHARED_SETTINGS);
             if server.is_none() {
                 let _ = writeln!(std::io::stderr(), "{MISSING} are SKIPPED");
             }
