@@ -69,7 +69,7 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     let nobody = run(home, &["whoami"]).await;
     assert_eq!(nobody.status.code(), Some(4));
 
-    let mut login = hub_cli(home, &["login", "--server", &house.url, "--json"]).spawn().unwrap();
+    let mut login = hub_cli(home, &["login", "--server", &house.url]).spawn().unwrap();
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let (mut drawing, mut link, mut code) = (Vec::new(), String::new(), String::new());
     while code.is_empty() {
@@ -88,8 +88,7 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     assert!(asker["user_agent"].as_str().unwrap().starts_with("hub-cli/"), "{asker}");
     let confirm = json!({ "qr_id": qr_id, "user_code": code, "approve": true });
     assert_eq!(ada.post("/api/auth/qr/confirm", confirm).await["status"], "confirmed");
-    let done = json_of(&login.wait_with_output().await.unwrap());
-    assert_eq!((&done["profile"], &done["username"]), (&json!("default"), &json!("ada")));
+    assert!(login.wait_with_output().await.unwrap().status.success());
 
     let me = json_of(&run(home, &["whoami", "--json"]).await);
     assert_eq!((&me["username"], &me["role"]), (&json!("ada"), &json!("admin")));

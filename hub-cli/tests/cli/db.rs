@@ -1,66 +1,22 @@
 //! Operating a hub from the command line: backups, checks, pruning, keys. What is refused changes nothing.
 
-use std::{
-    io::Write,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::{path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-fn hub_cli(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
-    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder).stdin(Stdio::null());
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    hub_cli(folder).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// The document of a command that succeeds.
-fn succeed(folder: &Path, arguments: &[&str]) -> Value {
-    let output = run(folder, &[arguments, &["--json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use crate::program::{command, document as succeed, ends, fill_hub, run, stderr, stdout};
 
 /// The error of a command that is refused; nothing reaches stdout.
 fn refuse(folder: &Path, arguments: &[&str], exit: i32) -> String {
-    let output = run(folder, arguments);
-    assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "", "{arguments:?}");
-    text(&output.stderr)
+    let (out, err) = ends(&run(folder, arguments), exit);
+    assert_eq!(out, "", "{arguments:?}");
+    err
 }
 
 /// A hub with an admin and an AI endpoint, whose key is sealed.
 fn hub() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, input) in [
-        (&["users", "create-admin", "ada", "--password-file", "-"][..], "correct horse\n"),
-        (
-            &[
-                "ai-config",
-                "set",
-                "--base-url",
-                "https://ai.example/v1",
-                "--model",
-                "m",
-                "--api-key-file",
-                "-",
-            ],
-            "sk-planted-secret\n",
-        ),
-    ] {
-        let mut command = hub_cli(folder.path());
-        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success(), "{arguments:?}");
-    }
+    fill_hub(folder.path(), "sk-planted-secret");
     folder
 }
 
@@ -101,12 +57,12 @@ fn checks_say_what_is_broken_and_exit_9() {
     let folder = hub();
     assert_eq!(succeed(folder.path(), &["db", "check"])["items"], json!([]));
     let whole = run(folder.path(), &["db", "check"]);
-    assert!(text(&whole.stderr).contains("everything is whole"), "{}", text(&whole.stderr));
+    assert!(stderr(&whole).contains("everything is whole"), "{}", stderr(&whole));
     let key = folder.path().join("secret.key");
     std::fs::write(&key, "07".repeat(32)).unwrap();
     let broken = run(folder.path(), &["db", "check"]);
     assert_eq!(broken.status.code(), Some(9));
-    assert!(text(&broken.stdout).starts_with("secrets\t1 secrets in ai_config.api_key"), "{broken:?}");
+    assert!(stdout(&broken).starts_with("secrets\t1 secrets in ai_config.api_key"), "{broken:?}");
 }
 
 #[test]
@@ -128,7 +84,7 @@ fn keys_are_rotated_and_old_backups_keep_theirs() {
     );
 
     let set = |variable: &str| {
-        let mut command = hub_cli(folder.path());
+        let mut command = command(folder.path());
         command.env("HUB_SECRET_KEY_FILE", folder.path().join("secret.key")).args([
             "db",
             "encrypt",
@@ -142,7 +98,7 @@ fn keys_are_rotated_and_old_backups_keep_theirs() {
     assert_eq!(set("").status.code(), Some(2));
     let new = folder.path().join("secret.key.old").display().to_string();
     let told = set(&new);
-    assert!(told.status.success() && text(&told.stderr).contains("HUB_SECRET_KEY"), "{}", text(&told.stderr));
+    assert!(told.status.success() && stderr(&told).contains("HUB_SECRET_KEY"), "{}", stderr(&told));
 }
 
 #[test]
@@ -163,10 +119,10 @@ fn the_database_is_found_where_the_server_finds_it() {
     let (folder, elsewhere) = (hub(), tempfile::tempdir().unwrap());
     let url = elsewhere.path().join("database-url");
     std::fs::write(&url, format!("sqlite://{}\n", folder.path().join("hub.db").display())).unwrap();
-    let mut command = hub_cli(elsewhere.path());
+    let mut command = command(elsewhere.path());
     command.env("HUB_DATABASE_URL_FILE", &url).args(["db", "status", "--json=rows"]);
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}", stderr(&output));
     let status: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(status["rows"]["users"], 1);
 
@@ -186,6 +142,6 @@ fn the_database_is_found_where_the_server_finds_it() {
     assert!(here(&content).status.success());
     let refused = here(&format!("{content}secret_key = \"{}\"\n", "ab".repeat(32)));
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("secret_key_file"), "{}", text(&refused.stderr));
-    assert!(!text(&refused.stderr).contains("abab"));
+    assert!(stderr(&refused).contains("secret_key_file"), "{}", stderr(&refused));
+    assert!(!stderr(&refused).contains("abab"));
 }

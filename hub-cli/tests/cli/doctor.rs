@@ -1,12 +1,13 @@
 //! `doctor` and `config`: what is wrong is found and said, and no secret ever is.
 
 use std::{
-    io::Write,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
 };
 
 use serde_json::Value;
+
+use crate::program::{command, fill_hub};
 
 /// Values that must not be seen, whatever is asked.
 const PLANTED: [&str; 4] = [
@@ -17,9 +18,8 @@ const PLANTED: [&str; 4] = [
 ];
 
 fn hub_cli(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hub-cli"));
-    command.env_clear().env("LANG", "C.UTF-8").env("HUB_DATA_DIR", folder.join("hub"));
-    command.current_dir(folder).stdin(Stdio::null());
+    let mut command = command(&folder.join("hub"));
+    command.current_dir(folder);
     command
 }
 
@@ -33,27 +33,7 @@ fn hub() -> tempfile::TempDir {
     hub_core::private_files::create_folder(&folder.path().join("hub")).unwrap();
     let key = folder.path().join("hub/secret.key");
     hub_core::private_files::create_new(&key, PLANTED[2].as_bytes()).unwrap();
-    for (arguments, input) in [
-        (&["users", "create-admin", "ada", "--password-file", "-"][..], "correct horse\n".to_owned()),
-        (
-            &[
-                "ai-config",
-                "set",
-                "--base-url",
-                "https://ai.example/v1",
-                "--model",
-                "m",
-                "--api-key-file",
-                "-",
-            ],
-            format!("{}\n", PLANTED[0]),
-        ),
-    ] {
-        let mut command = hub_cli(folder.path());
-        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success(), "{arguments:?}");
-    }
+    fill_hub(&folder.path().join("hub"), PLANTED[0]);
     folder
 }
 

@@ -98,3 +98,12 @@ pub fn refuses(folder: &Path, arguments: &[&str], exit: i32, code: &str) {
     assert_eq!(document["exit_code"], exit);
     assert!(document["error"]["message"].is_string());
 }
+
+/// Makes an administrator, ada, and an AI endpoint whose key is sealed.
+pub fn fill_hub(folder: &Path, api_key: &str) {
+    let admin = ["users", "create-admin", "ada", "--password-file", "-"];
+    ends(&run_with_input(folder, &admin, "correct horse\n"), 0);
+    let endpoint =
+        ["ai-config", "set", "--base-url", "https://ai.example/v1", "--model", "m", "--api-key-file", "-"];
+    ends(&run_with_input(folder, &endpoint, &format!("{api_key}\n")), 0);
+}

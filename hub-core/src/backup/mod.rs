@@ -80,10 +80,7 @@ impl Home {
 
     /// The folder of files; `None` where they lie in a bucket.
     pub fn media_folder(&self) -> Option<&Path> {
-        match &self.media {
-            MediaConfig::Folder(path) => Some(path),
-            MediaConfig::S3(_) | MediaConfig::Memory => None,
-        }
+        if let MediaConfig::Folder(path) = &self.media { Some(path) } else { None }
     }
 
     /// What opens the hub's secrets, with the key that a rotation has begun to use; no key is made.
