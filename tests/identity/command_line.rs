@@ -102,8 +102,9 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     assert!(!hub_core::private_files::is_exposed(&file).unwrap());
     assert!(std::fs::read_to_string(&file).unwrap().contains("hubu_"));
     // The profile is what other commands ask with, unless they are told otherwise.
-    let told = run(home, &["users", "list", "--json"]).await;
-    assert_eq!(json_of(&told)["items"][0]["username"], "ada");
+    let listed = json_of(&run(home, &["users", "list", "--json"]).await);
+    assert_eq!(listed["items"][0]["username"], "ada");
+    let told = run(home, &["users", "list"]).await;
     assert!(String::from_utf8_lossy(&told.stderr).contains(&format!("→ default ({}/)", house.url)));
     for arguments in [&["stats", "--server", &house.url][..], &["audit", "list", "--profile", "default"]] {
         json_of(&run(home, &[arguments, &["--json"]].concat()).await);

@@ -235,7 +235,7 @@ impl Upkeep {
     pub async fn webhooks(&mut self) -> Result<Vec<(String, String)>> {
         let mut conn = self.tx.conn();
         on!(conn, |conn| sqlx::query_as(
-            "SELECT name, webhook FROM channels WHERE enabled = 1 ORDER BY id LIMIT 1000"
+            "SELECT name, webhook FROM channels WHERE enabled ORDER BY id LIMIT 1000"
         )
         .fetch_all(conn)
         .await)

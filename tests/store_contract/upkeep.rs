@@ -1,0 +1,109 @@
+//! Looking after a database beside the hub that works on it.
+
+use std::time::Duration;
+
+use hub_core::{ErrorCode, store::Upkeep};
+
+use super::scene::{batch, message, stage};
+use crate::support::database::{Db, START};
+
+contract!("upkeep": {
+    a_database_tells_its_schema_size_and_counts => [open, schema, size, counts, close],
+    a_whole_database_has_no_findings_before_and_after_its_room_is_given_back => [integrity, broken_references, vacuum],
+    a_file_is_copied_and_a_server_is_not => [copy_into],
+    what_works_on_it_is_told => [has_leases, bots, webhooks, plugins_in_use],
+    files_are_found_by_page_and_by_id => [ready_files, known_files],
+    what_is_old_and_over_is_counted => [count_before],
+    notes_are_kept_once_they_are_committed => [note, noted, begin, commit],
+});
+
+async fn open(db: &Db) -> Upkeep {
+    Upkeep::open(&db.config).await.unwrap()
+}
+
+fn of(counts: &[(&'static str, i64)], name: &str) -> i64 {
+    counts.iter().find(|(found, _)| *found == name).unwrap().1
+}
+
+async fn a_database_tells_its_schema_size_and_counts(db: &Db) {
+    stage(db).await;
+    let mut upkeep = open(db).await;
+    let schema = upkeep.schema().await.unwrap();
+    assert!(schema.version > 0 && schema.version == schema.newest && schema.pending.is_empty(), "{schema:?}");
+    assert!(!schema.is_newer());
+    assert!(upkeep.size().await.unwrap() > 10_000);
+    let counts = upkeep.counts().await.unwrap();
+    assert_eq!((of(&counts, "users"), of(&counts, "bots"), of(&counts, "messages")), (1, 1, 0));
+    upkeep.close().await.unwrap();
+}
+
+async fn a_whole_database_has_no_findings_before_and_after_its_room_is_given_back(db: &Db) {
+    stage(db).await;
+    let mut upkeep = open(db).await;
+    for _ in 0..2 {
+        assert_eq!(upkeep.integrity().await.unwrap(), Vec::<String>::new());
+        assert_eq!(upkeep.broken_references().await.unwrap(), Vec::<String>::new());
+        upkeep.vacuum().await.unwrap();
+    }
+}
+
+async fn a_file_is_copied_and_a_server_is_not(db: &Db) {
+    stage(db).await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    let copied = open(db).await.copy_into(&copy).await;
+    if db.is_postgres() {
+        assert_eq!(copied.unwrap_err().code(), ErrorCode::Conflict);
+        return;
+    }
+    copied.unwrap();
+    let mut upkeep = Upkeep::open(&hub_core::store::StoreConfig::Sqlite(copy)).await.unwrap();
+    assert_eq!(of(&upkeep.counts().await.unwrap(), "bots"), 1);
+}
+
+async fn what_works_on_it_is_told(db: &Db) {
+    let mut upkeep = open(db).await;
+    assert!(!upkeep.has_leases().await.unwrap());
+    let stage = stage(db).await;
+    // A lease of the test's clock is long over for a server, which looks at its own.
+    let far = i64::MAX / 2;
+    db.sql(format!("UPDATE bots SET lease_owner = 'node', lease_until = {far}")).await;
+    assert!(upkeep.has_leases().await.unwrap());
+    let bots = upkeep.bots().await.unwrap();
+    assert_eq!(bots.iter().map(|bot| bot.0.clone()).collect::<Vec<_>>(), [stage.bot.to_string()]);
+    let webhooks = upkeep.webhooks().await.unwrap();
+    assert_eq!(webhooks.len(), 1);
+    assert!(webhooks[0].1.starts_with('{'), "{webhooks:?}");
+    db.sql("UPDATE channels SET enabled = (1 = 0)").await;
+    assert!(upkeep.webhooks().await.unwrap().is_empty());
+    assert!(upkeep.plugins_in_use().await.unwrap().is_empty());
+}
+
+async fn files_are_found_by_page_and_by_id(db: &Db) {
+    let mut upkeep = open(db).await;
+    assert!(upkeep.ready_files("", 10).await.unwrap().is_empty());
+    let unknown = ["med_1".to_owned(), "med_2".to_owned()];
+    assert!(upkeep.known_files(&unknown).await.unwrap().is_empty());
+}
+
+async fn what_is_old_and_over_is_counted(db: &Db) {
+    let stage = stage(db).await;
+    let hello = message(db, stage.bot, "ann", "1", "hello");
+    db.store.accept(batch(&stage.lease, Some("1"), vec![hello])).await.unwrap();
+    let mut upkeep = open(db).await;
+    let counts = upkeep.count_before(START - Duration::from_secs(3600)).await.unwrap();
+    assert!(counts.iter().all(|(_, count)| *count == 0), "{counts:?}");
+    let counts = upkeep.count_before(START + Duration::from_secs(3600)).await.unwrap();
+    assert_eq!((of(&counts, "messages"), of(&counts, "app_calls")), (1, 0), "{counts:?}");
+}
+
+async fn notes_are_kept_once_they_are_committed(db: &Db) {
+    let mut upkeep = open(db).await;
+    assert_eq!(upkeep.noted("colour").await.unwrap(), None);
+    upkeep.begin().await.unwrap();
+    upkeep.note("colour", "green").await.unwrap();
+    upkeep.note("colour", "blue").await.unwrap();
+    assert_eq!(open(db).await.noted("colour").await.unwrap(), None);
+    upkeep.commit().await.unwrap();
+    assert_eq!(open(db).await.noted("colour").await.unwrap(), Some("blue".to_owned()));
+}
