@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use hub_core::apps::AppView;
 
-use super::{HubArgs, PageArgs};
+use super::{Confirm, HubArgs, PageArgs};
 
 /// Make apps, put them onto bots, see what they are told and ask
 #[derive(Debug, Subcommand)]
@@ -170,12 +170,8 @@ Exit codes: 0 deleted, 2 not confirmed, 4 not yours, 5 no such app, 7 nobody ans
 pub struct AppsDeleteArgs {
     /// Id, short name or name of the app
     pub app: String,
-    /// Do it: nothing asks
-    #[arg(long)]
-    pub yes: bool,
-    /// Only show what would go
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

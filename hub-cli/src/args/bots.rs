@@ -3,7 +3,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Subcommand, ValueEnum};
 use hub_core::bots::Direction;
 
-use super::{HubArgs, PageArgs, duration};
+use super::{Confirm, HubArgs, PageArgs, duration};
 
 /// Bind chat accounts, and look after them
 #[derive(Debug, Subcommand)]
@@ -120,12 +120,8 @@ Exit codes: 0 deleted, 2 not confirmed, 4 not signed in, 5 no such bot or hub, 7
 pub struct BotsDeleteArgs {
     /// Id or name of the bot
     pub bot: String,
-    /// Do it: nothing asks
-    #[arg(long)]
-    pub yes: bool,
-    /// Only show what would go
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

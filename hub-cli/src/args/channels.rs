@@ -1,7 +1,8 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    ChannelPluginsCommand, HubArgs, PageArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs,
+    ChannelPluginsCommand, Confirm, HubArgs, PageArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs,
+    SetWebhookArgs,
 };
 
 /// Manage where the messages of a bot go
@@ -118,12 +119,8 @@ Exit codes: 0 deleted, 2 not confirmed, 5 no such channel, bot or hub, 7 nobody 
 pub struct ChannelsDeleteArgs {
     #[command(flatten)]
     pub which: Which,
-    /// Do it
-    #[arg(long)]
-    pub yes: bool,
-    /// Only say what would go
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

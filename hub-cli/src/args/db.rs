@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::LocalArgs;
+use super::{Confirm, LocalArgs};
 
 /// Look after the database
 #[derive(Debug, Subcommand)]
@@ -116,12 +116,8 @@ pub struct DbPruneArgs {
     /// So long ago (12h, 30d), or before this moment (RFC 3339)
     #[arg(long, value_name = "AGE")]
     pub older_than: String,
-    /// Do it
-    #[arg(long)]
-    pub yes: bool,
-    /// Only say how much would go
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub local: LocalArgs,
 }

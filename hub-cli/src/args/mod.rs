@@ -193,6 +193,30 @@ pub struct PageArgs {
     pub cursor: Option<String>,
 }
 
+/// Whether something that cannot be undone is meant.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Confirm {
+    /// Do it: nothing asks
+    #[arg(long)]
+    yes: bool,
+    /// Only show what would go
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+impl Confirm {
+    /// Whether to do it; otherwise it is only to be shown.
+    ///
+    /// # Errors
+    /// Exit 2 when neither was said; `what` is the sentence that says what cannot be undone.
+    pub fn is_meant(self, what: &str) -> Result<bool, Failure> {
+        if self.yes || self.dry_run {
+            return Ok(self.yes);
+        }
+        Err(Failure::usage(what.to_owned()).with_hint("add --yes, or --dry-run to see what would go"))
+    }
+}
+
 /// Everything the command line can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {

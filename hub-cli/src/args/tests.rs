@@ -43,6 +43,40 @@ fn every_leaf_has_two_examples_that_parse() {
     }
 }
 
+/// The commands of a shell's line that are ours.
+fn own_commands(line: &str) -> Vec<&str> {
+    let line = line.split(" #").next().unwrap_or_default();
+    let commands = line.split(" && ").flat_map(|part| part.split(" | "));
+    commands.map(str::trim).filter(|command| command.starts_with("hub-cli ")).collect()
+}
+
+#[test]
+fn the_commands_of_the_guides_parse() {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let guides = [
+        "README.md",
+        "README.zh-CN.md",
+        "examples/apps/README.md",
+        "examples/deploy/README.md",
+        "examples/plugins/README.md",
+        "hub-cli/README.md",
+        "hub-server/README.md",
+        "openapi/README.md",
+    ];
+    let mut seen = 0;
+    for guide in guides {
+        let text = std::fs::read_to_string(workspace.join(guide)).unwrap();
+        for block in text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            for command in block.replace("\\\n", "").lines().flat_map(own_commands) {
+                seen += 1;
+                let read = Cli::try_parse_from(words(command));
+                assert!(read.is_ok(), "{guide}: {command}: {}", read.unwrap_err());
+            }
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
 #[test]
 fn json_takes_fields_only_behind_an_equals_sign() {
     let read = |line: &str| {

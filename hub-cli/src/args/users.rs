@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use hub_core::{access::Role, accounts::UserStatus};
 
-use super::{HubArgs, LocalArgs, UserSessionsCommand};
+use super::{Confirm, HubArgs, LocalArgs, UserSessionsCommand};
 
 /// Manage people
 #[derive(Debug, Subcommand)]
@@ -106,12 +106,8 @@ Exit codes: 0 deleted, 2 without --yes, 4 no administrator, 5 no such user, 6 th
 pub struct UsersDeleteArgs {
     /// Id or name of the user
     pub user: String,
-    /// Do it: nothing asks
-    #[arg(long)]
-    pub yes: bool,
-    /// Only show who would go
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

@@ -85,15 +85,13 @@ pub async fn delete(args: ChannelsDeleteArgs, local: bool, printer: &Printer) ->
     let channel = reach.channel_document(place).await?;
     let (id, name) = (cell(&channel, "id"), cell(&channel, "name"));
     let what = format!("{name} ({id}), which received {} messages", cell(&channel["stats"], "received"));
-    if !args.yes && !args.dry_run {
-        return Err(Failure::usage(format!("this deletes {what}")).with_hint("add --yes to do it"));
-    }
-    if args.yes {
+    let meant = args.confirm.is_meant(&format!("this deletes {what}"))?;
+    if meant {
         reach.delete_channel(place).await?;
     }
     reach.close().await;
-    let document = json!({ "id": id, "name": name, "deleted": args.yes });
-    let verb = if args.yes { "deleted" } else { "would delete" };
+    let document = json!({ "id": id, "name": name, "deleted": meant });
+    let verb = if meant { "deleted" } else { "would delete" };
     printer.one(document, &format!("{verb} {what}"))
 }
 

@@ -98,23 +98,20 @@ pub async fn switch(
 }
 
 pub async fn delete(args: UsersDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if !args.yes && !args.dry_run {
-        let missing = Failure::usage(format!("deleting {} cannot be undone", args.user));
-        return Err(missing.with_hint("add --yes, or --dry-run to see who would go"));
-    }
+    let meant = args.confirm.is_meant(&format!("deleting {} cannot be undone", args.user))?;
     let reach = Reach::open(&args.hub, local).await?;
     let user = reach.user(&args.user).await?;
-    if args.yes {
+    if meant {
         reach.delete_user(&user).await?;
     }
     reach.close().await;
     let name = cell(&user, "username");
-    printer.note(&if args.yes {
+    printer.note(&if meant {
         format!("{name} is gone")
     } else {
         format!("{name} would go, with {} bots; nothing was changed", cell(&user, "bots"))
     });
-    let document = json!({ "id": user["id"], "username": user["username"], "deleted": args.yes });
+    let document = json!({ "id": user["id"], "username": user["username"], "deleted": meant });
     printer.one(document, &cell(&user, "id"))
 }
 

@@ -2,21 +2,24 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdout, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
 use hub_core::{demo::ADA, network::sim::QrAction};
 use serde_json::Value;
 
 use crate::{
-    program::{ends, fails, prints, refuses, stderr},
+    program::{command, ends, fails, prints, refuses, stderr},
     pty::Terminal,
     stage::Stage,
 };
 
 /// `bots bind` with these arguments, without a terminal.
 fn bind(stage: &Stage, arguments: &[&str]) -> (Child, BufReader<ChildStdout>) {
-    let mut command = stage.signed_in();
+    bind_with(stage.signed_in(), arguments)
+}
+
+fn bind_with(mut command: Command, arguments: &[&str]) -> (Child, BufReader<ChildStdout>) {
     command.args(["bots", "bind", "--network", "sim"]).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -60,6 +63,18 @@ fn without_a_terminal_a_bind_is_a_document_per_state() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("show this as a QR code: "), "{}", stderr(&output));
+}
+
+/// The simulator is the one inside the server on this machine, and the server takes the bot up.
+#[test]
+fn a_bind_on_the_files_reaches_the_network_of_the_server_beside_it() {
+    let stage = Stage::new();
+    let mut command = command(stage.path());
+    command.env("HUB_SIM_URL", &stage.sim);
+    let (child, mut states) = bind_with(command, &["--owner", "ada", "--name", "Shop"]);
+    stage.simulator.confirm(&link(&next(&mut states)), None).unwrap();
+    while next(&mut states)["status"] != "online" {}
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }
 
 #[test]

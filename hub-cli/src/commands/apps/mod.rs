@@ -166,24 +166,21 @@ async fn verify(args: AppsShowArgs, local: bool, printer: &Printer) -> Result<()
 }
 
 async fn delete(args: AppsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if !args.yes && !args.dry_run {
-        let missing = Failure::usage(format!("deleting {} cannot be undone", args.app));
-        return Err(missing.with_hint("add --yes, or --dry-run to see what would go"));
-    }
+    let meant = args.confirm.is_meant(&format!("deleting {} cannot be undone", args.app))?;
     let reach = Reach::open(&args.hub, local).await?;
     let app = reach.app(&args.app).await?;
     let id: AppId = id_of(&app)?;
-    if args.yes {
+    if meant {
         reach.delete_app(id).await?;
     }
     reach.close().await;
     let (name, installs) = (cell(&app, "name"), cell(&app, "installs"));
-    printer.note(&if args.yes {
+    printer.note(&if meant {
         format!("{name} is gone, and off {installs} bots")
     } else {
         format!("{name} would go, and from {installs} bots; nothing was changed")
     });
-    printer.one(json!({ "id": id, "name": name, "deleted": args.yes }), &id.to_string())
+    printer.one(json!({ "id": id, "name": name, "deleted": meant }), &id.to_string())
 }
 
 async fn install(args: AppsInstallArgs, local: bool, printer: &Printer) -> Result<(), Failure> {

@@ -134,24 +134,21 @@ async fn rename(args: BotsRenameArgs, local: bool, printer: &Printer) -> Result<
 }
 
 async fn delete(args: BotsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if !args.yes && !args.dry_run {
-        let missing = Failure::usage(format!("deleting {} cannot be undone", args.bot));
-        return Err(missing.with_hint("add --yes, or --dry-run to see what would go"));
-    }
+    let meant = args.confirm.is_meant(&format!("deleting {} cannot be undone", args.bot))?;
     let reach = Reach::open(&args.hub, local).await?;
     let id = reach.bot(&args.bot).await?;
     let bot = reach.bot_document(id).await?;
-    if args.yes {
+    if meant {
         reach.delete_bot(id).await?;
     }
     reach.close().await;
     let name = screen::clean(&cell(&bot, "name"));
-    printer.note(&if args.yes {
+    printer.note(&if meant {
         format!("{name} is gone")
     } else {
         format!("{name} would go, with its channels, messages and contacts; nothing was changed")
     });
-    let document = json!({ "id": bot["id"], "name": bot["name"], "deleted": args.yes });
+    let document = json!({ "id": bot["id"], "name": bot["name"], "deleted": meant });
     printer.one(document, &cell(&bot, "id"))
 }
 

@@ -54,16 +54,8 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
     let before = moment(&args.older_than, Clock::system().now()).ok_or_else(|| {
         Failure::usage("--older-than: must be like 12h or 30d, or a moment like 2026-01-31T12:00:00Z")
     })?;
-    if !args.yes && !args.dry_run {
-        let missing = Failure::usage(format!("what is from before {before} would be gone for good"));
-        return Err(missing.with_hint("add --yes, or --dry-run to see how much that is"));
-    }
-    let counts = if args.dry_run {
-        let mut database = Upkeep::open(&local::settings(&args.local)?.store).await?;
-        let counts = database.count_before(before).await?;
-        database.close().await?;
-        counts.into_iter().map(|(name, count)| (name, u64::try_from(count).unwrap_or(0))).collect()
-    } else {
+    let meant = args.confirm.is_meant(&format!("what is from before {before} would be gone for good"))?;
+    let counts = if meant {
         let hub = local::open(&args.local, Open::Existing).await?;
         let forgotten = hub.forget(before).await;
         hub.shutdown().await;
@@ -74,8 +66,13 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
             ("app_calls", forgotten.app_calls),
             ("app_events", forgotten.app_events),
         ]
+    } else {
+        let mut database = Upkeep::open(&local::settings(&args.local)?.store).await?;
+        let counts = database.count_before(before).await?;
+        database.close().await?;
+        counts.into_iter().map(|(name, count)| (name, u64::try_from(count).unwrap_or(0))).collect()
     };
-    pruned(before, args.yes, &counts, printer)
+    pruned(before, meant, &counts, printer)
 }
 
 fn pruned(before: Timestamp, done: bool, counts: &[(&str, u64)], printer: &Printer) -> Result<(), Failure> {

@@ -207,11 +207,12 @@ fn confirmed(fields: &Fields<'_>, hosts: &Hosts) -> LoginStep {
     })
 }
 
-/// The account's base URL. One that may not be called gives way to the login host: losing the credentials
-/// over it could leave the person unable to bind again.
+/// The account's base URL, empty for the login host: another process of this hub may know that by another address.
+/// One that may not be called gives way to the login host, too: losing the credentials over it could leave the
+/// person unable to bind again.
 fn account_base(text: &str, hosts: &Hosts) -> String {
     if let Some(url) = hosts.check(text) {
-        return url.into();
+        return if url == *hosts.login() { String::new() } else { url.into() };
     }
     if !text.is_empty() {
         let host = Url::parse(text).ok().and_then(|url| url.host_str().map(printable));

@@ -75,7 +75,7 @@ fn a_confirmation_needs_its_credentials() {
     {
         assert!(matches!(confirm(body), LoginStep::Refused(_)), "{body}");
     }
-    for base in ["", "https://evil.example", "http://ilinkai.wechat.com"] {
+    for base in ["", "https://evil.example", "http://ilinkai.wechat.com", "https://ilinkai.weixin.qq.com"] {
         let LoginStep::Confirmed(credentials) = confirm(&full.replace("https://ilinkai.wechat.com", base))
         else {
             panic!("not confirmed")
