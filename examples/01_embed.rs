@@ -11,13 +11,12 @@ use hub_core::{
     access::Actor,
     demo::{ADA, DemoReceiver, connector, seed},
     egress::EgressConfig,
-    events::Event,
     local_http::{Cut, LocalService},
     network::sim::{SimConfig, Simulator},
     random::Random,
     store::StoreConfig,
     time::Clock,
-    traces::TraceStatus,
+    traces::TraceQuery,
 };
 
 /// Stands where the receiver of the demo's channel would.
@@ -44,16 +43,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .network(connector(&simulator, clock.clone(), random)?)
         .egress(egress);
     let hub = hub.open().await?;
-    let mut events = hub.events();
     hub.start().await?;
     let demo = seed(&hub, &simulator, &DemoReceiver::new(clock)).await?.ok_or("there is no demo")?;
     simulator.say(&demo.wx_id, Some(ADA), "hello")?;
-    while let Ok(event) = events.recv().await {
-        let Event::Trace { trace_id, status: TraceStatus::Ok, bot_id } = event else { continue };
-        println!("{:#?}", hub.traces().get(&Actor::Operator, bot_id, trace_id).await?.steps);
-        break;
-    }
-    let reply = simulator.wait_outbound(Some(&demo.wx_id), 0, Duration::from_secs(5)).await;
+    let (bot, within) = (demo.bot_id, Duration::from_secs(5));
+    let trace = hub.traces().wait_for(&Actor::Operator, bot, &TraceQuery::default(), within).await?;
+    println!("{:#?}", trace.ok_or("no trace")?.steps);
+    let reply = simulator.wait_outbound(Some(&demo.wx_id), 0, within).await;
     println!("the chat shows {:?}", reply.first().map(|sent| &sent.text));
     hub.shutdown().await;
     Ok(())

@@ -2,15 +2,15 @@
 //! Run it: `cargo run -p hub-examples --example 04_plugin`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use hub_core::{
     Hub,
     plugins::{NewInstallation, Submission},
     presets::Dev,
-    traces::StepName,
+    traces::{StepName, TraceQuery},
 };
-use support::{Prints, bind_simulated, next_trace, posting_to};
+use support::{Prints, bind_simulated, posting_to};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -29,10 +29,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let new = NewInstallation { plugin_id: plugin.id, version: None, position: None };
     hub.plugins().install(&ada, bot.id, channel.id, new).await?;
 
-    let mut events = hub.events();
     people.say(&bot.wx_id, None, "where is order 42?")?;
-    let (bot_id, trace_id) = next_trace(&mut events).await?;
-    let trace = hub.traces().get(&ada, bot_id, trace_id).await?;
+    let within = Duration::from_secs(5);
+    let trace =
+        hub.traces().wait_for(&ada, bot.id, &TraceQuery::default(), within).await?.ok_or("no trace")?;
     for step in trace.steps.iter().filter(|step| step.name == StepName::PluginOnRequest) {
         println!("{}", serde_json::to_string_pretty(&step.detail)?);
     }

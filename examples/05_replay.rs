@@ -2,10 +2,10 @@
 //! Run it: `cargo run -p hub-examples --example 05_replay`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, sync::Arc, time::Duration};
 
-use hub_core::{Hub, presets::Dev};
-use support::{Prints, bind_simulated, next_trace, posting_to};
+use hub_core::{Hub, presets::Dev, traces::TraceQuery};
+use support::{Prints, bind_simulated, posting_to};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -19,14 +19,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (ada, bot) = bind_simulated(&hub, &people).await?;
     hub.channels().create(&ada, bot.id, posting_to("http://first.example/"), None).await?;
 
-    let mut events = hub.events();
     people.say(&bot.wx_id, None, "order 42")?;
-    let (bot_id, trace_id) = next_trace(&mut events).await?;
-    println!("delivered: {trace_id}");
+    let within = Duration::from_secs(5);
+    let first =
+        hub.traces().wait_for(&ada, bot.id, &TraceQuery::default(), within).await?.ok_or("no trace")?;
+    println!("delivered: {}", first.summary);
 
-    hub.traces().replay(&ada, bot_id, trace_id, Some("http://second.example/")).await?;
-    let (_, again) = next_trace(&mut events).await?;
-    println!("delivered again: {again}");
+    let again = hub.traces().replay(&ada, bot.id, first.trace_id, Some("http://second.example/")).await?;
+    let again = hub.traces().wait(&ada, bot.id, again, within).await?;
+    println!("delivered again: {}", again.summary);
     hub.shutdown().await;
     Ok(())
 }

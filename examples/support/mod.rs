@@ -11,20 +11,16 @@ use hub_core::{
     accounts::{ClientInfo, NewUser},
     bots::{Bot, NewBind, NewSend},
     channels::{NewChannel, sinks::WebhookUpdate},
-    events::Event,
-    id::{BotId, TraceId},
     local_http::{Cut, LocalService},
     network::{Network, sim::Simulator},
     random::Random,
     store::StoreConfig,
     time::Clock,
-    traces::TraceStatus,
 };
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    sync::broadcast::Receiver,
 };
 
 /// A running hub with one network; its folder goes when the first part is dropped.
@@ -60,15 +56,6 @@ impl LocalService for Prints {
 pub fn posting_to(url: &str) -> NewChannel {
     let webhook = WebhookUpdate { url: url.to_owned(), ..WebhookUpdate::default() };
     NewChannel { webhook: Some(webhook), ..NewChannel::named("orders") }
-}
-
-/// The id of the next trace that ends well, and its bot.
-pub async fn next_trace(events: &mut Receiver<Event>) -> Result<(BotId, TraceId), Box<dyn Error>> {
-    loop {
-        if let Event::Trace { bot_id, trace_id, status: TraceStatus::Ok } = events.recv().await? {
-            return Ok((bot_id, trace_id));
-        }
-    }
 }
 
 /// As [`bind`], on the simulated network, whose person scans and confirms.

@@ -85,6 +85,7 @@
 //! | what one plugin run takes and makes | see [`sandbox`] | an error of the plugin |
 //! | recordings of a [`replay`] that are read and not over | 1,024 | the next one is not read |
 //! | runs of a plugin in a row that do not end by themselves | [5](plugins::breaker::MAX_OVERRUNS) | it is stopped in that channel |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs)]
 
 /// A named point at which tests make the hub fail, in a function that can fail; `(…, passed)` where it cannot.

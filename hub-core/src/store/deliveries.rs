@@ -4,16 +4,18 @@
 //! Any other value means that nobody does, whether it was never loaded, its node died, or the bot changed
 //! hands; the backlog scan finds all of them the same way.
 
-use std::{collections::HashSet, sync::Arc};
+mod finish;
+
+pub(super) use finish::finish;
+pub use finish::{Finished, HealthReport, SinkHealth};
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 
 use super::{
-    ai::AiUsage,
-    conn::{Conn, Tx, on, on_each},
+    conn::{Conn, on, on_each},
     json,
-    outbox::NewOutbound,
-    rows::{self, Column, Row, Values},
     traces::{NewTrace, TraceUpdate},
 };
 use crate::{
@@ -54,62 +56,6 @@ impl DeliveryState {
             Self::Dead => "dead",
         }
     }
-}
-
-/// The outcome of one attempt, to be stored together with everything that follows from it.
-#[derive(Debug)]
-pub struct Finished {
-    /// The delivery.
-    pub id: DeliveryId,
-    /// The lease under which it was attempted; nothing is stored when the bot has changed hands.
-    pub fence: i64,
-    /// Where it stands now.
-    pub state: DeliveryState,
-    /// Attempts made.
-    pub attempts: i64,
-    /// When it is due again.
-    pub due_at: Timestamp,
-    /// When it was first attempted.
-    pub first_attempt_at: Timestamp,
-    /// Whether this node keeps it in memory.
-    pub keep: bool,
-    /// What went wrong.
-    pub last_error: Option<String>,
-    /// When this was.
-    pub now: Timestamp,
-    /// What the trace gains.
-    pub trace: TraceUpdate,
-    /// Replies to people.
-    pub replies: Vec<NewOutbound>,
-    /// What the channel learns about its sink.
-    pub health: Option<SinkHealth>,
-    /// What asking a model cost.
-    pub usage: Option<AiUsage>,
-}
-
-/// What an attempt says about a channel's webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SinkHealth {
-    /// The channel.
-    pub channel: ChannelId,
-    /// What it says.
-    pub report: HealthReport,
-}
-
-/// See [`SinkHealth`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HealthReport {
-    /// It took a message.
-    Works,
-    /// It failed; switched off when it has done nothing else since before `give_up_before`.
-    Fails {
-        /// When.
-        now: Timestamp,
-        /// The oldest beginning of an unbroken failure that is still borne.
-        give_up_before: Timestamp,
-    },
-    /// It asked to be switched off.
-    Gone,
 }
 
 /// A delivery and its message, as the backlog scan loads them.
@@ -337,155 +283,4 @@ impl Deliveries<'_> {
         .fetch_all(conn)
         .await)
     }
-}
-
-struct FinishRow<'a> {
-    delivery: DeliveryId,
-    fence: i64,
-    state: DeliveryState,
-    attempts: i64,
-    due_at: i64,
-    first_attempt_at: i64,
-    claim: i64,
-    last_error: Option<&'a str>,
-    finished_at: Option<i64>,
-}
-
-impl Row for FinishRow<'_> {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("delivery"),
-        Column::Number("fence"),
-        Column::Text("state"),
-        Column::Number("attempts"),
-        Column::Number("due_at"),
-        Column::Number("first_attempt_at"),
-        Column::Number("claim"),
-        Column::Text("last_error"),
-        Column::Number("finished_at"),
-    ];
-
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.delivery.to_string());
-        values.push(self.fence);
-        values.push(self.state.as_str());
-        values.push(self.attempts);
-        values.push(self.due_at);
-        values.push(self.first_attempt_at);
-        values.push(self.claim);
-        values.push(self.last_error);
-        values.push(self.finished_at);
-    }
-}
-
-/// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
-/// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
-/// the row already.
-pub(super) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()> {
-    failpoint!("finish.state");
-    let mut conn = tx.conn();
-    let rows: Vec<FinishRow<'_>> = finished
-        .iter()
-        .map(|one| FinishRow {
-            delivery: one.id,
-            fence: one.fence,
-            state: one.state,
-            attempts: one.attempts,
-            due_at: one.due_at.as_millis(),
-            first_attempt_at: one.first_attempt_at.as_millis(),
-            claim: if one.keep { one.fence } else { 0 },
-            last_error: one.last_error.as_deref(),
-            finished_at: match one.state {
-                DeliveryState::Pending | DeliveryState::Parked => None,
-                _ => Some(one.now.as_millis()),
-            },
-        })
-        .collect();
-    let stored = finish_rows(&mut conn, &rows).await?;
-    let stored: HashSet<DeliveryId> = stored.iter().filter_map(|id| id.parse().ok()).collect();
-    let (mut traces, mut replies, mut health, mut usage) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for one in finished.iter().filter(|one| stored.contains(&one.id)) {
-        traces.push(&one.trace);
-        replies.extend(one.replies.iter().cloned());
-        health.extend(&one.health);
-        usage.extend(&one.usage);
-    }
-    failpoint!("finish.traces");
-    super::traces::update(&mut conn, &traces).await?;
-    if !replies.is_empty() {
-        failpoint!("finish.replies");
-        tx.outbox().enqueue(&replies).await?;
-    }
-    failpoint!("finish.health");
-    note_health(&mut tx.conn(), &health).await?;
-    super::ai::add_usage(&mut tx.conn(), &usage).await
-}
-
-/// Stores where deliveries stand; says of which.
-async fn finish_rows(conn: &mut Conn<'_>, rows: &[FinishRow<'_>]) -> Result<Vec<String>> {
-    let statement = |rows: &str| {
-        format!(
-            "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
-                first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
-                finished_at = x.finished_at
-             FROM {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
-               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
-             RETURNING id"
-        )
-    };
-    rows::run(conn, rows, statement).await
-}
-
-/// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so
-/// that no batch is routed to it any more.
-async fn note_health(conn: &mut Conn<'_>, health: &[&SinkHealth]) -> Result<()> {
-    for SinkHealth { channel, report } in health {
-        let channel = channel.to_string();
-        let switched_off: u64 = match report {
-            HealthReport::Works => on!(*conn, |conn| sqlx::query(
-                "UPDATE channels SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL"
-            )
-            .bind(&channel)
-            .execute(conn)
-            .await
-            .map(|_| 0))?,
-            HealthReport::Fails { now, give_up_before } => {
-                on!(*conn, |conn| sqlx::query(
-                    "UPDATE channels SET failing_since = $2 WHERE id = $1 AND failing_since IS NULL"
-                )
-                .bind(&channel)
-                .bind(now.as_millis())
-                .execute(conn)
-                .await
-                .map(|_| ()))?;
-                on!(*conn, |conn| sqlx::query(
-                    "UPDATE channels SET webhook_disabled = 'every delivery failed for days'
-                     WHERE id = $1 AND failing_since <= $2 AND webhook_disabled IS NULL"
-                )
-                .bind(&channel)
-                .bind(give_up_before.as_millis())
-                .execute(conn)
-                .await
-                .map(|done| done.rows_affected()))?
-            }
-            HealthReport::Gone => on!(*conn, |conn| sqlx::query(
-                "UPDATE channels SET webhook_disabled = 'the receiver answered 410 Gone'
-                 WHERE id = $1 AND webhook_disabled IS NULL"
-            )
-            .bind(&channel)
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))?,
-        };
-        if switched_off > 0 {
-            on!(*conn, |conn| sqlx::query(
-                "UPDATE bots SET config_rev = config_rev + 1
-                 WHERE id = (SELECT bot_id FROM channels WHERE id = $1)"
-            )
-            .bind(&channel)
-            .execute(conn)
-            .await
-            .map(|_| ()))?;
-        }
-    }
-    Ok(())
 }

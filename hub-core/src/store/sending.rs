@@ -1,5 +1,10 @@
 //! Statements of the outbox's worker: what is open, what goes on the wire, what came of it.
 
+mod settle;
+
+pub(super) use settle::settle;
+pub use settle::{ItemState, Settled};
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -11,14 +16,12 @@ use super::{
     conn::{Conn, Tx, on, on_each},
     json,
     leases::Lease,
-    traces::TraceUpdate,
 };
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, MessageId, OutboxId},
+    id::{BotId, ChannelId, OutboxId},
     network::WindowRules,
     time::Timestamp,
-    traces::TraceStatus,
 };
 
 /// Statements of the outbox's worker, on a lent connection.
@@ -81,73 +84,6 @@ pub struct Begun {
     pub shown_to: Vec<ChannelId>,
     /// When.
     pub now: Timestamp,
-}
-
-/// What came of a try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemState {
-    /// Waits for another try.
-    Queued,
-    /// The network has it and gave it an id.
-    Sent,
-    /// The network took it and gave no id.
-    Unconfirmed,
-    /// It will never be taken.
-    Failed,
-    /// Nobody knows, and it is not tried again.
-    Unknown,
-    /// It waited too long.
-    Expired,
-}
-
-impl ItemState {
-    /// The word in the store and on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sent => "sent",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-            Self::Expired => "expired",
-        }
-    }
-}
-
-/// The outcome of a try, to be stored.
-#[derive(Debug, Clone)]
-pub struct Settled {
-    /// The item.
-    pub id: OutboxId,
-    /// Its message.
-    pub message_id: MessageId,
-    /// The bot.
-    pub bot_id: BotId,
-    /// The person.
-    pub peer: String,
-    /// Tries begun so far, this one included: an outcome counts only until another try has begun, by whomever.
-    pub attempts: i64,
-    /// The window the try was made in: what it says of a window does not concern a later one.
-    pub window_opened_at: Option<i64>,
-    /// Where it stands now.
-    pub state: ItemState,
-    /// When it may be tried again.
-    pub due_at: Timestamp,
-    /// Whether nobody knows what came of this try.
-    pub unknown: bool,
-    /// Whether the send is taken out of the window's count again: it never reached the network.
-    pub uncount: bool,
-    /// What went wrong.
-    pub error: Option<String>,
-    /// The network's id.
-    pub network_id: Option<String>,
-    /// Why the network closed the person's window.
-    pub close_window: Option<String>,
-    /// When.
-    pub now: Timestamp,
-    /// What the trace gains.
-    pub trace: Option<TraceUpdate>,
 }
 
 impl Sending<'_> {
@@ -330,151 +266,4 @@ async fn count_sends(conn: &mut Conn<'_>, begun: impl Iterator<Item = &Begun>) -
          WHERE bot_id = x.bot AND user_id = x.person",
         |conn, sql| sqlx::query(sql).bind(json(&rows)).execute(conn).await.map(|_| ())
     )
-}
-
-/// Stores what came of tries: items, messages, windows and traces. `false`, and nothing stored, for an item of
-/// which another try has begun meanwhile.
-pub(super) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
-    failpoint!("outbox.settle");
-    let mut conn = tx.conn();
-    let leading = leading(settled, |one| (one.id, one.attempts));
-    let counted = settled.iter().zip(&leading).filter(|(_, leads)| **leads);
-    let stored = settle_items(&mut conn, counted.map(|(one, _)| &**one)).await?;
-    let answers = answers(&stored, settled.iter().map(|one| one.id), leading);
-    let stored: Vec<&Settled> =
-        settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();
-    if stored.is_empty() {
-        return Ok(answers);
-    }
-    let whole = settle_messages(&mut conn, &stored).await?;
-    let mut traces = Vec::with_capacity(stored.len());
-    for one in stored {
-        settle_window(&mut conn, one).await?;
-        let Some(mut trace) = one.trace.clone() else { continue };
-        let message = whole.get(&one.message_id).map(String::as_str);
-        if trace.status == Some(TraceStatus::Ok.as_str()) && !matches!(message, Some("sent" | "unconfirmed"))
-        {
-            // An earlier part never arrived: the last one does not make the message whole.
-            (trace.status, trace.summary) = (None, None);
-        }
-        traces.push(trace);
-    }
-    super::traces::update(&mut conn, &traces.iter().collect::<Vec<_>>()).await?;
-    Ok(answers)
-}
-
-/// Stores where items stand; says of which.
-async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settled>) -> Result<Vec<String>> {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        item: OutboxId,
-        tries: i64,
-        now_is: ItemState,
-        due: i64,
-        error: Option<&'a str>,
-        network: Option<&'a str>,
-        unknown: i64,
-        at: i64,
-    }
-    let rows: Vec<Row<'_>> = settled
-        .map(|one| Row {
-            item: one.id,
-            tries: one.attempts,
-            now_is: one.state,
-            due: one.due_at.as_millis(),
-            error: one.error.as_deref(),
-            network: one.network_id.as_deref(),
-            unknown: i64::from(one.unknown),
-            at: one.now.as_millis(),
-        })
-        .collect();
-    on_each!(
-        *conn,
-        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-         FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
-            value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
-            value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
-         WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-         RETURNING id",
-        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-         FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
-            network text, unknown bigint, at bigint)
-         WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-         RETURNING id",
-        |conn, sql| sqlx::query_scalar(sql).bind(json(&rows)).fetch_all(conn).await
-    )
-}
-
-/// A message is as far as its slowest item, and as well as its worst one: the status words.
-async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<HashMap<MessageId, String>> {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        message: MessageId,
-        network: Option<&'a str>,
-        error: Option<&'a str>,
-    }
-    failpoint!("outbox.message");
-    // One row per message: its first id of the network, and what was said last.
-    let mut rows: BTreeMap<MessageId, Row<'_>> = BTreeMap::new();
-    for one in settled {
-        let message = one.message_id;
-        let row = rows.entry(message).or_insert(Row { message, network: None, error: None });
-        row.network = row.network.or(one.network_id.as_deref());
-        row.error = one.error.as_deref().or(row.error);
-    }
-    let rows: Vec<Row<'_>> = rows.into_values().collect();
-    let words: Vec<(String, String)> =
-        on_each!(*conn, SETTLE_MESSAGES_SQLITE, SETTLE_MESSAGES_POSTGRES, |conn, sql| {
-            sqlx::query_as(sql).bind(json(&rows)).fetch_all(conn).await
-        })?;
-    Ok(words.into_iter().filter_map(|(id, word)| Some((id.parse().ok()?, word))).collect())
-}
-
-macro_rules! settle_messages {
-    ($rows:literal) => {
-        concat!(
-            "UPDATE messages SET network_id = COALESCE(network_id, x.network),
-                status_reason = COALESCE(x.error, status_reason),
-                status = (SELECT CASE
-                    WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
-                    WHEN COUNT(CASE WHEN o.state = 'failed' THEN 1 END) > 0 THEN 'failed'
-                    WHEN COUNT(CASE WHEN o.state = 'expired' THEN 1 END) > 0 THEN 'expired'
-                    WHEN COUNT(CASE WHEN o.state = 'unknown' THEN 1 END) > 0 THEN 'unknown'
-                    WHEN COUNT(CASE WHEN o.state = 'unconfirmed' THEN 1 END) > 0 THEN 'unconfirmed'
-                    ELSE 'sent' END FROM outbox o WHERE o.message_id = messages.id)
-             FROM ",
-            $rows,
-            " WHERE messages.id = x.message RETURNING id, status"
-        )
-    };
-}
-
-const SETTLE_MESSAGES_SQLITE: &str = settle_messages!(
-    "(SELECT value->>'message' AS message, value->>'network' AS network, value->>'error' AS error
-        FROM json_each($1)) AS x"
-);
-const SETTLE_MESSAGES_POSTGRES: &str =
-    settle_messages!("json_to_recordset($1::json) AS x (message text, network text, error text)");
-
-/// What a try says of its person's window; few say anything.
-async fn settle_window(conn: &mut Conn<'_>, settled: &Settled) -> Result<()> {
-    if !settled.uncount && settled.close_window.is_none() {
-        return Ok(());
-    }
-    on!(*conn, |conn| sqlx::query(
-        "UPDATE contacts SET window_closed = COALESCE($4, window_closed),
-            window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
-         WHERE bot_id = $1 AND user_id = $2
-            AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)"
-    )
-    .bind(settled.bot_id.to_string())
-    .bind(&settled.peer)
-    .bind(settled.window_opened_at)
-    .bind(settled.close_window.as_deref())
-    .bind(i64::from(settled.uncount))
-    .execute(conn)
-    .await
-    .map(|_| ()))
 }
