@@ -36,7 +36,7 @@ pub enum Exit {
 pub const TABLE: &str = concat!(
     "  0  done\n",
     "  1  failed: the hub said no, or something broke\n",
-    "  2  wrong usage, or --yes is missing\n",
+    "  2  wrong usage, or what deletes was not confirmed\n",
     "  3  partly done (bulk commands: some failed)\n",
     "  4  not signed in, expired or forbidden\n",
     "  5  not found\n",
@@ -63,6 +63,10 @@ pub struct Failure {
     details: Vec<(String, String)>,
     pub causes: Vec<String>,
     pub hint: Option<String>,
+    /// The server that said it.
+    pub server: Option<String>,
+    /// What the server calls the request, for whoever looks it up in the server's log.
+    pub request_id: Option<String>,
     /// Whoever read our output stopped: no failure of ours.
     pub reader_gone: bool,
 }
@@ -76,6 +80,8 @@ impl Failure {
             details: Vec::new(),
             causes: Vec::new(),
             hint: None,
+            server: None,
+            request_id: None,
             reader_gone: false,
         }
     }
@@ -124,7 +130,15 @@ impl Failure {
         if !self.causes.is_empty() {
             error.insert("causes".into(), self.causes.clone().into());
         }
-        json!({ "success": false, "error": error, "hint": self.hint, "exit_code": self.exit as u8 })
+        if let Some(request_id) = &self.request_id {
+            error.insert("request_id".into(), request_id.as_str().into());
+        }
+        let mut document =
+            json!({ "success": false, "error": error, "hint": self.hint, "exit_code": self.exit as u8 });
+        if let Some(server) = &self.server {
+            document["server"] = server.as_str().into();
+        }
+        document
     }
 
     /// For people: what, every broken field, why, and what to do next.
@@ -134,6 +148,10 @@ impl Failure {
         lines.extend(self.details.iter().skip(1).map(|(field, reason)| format!("  also: {field} {reason}")));
         lines.extend(self.causes.iter().map(|cause| format!("cause: {cause}")));
         lines.extend(self.hint.iter().map(|hint| format!("hint: {hint}")));
+        if let Some(server) = &self.server {
+            let request = self.request_id.iter().map(|id| format!(", request {id}"));
+            lines.push(format!("server: {server}{}", request.collect::<String>()));
+        }
         lines.join("\n")
     }
 }

@@ -28,6 +28,7 @@ use hub_server::{
 use crate::{
     args::LocalArgs,
     exit::{Exit, Failure},
+    likeness,
 };
 
 /// Bots that are looked through for a name.
@@ -175,15 +176,9 @@ pub async fn find_bot(hub: &Hub, id_or_name: &str) -> Result<Bot, Failure> {
     }
     match named.len() {
         0 => {
-            names.sort_unstable();
-            names.dedup();
-            names.truncate(5);
-            let missing = Failure::not_found(format!("there is no bot called {id_or_name}"));
-            Err(missing.with_hint(if names.is_empty() {
-                "this hub has no bots yet".to_owned()
-            } else {
-                format!("some bots of this hub: {}", names.join(", "))
-            }))
+            let hint = if names.is_empty() { "this hub has no bots yet" } else { "hub-cli bots list" };
+            Err(Failure::not_found(format!("there is no bot called {id_or_name}"))
+                .with_hint(likeness::hint(id_or_name, names, hint)))
         }
         1 => Ok(named.remove(0)),
         count => {

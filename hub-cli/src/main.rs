@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 mod args;
+mod ask;
 mod commands;
 mod exit;
 mod jq;
+mod likeness;
 mod local;
 mod names;
 mod printer;
@@ -13,7 +15,9 @@ mod profiles;
 mod reach;
 mod remote;
 mod screen;
+mod signals;
 mod sim_client;
+mod table;
 
 use args::Cli;
 use exit::{Exit, Failure};
@@ -40,7 +44,7 @@ fn main() -> ExitCode {
             biased;
             done = commands::run(cli, &printer) => done,
             // What the command held is dropped with it: files of the demo are gone before the process ends.
-            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
+            () = async { signals::stopped().await } => Err(Failure::interrupted()),
         }
     });
     match done.and_then(|exit| printer::Printer::flush().map(|()| exit)) {

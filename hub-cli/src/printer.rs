@@ -7,7 +7,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, presets};
 use hub_core::time::{Clock, Timestamp};
 use serde_json::{Map, Value};
 
@@ -15,6 +14,7 @@ use crate::{
     exit::{Exit, Failure},
     jq::Jq,
     screen,
+    table::{self, Cell},
 };
 
 /// When to colour.
@@ -114,7 +114,7 @@ impl Printer {
             Color::Auto => !set("NO_COLOR") && (forced || terminal),
         };
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-        let measured = Table::new().width().map(usize::from).filter(|_| terminal);
+        let measured = comfy_table::Table::new().width().map(usize::from).filter(|_| terminal);
         let columns = asked.or(measured).unwrap_or(COLUMNS).clamp(40, 500);
         PROSE.store(!quiet && format == Format::Text, Ordering::Relaxed);
         Self { format, quiet, terminal, color, columns, extras: Extras::default() }
@@ -189,30 +189,14 @@ impl Printer {
     }
 
     fn table(&self, list: &List) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(u16::try_from(self.columns).unwrap_or(u16::MAX));
-        let bold = |name: &&str| {
-            let cell = Cell::new(name);
-            if self.color { cell.add_attribute(Attribute::Bold) } else { cell }
-        };
-        table.set_header(list.columns.iter().map(bold));
         let now = (!self.extras.utc).then(|| Clock::system().now());
-        for row in &list.rows {
-            table.add_row(row.iter().map(|cell| match (now, cell.parse::<Timestamp>()) {
-                (Some(now), Ok(at)) => screen::ago(at, now),
-                _ => screen::clean(cell),
-            }));
-        }
-        for (index, name) in list.columns.iter().enumerate() {
-            if let Some(column) = table.column_mut(index) {
-                column.set_padding((0, 2));
-                if name.ends_with("ID") {
-                    column.set_constraint(ColumnConstraint::ContentWidth);
-                }
-            }
-        }
-        table.trim_fmt()
+        let cell = |text: &String| match (text.parse::<Timestamp>(), now) {
+            (Ok(at), Some(now)) => Cell::whole(screen::ago(at, now)),
+            (Ok(at), None) => Cell::whole(screen::to_the_second(at)),
+            (Err(_), _) => Cell::of(screen::clean(text)),
+        };
+        let rows = list.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+        table::draw(list.columns, rows, self.columns, self.color)
     }
 
     fn write_json(&self, document: &Value) -> Result<(), Failure> {
@@ -251,6 +235,14 @@ impl Printer {
     /// Whether somebody can be asked.
     pub fn may_ask(&self) -> bool {
         !self.extras.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// A question on stderr, behind which the answer is typed; it is asked whatever else is said.
+    pub fn prompt(text: &str) {
+        let space = if text.ends_with('\n') { "" } else { " " };
+        // There is nobody to tell when stderr is gone.
+        let mut to = io::stderr();
+        let _ = write!(to, "{text}{space}").and_then(|()| to.flush());
     }
 
     /// Something for people, on stderr.

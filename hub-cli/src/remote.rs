@@ -97,11 +97,46 @@ impl Remote {
         url
     }
 
+    /// The same server, asked by an app with its token.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn as_app(&self, token: Secret) -> Result<Self, Failure> {
+        let unsaid = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
+        Ok(Self { unsaid: Mutex::new(unsaid), ..Self::open(&self.base, Some(token))? })
+    }
+
+    /// The same server, asked by nobody in particular.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn nobody(&self) -> Result<Self, Failure> {
+        Self::open(&self.base, None)
+    }
+
     /// The `data` of a call; `path` begins with `/api/`, query values are encoded here.
     ///
     /// # Errors
     /// What the server says, with the exit code of its error; `UNAVAILABLE` when nobody answers.
     pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        Ok(self.ask(method, path, query, body).await?["data"].take())
+    }
+
+    /// A call of the bot API, which answers with bare documents (`contract.md` §1).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn bot_api(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask("POST", path, &[], body).await
+    }
+
+    async fn ask(
         &self,
         method: &str,
         path: &str,
@@ -136,9 +171,9 @@ impl Remote {
             failure.causes.push(error.to_string());
             failure.with_hint("is the server running? another address goes into --server")
         })?;
-        let mut document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() && document["success"] == true {
-            return Ok(document["data"].take());
+            return Ok(document);
         }
         let code = document["error"]["code"].as_str().unwrap_or_default();
         let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
@@ -147,7 +182,9 @@ impl Remote {
         };
         let message = document["error"]["message"].as_str().unwrap_or("the hub refused").to_owned();
         let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
-        let failure = Failure::new(exit, code.as_str(), message);
+        let mut failure = Failure::new(exit, code.as_str(), message);
+        failure.request_id = document["error"]["request_id"].as_str().map(str::to_owned);
+        failure.server = Some(self.base.to_string());
         Err(match exit {
             Exit::Denied if code == ErrorCode::Forbidden => {
                 failure.with_hint("this needs an administrator, or a person in a browser")

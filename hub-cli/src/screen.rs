@@ -43,6 +43,12 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     if is_past { format!("{text} ago") } else { format!("in {text}") }
 }
 
+/// A moment as far as a person wants to know it: `2026-01-31T12:00:00Z`.
+pub fn to_the_second(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.split_once('.').map_or_else(|| text.clone(), |(second, _)| format!("{second}Z"))
+}
+
 /// Columns of a text; a CJK character takes two.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
@@ -105,6 +111,11 @@ mod tests {
         let at = |seconds: i64| Timestamp::from_millis(1_000_000_000 - seconds * 1000);
         let told = [0, 59, 60, 3_600, 90_000, 172_800, -90].map(|seconds| ago(at(seconds), now));
         assert_eq!(told, ["0s ago", "59s ago", "1m ago", "1h ago", "25h ago", "2d ago", "in 1m"]);
+    }
+
+    #[test]
+    fn times_are_told_to_the_second() {
+        assert_eq!(to_the_second(Timestamp::from_millis(1_704_164_645_678)), "2024-01-02T03:04:05Z");
     }
 
     #[test]

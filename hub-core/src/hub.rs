@@ -141,6 +141,22 @@ impl Hub {
             .map(|_| ())
     }
 
+    /// Whether somebody works on this hub's store, this process or another: what is stored to be sent or delivered is
+    /// taken up then. On PostgreSQL a hub without bots has no work, and nobody who does it.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn is_at_work(&self) -> Result<bool> {
+        let store = &self.ctx.store;
+        if !store.is_shared() {
+            // The claim ends with this line.
+            return Ok(store.claim().is_err());
+        }
+        let mut read = store.read().await?;
+        let now = read.leases().database_now().await?;
+        read.leases().any_held(now.map_or_else(|| store.now(), Timestamp::from_millis)).await
+    }
+
     /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store,
     /// gives the leases back and closes the store.
     pub async fn shutdown(&self) {

@@ -19,6 +19,7 @@ contract!("leases": {
     only_the_holder_gets_the_work => [work],
     bots_with_work_that_nobody_holds_are_found => [with_work],
     the_database_answers => [ping, database_now],
+    somebody_works_while_a_lease_lasts => [any_held],
 });
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -176,4 +177,19 @@ async fn the_database_answers(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     read.leases().ping().await.unwrap();
     assert_eq!(read.leases().database_now().await.unwrap().is_some(), db.is_postgres());
+}
+
+async fn somebody_works_while_a_lease_lasts(db: &Db) {
+    let owner = db.user("ada").await;
+    db.bot(owner).await;
+    let node: NodeId = db.ids.next();
+    let works = async |after: Duration| {
+        db.store.read().await.unwrap().leases().any_held(START + after).await.unwrap()
+    };
+    assert!(!works(Duration::ZERO).await, "nobody has taken it");
+    acquire(db, node, Duration::ZERO, 9).await;
+    assert!(works(Duration::ZERO).await && works(just_before(LEASE)).await);
+    assert!(!works(LEASE).await, "it ran out");
+    commit!(db, |tx| tx.leases().release(node).await).unwrap();
+    assert!(!works(Duration::ZERO).await, "it was given back");
 }

@@ -215,9 +215,8 @@ pub struct AppsUninstallArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
-    /// Do it: nothing asks
-    #[arg(long)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

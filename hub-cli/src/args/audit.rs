@@ -35,10 +35,13 @@ pub struct AuditListArgs {
 /// Count what the hub has and does
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli stats\n  hub-cli stats --server https://hub.example.com --json=messages,deliveries\n
-Exit codes: 0 shown, 4 not signed in or no administrator, 5 no such hub, 7 nobody answers.\nSee also: hub-cli audit list"
+    after_help = "Examples:\n  hub-cli stats\n  hub-cli stats --server https://hub.example.com --json=messages,deliveries\n  hub-cli stats --watch\n
+Exit codes: 0 shown, 4 not signed in or no administrator, 5 no such hub, 7 nobody answers, 130 interrupted (--watch).\nSee also: hub-cli audit list"
 )]
 pub struct StatsArgs {
+    /// Show them again whenever they change, until interrupted
+    #[arg(long)]
+    pub watch: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }

@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand};
 
-use super::HubArgs;
+use super::{Confirm, HubArgs};
 
 /// The plugins of a channel
 #[derive(Debug, Subcommand)]
@@ -67,12 +67,14 @@ pub struct ChannelPluginsInstallArgs {
 /// Take a plugin out of a channel
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
+    after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo --yes\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo --dry-run\n
+Exit codes: 0 done, 2 not confirmed, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
 )]
 pub struct ChannelPluginArgs {
     /// Name or id of the plugin
     pub plugin: String,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub target: ChannelTarget,
 }

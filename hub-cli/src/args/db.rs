@@ -85,21 +85,21 @@ pub struct DbBackupArgs {
     after_help = "Examples:\n  hub-cli db restore hub.tar --verify-only\n  hub-cli db restore hub.tar.sealed --passphrase-file /etc/hub/backup.pass --yes\n
 Checksums, the database's own checks, its schema and whether its key opens it are looked at before anything is replaced.
 What was there stays beside it, under names that end in .replaced, until the next restore.
-Exit codes: 0 restored or verified, 2 the file is no whole backup, 5 no such file, 6 there is a hub and --yes is missing, or
-its key is another one, 7 a server runs on it.\nSee also: hub-cli db backup, hub-cli db check"
+Where there is no hub yet nothing has to be confirmed.
+Exit codes: 0 restored or verified, 2 the file is no whole backup, or there is a hub and it is not confirmed, 5 no such file,
+6 the hub's key is another one, 7 a server runs on it.\nSee also: hub-cli db backup, hub-cli db check"
 )]
 pub struct DbRestoreArgs {
     /// The backup
     pub file: PathBuf,
     /// Only check it; nothing is changed
-    #[arg(long, conflicts_with = "yes")]
+    #[arg(long, conflicts_with_all = ["yes", "dry_run"])]
     pub verify_only: bool,
     /// The passphrase is the first line of this file; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub passphrase_file: Option<String>,
-    /// Replace the hub that is there
-    #[arg(long)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub local: LocalArgs,
 }

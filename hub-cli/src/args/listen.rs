@@ -1,6 +1,8 @@
 use clap::Args;
 use url::Url;
 
+use super::ProfileArgs;
+
 /// Forward a channel's messages to a local URL
 ///
 /// Messages are posted as the channel's webhook would post them, with the same signature, and a JSON answer with
@@ -14,9 +16,11 @@ pub struct ListenArgs {
     /// Where messages go
     #[arg(long, value_name = "URL")]
     pub forward_to: Url,
-    /// The hub
-    #[arg(long, env = "HUB_URL", default_value = "http://127.0.0.1:9800", value_name = "URL")]
-    pub server: Url,
+    /// Server that has the channel [default: that of the profile in use, else http://localhost:9800]
+    #[arg(long, env = "HUB_SERVER", value_name = "URL", help_heading = "Hub")]
+    pub server: Option<Url>,
+    #[command(flatten)]
+    pub profile: ProfileArgs,
     /// Key of the channel
     #[arg(long, env = "HUB_CHANNEL_KEY", hide_env_values = true, value_name = "KEY")]
     pub key: String,

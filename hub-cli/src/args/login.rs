@@ -1,23 +1,34 @@
 use clap::{Args, Subcommand};
 use url::Url;
 
+use super::Confirm;
+
+/// Where a server is when nobody says it.
+pub const DEFAULT_SERVER: &str = "http://localhost:9800";
+
 /// Sign in to a hub
 ///
-/// Draws a QR code and shows a code beside it: open the link on a device that is signed in, and type the code
-/// there. The hub then gives this program an API key, which is kept in a file that only you can read. With --json the
+/// Shows a link, at a terminal also as a QR code, and a code of 8 characters: open the link on a device that is signed in,
+/// and type the code there. The hub then gives this program an API key, which is kept in a file that only you can read. With --json the
 /// link and the code stand on stderr, as `qr_text` and `user_code` of a document.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  pass show hub | hub-cli login --with-token\n
+    after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  hub-cli login --code\n  pass show hub | hub-cli login --with-token\n
 Exit codes: 0 signed in, 4 refused, 7 no hub answers, 8 nobody confirmed in time.\nSee also: hub-cli whoami, hub-cli logout"
 )]
 pub struct LoginArgs {
     /// Address of the hub
-    #[arg(long, env = "HUB_SERVER", value_name = "URL", default_value = "http://localhost:9800")]
+    #[arg(long, env = "HUB_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
     pub server: Url,
     /// Read an API key from stdin instead
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["qr", "code"])]
     pub with_token: bool,
+    /// Draw the QR code, also where no terminal is
+    #[arg(long, conflicts_with = "code")]
+    pub qr: bool,
+    /// Draw no QR code: the link and the code are enough
+    #[arg(long)]
+    pub code: bool,
     #[command(flatten)]
     pub profile: ProfileArgs,
 }
@@ -70,10 +81,14 @@ Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli profiles list
     },
     /// Forget one
     #[command(alias = "rm")]
-    #[command(after_help = "Examples:\n  hub-cli profiles delete work\n  hub-cli profiles delete default\n
-Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli logout")]
+    #[command(
+        after_help = "Examples:\n  hub-cli profiles delete work --yes\n  hub-cli profiles delete default --dry-run\n
+Exit codes: 0 done, 2 not confirmed, 5 there is no such profile.\nSee also: hub-cli logout"
+    )]
     Delete {
         /// Its name
         name: String,
+        #[command(flatten)]
+        confirm: Confirm,
     },
 }

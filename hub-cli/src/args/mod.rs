@@ -16,6 +16,7 @@ mod channel_sinks;
 mod channels;
 mod completions;
 mod config;
+mod confirm;
 mod db;
 mod debug;
 mod demo;
@@ -54,13 +55,14 @@ pub use channels::{
 };
 pub use completions::CompletionsArgs;
 pub use config::{ConfigCommand, ConfigFile};
+pub use confirm::Confirm;
 pub use db::{DbBackupArgs, DbCommand, DbEncryptCommand, DbPruneArgs, DbRestoreArgs, DbRotateKeyArgs};
 pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
 pub use demo::DemoArgs;
 pub use doctor::DoctorArgs;
 pub use help::{HelpArgs, TOPICS};
 pub use listen::ListenArgs;
-pub use login::{LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
+pub use login::{DEFAULT_SERVER, LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
 pub use man::ManArgs;
 pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand, SpecVersion};
 pub use plugins::{
@@ -82,8 +84,8 @@ pub use traces::{
 };
 pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
 pub use users::{
-    CreateAdminArgs, InviteArgs, ResetLinkArgs, UsersCommand, UsersDeleteArgs, UsersListArgs, UsersShowArgs,
-    UsersUpdateArgs,
+    CreateAdminArgs, InviteArgs, ResetLinkArgs, UsersCommand, UsersCreateArgs, UsersDeleteArgs,
+    UsersEditArgs, UsersListArgs, UsersShowArgs,
 };
 pub use version::VersionArgs;
 
@@ -95,7 +97,8 @@ use crate::{
 
 /// The command line of Message Hub.
 ///
-/// Data goes to stdout, everything else to stderr; what deletes has to be confirmed, and without a terminal nothing asks.
+/// Data goes to stdout, everything else to stderr. What deletes has to be confirmed: at a terminal it is asked about,
+/// elsewhere it wants --yes.
 /// `hub-cli help exit-codes`, `env`, `formatting`, `config` and `filters` say what scripts need to know.
 #[derive(Debug, Parser)]
 #[command(name = "hub-cli", version, disable_help_subcommand = true, arg_required_else_help = true)]
@@ -191,30 +194,6 @@ pub struct PageArgs {
     /// Go on from here, as an earlier page said
     #[arg(long)]
     pub cursor: Option<String>,
-}
-
-/// Whether something that cannot be undone is meant.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Confirm {
-    /// Do it: nothing asks
-    #[arg(long)]
-    yes: bool,
-    /// Only show what would go
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-}
-
-impl Confirm {
-    /// Whether to do it; otherwise it is only to be shown.
-    ///
-    /// # Errors
-    /// Exit 2 when neither was said; `what` is the sentence that says what cannot be undone.
-    pub fn is_meant(self, what: &str) -> Result<bool, Failure> {
-        if self.yes || self.dry_run {
-            return Ok(self.yes);
-        }
-        Err(Failure::usage(what.to_owned()).with_hint("add --yes, or --dry-run to see what would go"))
-    }
 }
 
 /// Everything the command line can do.

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{HubArgs, PageArgs};
+use super::{Confirm, HubArgs, PageArgs};
 
 /// Write, check and review plugins
 #[derive(Debug, Subcommand)]
@@ -187,9 +187,9 @@ pub struct PluginsVersionsArgs {
 /// Take a version back: it runs nowhere any more
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins withdraw tagger 1.2.0 --yes\n  hub-cli plugins withdraw tagger 1.2.0 --reason \"sends messages elsewhere\" --yes\n
+    after_help = "Examples:\n  hub-cli plugins withdraw tagger 1.2.0 --yes\n  hub-cli plugins withdraw tagger 1.2.0 --dry-run\n  hub-cli plugins withdraw tagger 1.2.0 --reason \"sends messages elsewhere\" --yes\n
 Without a reason it is its author's act, and refused while others have the version installed; with one it is a reviewer's.\n
-Exit codes: 0 withdrawn, 2 --yes is missing, 4 not allowed, 5 no such plugin or version, 6 it is over already, or others have it, 7 nobody answers.\nSee also: hub-cli plugins versions"
+Exit codes: 0 withdrawn, 2 not confirmed, 4 not allowed, 5 no such plugin or version, 6 it is over already, or others have it, 7 nobody answers.\nSee also: hub-cli plugins versions"
 )]
 pub struct PluginsWithdrawArgs {
     /// Name or id of the plugin
@@ -199,9 +199,8 @@ pub struct PluginsWithdrawArgs {
     /// Why, for its author and whoever runs it
     #[arg(long)]
     pub reason: Option<String>,
-    /// Really
-    #[arg(long)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }
@@ -249,14 +248,13 @@ pub struct PluginsRejectArgs {
 #[command(
     after_help = "Examples:\n  hub-cli plugins delete tagger --yes\n  hub-cli plugins delete plv_01KAJ6Z8QH0000000000000000 --yes\n
 A deleted plugin leaves every channel; a version that is withdrawn stays there and runs no more.\n
-Exit codes: 0 deleted, 2 --yes is missing, 4 not allowed, 5 no such plugin, 6 others have it installed, 7 nobody answers.\nSee also: hub-cli plugins reject"
+Exit codes: 0 deleted, 2 not confirmed, 4 not allowed, 5 no such plugin, 6 others have it installed, 7 nobody answers.\nSee also: hub-cli plugins reject"
 )]
 pub struct PluginsDeleteArgs {
     /// Name or id of a plugin, or id of a version
     pub plugin: String,
-    /// Really
-    #[arg(long)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, path::PathBuf};
 use clap::Args;
 use url::Url;
 
-use super::{HubArgs, SecretArgs, TraceFilterArgs};
+use super::{Confirm, HubArgs, SecretArgs, TraceFilterArgs};
 
 /// Send recorded deliveries again
 ///
@@ -15,7 +15,7 @@ use super::{HubArgs, SecretArgs, TraceFilterArgs};
     after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n
 Recordings hold no secrets: in a body sent as recorded *** stands in their place, and headers that held one are left out.
 Each result is a row: trace, outcome, status, milliseconds, reason, difference, new trace.\n
-Exit codes: 0 all were answered with 2xx, 1 none was, 2 wrong usage or --yes is missing, 3 some were, 4 not signed in, 5 no such trace, bot or channel, 6 a file is not acceptable, 7 nobody answers, 9 an answer differs (--compare), 130 interrupted.\nSee also: hub-cli traces export, hub-cli listen"
+Exit codes: 0 all were answered with 2xx, 1 none was, 2 wrong usage or not confirmed, 3 some were, 4 not signed in, 5 no such trace, bot or channel, 6 a file is not acceptable, 7 nobody answers, or no server works on the files, 9 an answer differs (--compare), 130 interrupted.\nSee also: hub-cli traces export, hub-cli listen"
 )]
 pub struct ReplayArgs {
     /// Ids of traces; - reads them from stdin, the first word of each line
@@ -35,9 +35,8 @@ pub struct ReplayArgs {
     pub secret: SecretArgs,
     #[command(flatten)]
     pub pace: ReplayPace,
-    /// Send, though many receivers or people may be reached
-    #[arg(long)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }
@@ -73,9 +72,6 @@ pub struct ReplayPace {
     /// So many at a time; 1 keeps them in order [default: 1, through the hub 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: Option<u16>,
-    /// Only say where each would go
-    #[arg(long)]
-    pub dry_run: bool,
     /// Say in what each answer differs from the recorded one
     #[arg(long)]
     pub compare: bool,

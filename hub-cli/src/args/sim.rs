@@ -19,6 +19,12 @@ Exit codes: 0 listed, 7 no simulator answers.\nSee also: hub-cli sim say --bot")
         #[command(flatten)]
         target: SimTarget,
     },
+    /// The people whom a bot of the simulated network knows
+    #[command(
+        after_help = "Examples:\n  hub-cli sim contacts\n  hub-cli sim contacts --bot demo --json=user_id,sends_left\n
+Exit codes: 0 listed, 2 several bots and none named, 5 no such bot, 7 no simulator answers.\nSee also: hub-cli sim say --as, hub-cli bots contacts"
+    )]
+    Contacts(SimBot),
     /// Scan a code as a phone would, and confirm it
     Scan(SimScanArgs),
     /// Cut every connection to the network for a while

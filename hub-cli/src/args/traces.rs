@@ -57,14 +57,26 @@ pub struct TracesListArgs {
 }
 
 /// One trace, step by step
+///
+/// Or what was sent and answered, for other tools: as it went over the wire, as a command for curl, as a HAR archive. Secrets
+/// are not recorded: *** stands in their place, and curl leaves their headers out.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --json=status,steps\n
-Exit codes: 0 shown, 5 no such trace or hub.\nSee also: hub-cli traces list"
+    after_help = "Examples:\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --json=status,steps\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --curl\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --har > trace.har\n
+Exit codes: 0 shown, 5 no such trace or hub, or nothing was sent (--raw, --curl, --har).\nSee also: hub-cli traces list, hub-cli replay"
 )]
 pub struct TracesShowArgs {
     /// Id of the trace
     pub trace: String,
+    /// Each request and its answer, as they went over the wire
+    #[arg(long)]
+    pub raw: bool,
+    /// The last request as a command for curl
+    #[arg(long, conflicts_with = "raw")]
+    pub curl: bool,
+    /// Requests and answers as an HTTP archive, which browsers and proxies read
+    #[arg(long, conflicts_with_all = ["raw", "curl"])]
+    pub har: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }

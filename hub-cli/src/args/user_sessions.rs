@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
 use hub_core::id::SessionId;
 
-use super::{HubArgs, PageArgs};
+use super::{Confirm, HubArgs, PageArgs};
 
 /// See and end a user's sessions
 #[derive(Debug, Subcommand)]
@@ -35,8 +35,8 @@ pub struct UserSessionsListArgs {
 /// those too.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli users sessions revoke ada\n  hub-cli users sessions revoke ada --session ses_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 ended, 4 not signed in or no administrator, 5 no such user or session, 7 nobody answers.\nSee also: hub-cli users sessions list"
+    after_help = "Examples:\n  hub-cli users sessions revoke ada --yes\n  hub-cli users sessions revoke ada --session ses_01KAJ6Z8QH0000000000000000 --dry-run\n
+Exit codes: 0 ended, 2 not confirmed, 4 not signed in or no administrator, 5 no such user or session, 7 nobody answers.\nSee also: hub-cli users sessions list"
 )]
 pub struct UserSessionsRevokeArgs {
     /// Id or name of the user
@@ -44,6 +44,8 @@ pub struct UserSessionsRevokeArgs {
     /// Only this session
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
+    #[command(flatten)]
+    pub confirm: Confirm,
     #[command(flatten)]
     pub hub: HubArgs,
 }

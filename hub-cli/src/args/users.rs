@@ -11,9 +11,10 @@ pub enum UsersCommand {
     List(UsersListArgs),
     /// One user
     Show(UsersShowArgs),
+    /// Make an account for somebody
+    Create(UsersCreateArgs),
     /// Change a user's role, status or name
-    #[command(alias = "edit")]
-    Update(UsersUpdateArgs),
+    Edit(UsersEditArgs),
     /// Switch a user off: sessions end, keys open nothing, bots rest
     #[command(
         after_help = "Examples:\n  hub-cli users disable ada\n  hub-cli users disable usr_01KAJ6Z8QH0000000000000000\n
@@ -75,13 +76,38 @@ pub struct UsersShowArgs {
     pub hub: HubArgs,
 }
 
+/// Make an account for somebody
+///
+/// Prints a link with which they set their password: nobody sets it for them. On the files of a hub, whatever it says about
+/// registering; on a server by an invitation that is used at once, so not where registration is closed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli users create bob\n  hub-cli users create bob --role admin --server https://hub.example.com --json=id,reset_link\n
+Exit codes: 0 made, 2 the name is not acceptable, 4 no administrator, 5 no such hub, 6 the name is taken, or registration is closed, 7 nobody answers.\nSee also: hub-cli users invite, hub-cli users reset-link"
+)]
+pub struct UsersCreateArgs {
+    /// 2 to 32 of a-z, 0-9, _ and -
+    pub username: String,
+    /// What they may do
+    #[arg(long, default_value = "member")]
+    pub role: RoleArg,
+    /// Name to show, 1 to 64 characters
+    #[arg(long, value_name = "NAME")]
+    pub display_name: Option<String>,
+    /// Draw the link as a QR code too
+    #[arg(long)]
+    pub qr: bool,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
 /// Change a user's role, status or name
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli users update ada --role admin\n  hub-cli users update ada --status disabled --display-name \"Ada L.\"\n
+    after_help = "Examples:\n  hub-cli users edit ada --role admin\n  hub-cli users edit ada --status disabled --display-name \"Ada L.\"\n
 Exit codes: 0 changed, 2 nothing to change or a bad value, 4 no administrator, 5 no such user, 6 the last administrator, 7 nobody answers.\nSee also: hub-cli users disable"
 )]
-pub struct UsersUpdateArgs {
+pub struct UsersEditArgs {
     /// Id or name of the user
     pub user: String,
     /// Another role

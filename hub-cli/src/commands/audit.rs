@@ -1,15 +1,20 @@
 //! `audit list` and `stats`.
 
-use hub_core::store::audit::AuditFilter;
+use std::time::Duration;
+
+use hub_core::{store::audit::AuditFilter, time::Clock};
 use serde_json::Value;
 
 use super::users::cell;
 use crate::{
     args::{AuditListArgs, StatsArgs},
     exit::Failure,
-    printer::{List, Printer},
+    printer::{Format, List, Printer},
     reach::Reach,
 };
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub const LIST_FIELDS: [&str; 10] =
     ["id", "at", "actor", "actor_name", "credential", "action", "target", "target_name", "detail", "ip"];
@@ -33,12 +38,12 @@ pub async fn list(args: AuditListArgs, local: bool, printer: &Printer) -> Result
             or(entry, "actor_name", "actor"),
             cell(entry, "action"),
             or(entry, "target_name", "target"),
-            cell(entry, "detail"),
             cell(entry, "ip"),
+            cell(entry, "detail"),
         ]
     };
     printer.list(List {
-        columns: &["AT", "WHO", "WHAT", "TO", "DETAIL", "FROM"],
+        columns: &["AT", "WHO", "WHAT", "TO", "FROM", "DETAIL"],
         rows: items.iter().map(row).collect(),
         items,
         next_cursor: page["next_cursor"].as_str().map(str::to_owned),
@@ -49,9 +54,29 @@ pub async fn list(args: AuditListArgs, local: bool, printer: &Printer) -> Result
 pub async fn stats(args: StatsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let reach = Reach::open(&args.hub, local).await?;
     let stats = reach.stats().await?;
+    if args.watch {
+        return watch(&reach, stats, printer).await;
+    }
     reach.close().await;
     let text = text_of(&stats);
     printer.one(stats, &text)
+}
+
+/// Shows the numbers, and again whenever one of them is another: in place at a terminal, otherwise below each other.
+async fn watch(reach: &Reach, mut stats: Value, printer: &Printer) -> Result<(), Failure> {
+    let (clock, mut shown) = (Clock::system(), String::new());
+    loop {
+        let text = text_of(&stats);
+        if text != shown {
+            match printer.format {
+                Format::Json(_) => printer.one(stats, "")?,
+                Format::Text => printer.replace(shown.lines().count(), &text)?,
+            }
+            shown = text;
+        }
+        clock.sleep(LOOK).await;
+        stats = reach.stats().await?;
+    }
 }
 
 /// One line per number; the series is summed up by its last ten minutes.

@@ -44,7 +44,13 @@ pub async fn run(command: ChannelPluginsCommand, local: bool, printer: &Printer)
         ChannelPluginsCommand::Uninstall(args) => {
             let place = Place::find(&args.target, local).await?;
             let id = place.reach.plugin_id(&args.plugin).await?;
-            place.reach.uninstall_channel_plugin(place.channel, id).await?;
+            let what =
+                format!("{} runs no more in this channel, and loses its place in the order", args.plugin);
+            if args.confirm.is_meant(&what, printer).await? {
+                place.reach.uninstall_channel_plugin(place.channel, id).await?;
+            } else {
+                printer.note(&format!("{what}; nothing was changed"));
+            }
             place.list(printer).await
         }
         ChannelPluginsCommand::Order(args) => {

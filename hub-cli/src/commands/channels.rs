@@ -85,7 +85,7 @@ pub async fn delete(args: ChannelsDeleteArgs, local: bool, printer: &Printer) ->
     let channel = reach.channel_document(place).await?;
     let (id, name) = (cell(&channel, "id"), cell(&channel, "name"));
     let what = format!("{name} ({id}), which received {} messages", cell(&channel["stats"], "received"));
-    let meant = args.confirm.is_meant(&format!("this deletes {what}"))?;
+    let meant = args.confirm.is_meant_for_good(&format!("this deletes {what}"), &name, printer).await?;
     if meant {
         reach.delete_channel(place).await?;
     }

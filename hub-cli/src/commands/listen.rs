@@ -28,6 +28,7 @@ use crate::{
     args::ListenArgs,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
+    reach::address,
     screen,
 };
 
@@ -52,6 +53,7 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 struct Listen {
     args: ListenArgs,
+    server: Url,
     egress: Egress,
     clock: Clock,
     secret: Secret,
@@ -72,7 +74,8 @@ pub async fn run(args: ListenArgs, printer: &Printer) -> Result<(), Failure> {
     );
     // The operator named both addresses: the rule against private ones is not for them.
     let egress = Egress::new(EgressConfig::default())?.trusted()?;
-    let listen = Listen { egress, clock: Clock::system(), secret, extra, args };
+    let server = address(args.server.as_ref(), args.profile.profile.as_deref())?;
+    let listen = Listen { egress, clock: Clock::system(), secret, extra, server, args };
     listen.follow(printer).await
 }
 
@@ -111,7 +114,7 @@ impl Listen {
 
     /// A connection on which the hub has greeted, or why there is none.
     async fn connect(&self) -> Result<Socket, String> {
-        let mut url = self.args.server.clone();
+        let mut url = self.server.clone();
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         url.set_scheme(scheme).map_err(|()| "the server's URL cannot be used".to_owned())?;
         let url = format!("{}/api/v1/channels/connect", url.as_str().trim_end_matches('/'));
@@ -235,7 +238,7 @@ impl Listen {
         body: &Value,
         mut headers: HeaderMap,
     ) -> Result<Value, Failure> {
-        let url = format!("{}{path}", self.args.server.as_str().trim_end_matches('/'));
+        let url = format!("{}{path}", self.server.as_str().trim_end_matches('/'));
         let url = url.parse().map_err(|_| Failure::usage("--server: not a URL"))?;
         let key =
             HeaderValue::try_from(self.args.key.as_str()).map_err(|_| Failure::usage("--key: not a key"))?;

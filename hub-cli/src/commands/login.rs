@@ -26,7 +26,8 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let own = !args.with_token;
     let key = if own {
-        ask_by_qr(&Remote::anonymous(&args.server)?, printer).await?
+        let draws = args.qr || (!args.code && printer.draws());
+        ask_by_qr(&Remote::anonymous(&args.server)?, draws, printer).await?
     } else {
         Secret::new(read_file("-")?.lines().next().unwrap_or_default().trim())
     };
@@ -42,7 +43,7 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
 }
 
 /// Shows a code and waits until somebody confirms it; the API key.
-async fn ask_by_qr(hub: &Remote, printer: &Printer) -> Result<Secret, Failure> {
+async fn ask_by_qr(hub: &Remote, draws: bool, printer: &Printer) -> Result<Secret, Failure> {
     let login = hub.call("POST", "/api/auth/qr/generate", &[], &Value::Null).await?;
     let text = |field: &str| login[field].as_str().unwrap_or_default();
     let (qr_id, poll_secret) = (text("qr_id"), text("poll_secret"));
@@ -53,10 +54,14 @@ async fn ask_by_qr(hub: &Remote, printer: &Printer) -> Result<Secret, Failure> {
         Format::Json(_) => {
             Printer::ready(&json!({ "status": "waiting", "qr_text": link, "user_code": code }).to_string());
         }
-        Format::Text => Printer::ready(&format!(
-            "{}\nOpen this on a device that is signed in, and type the code there:\n  {link}\n  code: {code}",
-            qr_text_art(&link)?
-        )),
+        Format::Text => {
+            if draws {
+                Printer::ready(&qr_text_art(&link)?);
+            }
+            Printer::ready(&format!(
+                "Open this on a device that is signed in, and type the code there:\n  {link}\n  code: {code}"
+            ));
+        }
     }
     let query = [("qr_id", Some(qr_id.to_owned())), ("poll_secret", Some(poll_secret.to_owned()))];
     let clock = Clock::system();

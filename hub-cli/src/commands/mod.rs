@@ -79,7 +79,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Login(args) => login::run(args, printer).await?,
         Command::Logout(args) => login::logout(args, printer).await?,
         Command::Whoami(args) => login::whoami(args, printer).await?,
-        Command::Profiles(command) => profiles::run(command, printer)?,
+        Command::Profiles(command) => profiles::run(command, printer).await?,
         Command::Send(args) => send::run(args, local, printer).await?,
         Command::Tail(args) => tail::run(args, local, printer).await?,
         Command::Listen(args) => listen::run(args, printer).await?,
@@ -117,7 +117,8 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, printer).await?,
         Command::Users(UsersCommand::List(args)) => users::list(args, local, printer).await?,
         Command::Users(UsersCommand::Show(args)) => users::show(args, local, printer).await?,
-        Command::Users(UsersCommand::Update(args)) => users::update(args, local, printer).await?,
+        Command::Users(UsersCommand::Create(args)) => users::create(args, local, printer).await?,
+        Command::Users(UsersCommand::Edit(args)) => users::edit(args, local, printer).await?,
         Command::Users(UsersCommand::Disable(args)) => {
             users::switch(args, UserStatus::Disabled, local, printer).await?;
         }
@@ -155,7 +156,8 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Logout(_) => &login::LOGOUT_FIELDS,
         Command::Whoami(_) => &login::WHOAMI_FIELDS,
         Command::Profiles(ProfilesCommand::List) => &profiles::FIELDS,
-        Command::Profiles(_) => &profiles::FIELDS[..1],
+        Command::Profiles(ProfilesCommand::Use { .. }) => &profiles::FIELDS[..1],
+        Command::Profiles(ProfilesCommand::Delete { .. }) => &profiles::DELETE_FIELDS,
         Command::Send(_) => &send::FIELDS,
         Command::Tail(_) => traces::list_fields(),
         Command::Listen(_) => &listen::FIELDS,
@@ -181,7 +183,8 @@ fn fields(command: &Command) -> &'static [&'static str] {
         Command::Users(UsersCommand::Sessions(UserSessionsCommand::Revoke(_))) => {
             &user_sessions::REVOKE_FIELDS
         }
-        Command::Users(_) => &users::FIELDS,
+        Command::Users(UsersCommand::Create(_)) => &users::FIELDS,
+        Command::Users(_) => &users::FIELDS[..12],
         Command::Stats(_) => &audit::STATS_FIELDS,
         Command::Audit(_) => &audit::LIST_FIELDS,
         Command::AiConfig(AiConfigCommand::Show(_) | AiConfigCommand::Set(_)) => &ai_config::FIELDS,

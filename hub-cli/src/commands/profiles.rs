@@ -11,7 +11,9 @@ use crate::{
 
 pub const FIELDS: [&str; 4] = ["name", "server", "username", "current"];
 
-pub fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Failure> {
+pub const DELETE_FIELDS: [&str; 2] = ["name", "deleted"];
+
+pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let unknown = |name: &str| {
         Failure::not_found(format!("there is no profile {name}")).with_hint("hub-cli profiles list")
@@ -26,10 +28,17 @@ pub fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Failure> {
             profiles.save()?;
             printer.one(json!({ "name": name }), &name)
         }
-        ProfilesCommand::Delete { name } => {
-            profiles.all.remove(&name).ok_or_else(|| unknown(&name))?;
-            profiles.save()?;
-            printer.one(json!({ "name": name }), &name)
+        ProfilesCommand::Delete { name, confirm } => {
+            let profile = profiles.all.get(&name).ok_or_else(|| unknown(&name))?;
+            let what = format!("{name} is forgotten, and its key for {} with it", profile.server);
+            let meant = confirm.is_meant(&what, printer).await?;
+            if meant {
+                profiles.all.remove(&name);
+                profiles.save()?;
+            } else {
+                printer.note(&format!("{what}; nothing was changed"));
+            }
+            printer.one(json!({ "name": name, "deleted": meant }), &name)
         }
     }
 }

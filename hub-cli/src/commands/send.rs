@@ -26,7 +26,13 @@ pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), F
     let content = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
     let reach = Reach::open(&args.hub, local).await?;
     let bot = reach.bot(&args.bot).await?;
-    let sent = reach.send(bot, args.to, content).await?;
+    if args.wait {
+        reach.expect_work().await?;
+    }
+    let sent = match &args.via_app {
+        Some(app) => reach.send_as_app(reach.app_place_on(app, bot).await?, args.to, content).await?,
+        None => reach.send(bot, args.to, content).await?,
+    };
     let status = if args.wait {
         let named = format!("message {} (trace {})", cell(&sent, "message_id"), cell(&sent, "trace_id"));
         let trace = wait(&reach, bot, trace_of(&sent)?, Duration::from_secs(args.timeout)).await?;

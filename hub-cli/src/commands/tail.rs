@@ -4,14 +4,14 @@ use std::{collections::VecDeque, time::Duration};
 
 use hub_core::{
     bots::MessageFilter,
-    id::{BotId, MessageId, TraceId},
+    id::{BotId, ChannelId, MessageId, TraceId},
     page::MAX_LIMIT,
-    time::Clock,
+    time::{Clock, Timestamp},
     traces::{Trace, TraceQuery, TraceStatus},
 };
 use serde_json::{Value, json};
 
-use super::{traces, users::cell};
+use super::{recordings::moment, traces, users::cell};
 use crate::{
     args::{PageArgs, TailArgs},
     exit::{Exit, Failure},
@@ -26,17 +26,27 @@ const LOOK: Duration = Duration::from_millis(500);
 const MAX_OPEN: usize = 1_000;
 
 pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let start = Start::of(args.since.as_ref())?;
     let reach = Reach::open(&args.hub, local).await?;
     let bot = reach.bot(&args.bot).await?;
-    let mut after = match &args.since {
-        Some(trace) => Some(trace.parse::<TraceId>()?),
-        None => newer(&reach, bot, None, 1).await?.last().map(|trace| trace.trace_id),
+    let channel = match &args.channel {
+        Some(channel) => Some(reach.channel(bot, channel).await?),
+        None => None,
     };
-    let shows_messages = args.status.is_none();
-    let mut said = match (&args.since, after) {
+    let tail = Tail {
+        reach: &reach,
+        bot,
+        channel,
+        since: if let Start::At(time) = start { Some(time) } else { None },
+    };
+    let (mut after, mut said) = match start {
         // Ids of all kinds stand in the order of time, and a message is there before its trace.
-        (Some(_), Some(trace)) => Some(MessageId::from_u128(trace.as_u128())),
-        _ => messages(&reach, bot, None, 1).await?.last().and_then(id),
+        Start::Behind(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
+        Start::At(_) => (None, None),
+        Start::Now => (
+            tail.newer(None, 1).await?.last().map(|trace| trace.trace_id),
+            tail.messages(None, 1).await?.last().and_then(id),
+        ),
     };
     if args.follow {
         Printer::ready("ready");
@@ -44,13 +54,15 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
     let wanted: Option<TraceStatus> = args.status.map(Into::into);
     let (clock, mut open) = (Clock::system(), VecDeque::new());
     loop {
-        if shows_messages {
-            for message in messages(&reach, bot, said, usize::MAX).await? {
+        if wanted.is_none() {
+            for message in tail.messages(said, usize::MAX).await? {
                 said = id(&message);
-                show_message(&message, printer)?;
+                if tail.is_of_channel(&message) {
+                    show_message(&message, printer)?;
+                }
             }
         }
-        for trace in newer(&reach, bot, after, usize::MAX).await? {
+        for trace in tail.newer(after, usize::MAX).await? {
             after = Some(trace.trace_id);
             open.push_back(trace.trace_id);
         }
@@ -76,54 +88,86 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
     Ok(())
 }
 
-/// Traces behind a known one, oldest first, at most `most` of the newest.
-async fn newer(
-    reach: &Reach,
-    bot: BotId,
-    after: Option<TraceId>,
-    most: usize,
-) -> Result<Vec<Trace>, Failure> {
-    let (query, mut found, mut cursor) = (TraceQuery::default(), Vec::new(), None);
-    'pages: loop {
-        let page = reach.traces(bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
-        for trace in page.items {
-            if after.is_some_and(|after| trace.trace_id <= after) || found.len() >= most {
-                break 'pages;
-            }
-            found.push(trace);
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    found.reverse();
-    Ok(found)
+/// From where on.
+#[derive(Clone, Copy)]
+enum Start {
+    Now,
+    Behind(TraceId),
+    At(Timestamp),
 }
 
-/// Messages behind a known one, oldest first, at most `most` of the newest.
-async fn messages(
-    reach: &Reach,
-    bot: BotId,
-    after: Option<MessageId>,
-    most: usize,
-) -> Result<Vec<Value>, Failure> {
-    let (filter, mut found, mut cursor) = (MessageFilter::default(), Vec::new(), None);
-    'pages: loop {
-        let mut page = reach.messages(bot, &filter, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
-        for message in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
-            if after.is_some_and(|after| id(&message).is_none_or(|id| id <= after)) || found.len() >= most {
-                break 'pages;
-            }
-            found.push(message);
+impl Start {
+    fn of(since: Option<&String>) -> Result<Self, Failure> {
+        let Some(text) = since else { return Ok(Self::Now) };
+        if let Ok(trace) = text.parse() {
+            return Ok(Self::Behind(trace));
         }
-        cursor = page["next_cursor"].as_str().map(str::to_owned);
-        if cursor.is_none() {
-            break;
-        }
+        moment(text, Clock::system().now()).map(Self::At).ok_or_else(|| {
+            Failure::usage(format!(
+                "--since {text}: neither a trace nor a time like 10m or 2026-01-31T12:00:00Z"
+            ))
+        })
     }
-    found.reverse();
-    Ok(found)
+}
+
+/// What is followed.
+struct Tail<'r> {
+    reach: &'r Reach,
+    bot: BotId,
+    channel: Option<ChannelId>,
+    since: Option<Timestamp>,
+}
+
+impl Tail<'_> {
+    /// Traces behind a known one, oldest first, at most `most` of the newest.
+    async fn newer(&self, after: Option<TraceId>, most: usize) -> Result<Vec<Trace>, Failure> {
+        let query = TraceQuery { channel_id: self.channel, since: self.since, ..TraceQuery::default() };
+        let (mut found, mut cursor) = (Vec::new(), None);
+        'pages: loop {
+            let page = self.reach.traces(self.bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
+            for trace in page.items {
+                if after.is_some_and(|after| trace.trace_id <= after) || found.len() >= most {
+                    break 'pages;
+                }
+                found.push(trace);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Messages behind a known one, oldest first, at most `most` of the newest.
+    async fn messages(&self, after: Option<MessageId>, most: usize) -> Result<Vec<Value>, Failure> {
+        let filter = MessageFilter { since: self.since, ..MessageFilter::default() };
+        let (mut found, mut cursor) = (Vec::new(), None);
+        'pages: loop {
+            let page = PageArgs { limit: MAX_LIMIT, cursor };
+            let mut page = self.reach.messages(self.bot, &filter, &page).await?;
+            for message in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+                let is_known = |after| id(&message).is_none_or(|id| id <= after);
+                if after.is_some_and(is_known) || found.len() >= most {
+                    break 'pages;
+                }
+                found.push(message);
+            }
+            cursor = page["next_cursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Whether a message goes through the channel that is followed, if it is one.
+    fn is_of_channel(&self, message: &Value) -> bool {
+        let ids = || message["channel_ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        self.channel.is_none_or(|channel| ids().any(|id| *id == channel.to_string()))
+    }
 }
 
 fn id(message: &Value) -> Option<MessageId> {

@@ -39,6 +39,16 @@ async fn list(args: UserSessionsListArgs, local: bool, printer: &Printer) -> Res
 
 async fn revoke(args: UserSessionsRevokeArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let reach = Reach::open(&args.hub, local).await?;
+    let name = cell(&reach.user(&args.user).await?, "username");
+    let what = match args.session {
+        Some(session) => format!("{name} is signed out of the session {session}"),
+        None => format!("{name} is signed out everywhere"),
+    };
+    if !args.confirm.is_meant(&what, printer).await? {
+        reach.close().await;
+        return printer
+            .one(json!({ "user": args.user, "ended": 0 }), &format!("{what}; nothing was changed"));
+    }
     let done = reach.end_sessions(&args.user, args.session).await?;
     reach.close().await;
     let document = json!({ "user": args.user, "ended": done["ended"] });

@@ -1,21 +1,28 @@
-//! `users list`, `show`, `update`, `disable`, `enable`, `delete`, `invite`, `reset-link`.
+//! `users list`, `show`, `create`, `edit`, `disable`, `enable`, `delete`, `invite`, `reset-link`.
 
+use data_encoding::HEXLOWER;
 use hub_core::{
-    accounts::UserStatus,
+    accounts::{NewUser, UserStatus},
     admin::{UserPatch, UserQuery},
     bots::qr::qr_text_art,
+    random::Random,
+    secret::Secret,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    args::{InviteArgs, ResetLinkArgs, UsersDeleteArgs, UsersListArgs, UsersShowArgs, UsersUpdateArgs},
+    args::{
+        InviteArgs, ResetLinkArgs, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs, UsersListArgs,
+        UsersShowArgs,
+    },
     exit::Failure,
     printer::{List, Printer},
     reach::Reach,
     screen,
 };
 
-pub const FIELDS: [&str; 12] = [
+/// Of a user; the last two of one who was just made.
+pub const FIELDS: [&str; 14] = [
     "id",
     "username",
     "display_name",
@@ -28,6 +35,8 @@ pub const FIELDS: [&str; 12] = [
     "api_keys",
     "last_seen_at",
     "created_at",
+    "reset_link",
+    "expires_at",
 ];
 
 pub const DELETE_FIELDS: [&str; 3] = ["id", "username", "deleted"];
@@ -69,7 +78,22 @@ pub async fn show(args: UsersShowArgs, local: bool, printer: &Printer) -> Result
     print(user, printer)
 }
 
-pub async fn update(args: UsersUpdateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn create(args: UsersCreateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    // Nobody knows it: the link is the way in.
+    let password = Secret::new(HEXLOWER.encode(&Random::system().bytes::<32>()));
+    let new = NewUser { username: args.username, password, display_name: args.display_name, email: None };
+    let reach = Reach::open(&args.hub, local).await?;
+    let mut user = reach.create_user(new, args.role.into()).await?;
+    let name = cell(&user, "username");
+    let made = reach.reset_link(&name).await?;
+    reach.close().await;
+    for field in RESET_LINK_FIELDS {
+        user[field] = made[field].clone();
+    }
+    show_link(user, &name, args.qr, printer)
+}
+
+pub async fn edit(args: UsersEditArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let patch = UserPatch {
         role: args.role.map(Into::into),
         status: args.status.map(Into::into),
@@ -98,14 +122,15 @@ pub async fn switch(
 }
 
 pub async fn delete(args: UsersDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let meant = args.confirm.is_meant(&format!("deleting {} cannot be undone", args.user))?;
     let reach = Reach::open(&args.hub, local).await?;
     let user = reach.user(&args.user).await?;
+    let name = cell(&user, "username");
+    let what = format!("{name} goes for good, with {} bots and everything of theirs", cell(&user, "bots"));
+    let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
     if meant {
         reach.delete_user(&user).await?;
     }
     reach.close().await;
-    let name = cell(&user, "username");
     printer.note(&if meant {
         format!("{name} is gone")
     } else {
@@ -128,17 +153,25 @@ pub async fn reset_link(args: ResetLinkArgs, local: bool, printer: &Printer) -> 
     let reach = Reach::open(&args.hub, local).await?;
     let made = reach.reset_link(&args.user).await?;
     reach.close().await;
+    show_link(made, &args.user, args.qr, printer)
+}
+
+/// A document with a link that sets the password of a user.
+fn show_link(made: Value, user: &str, qr: bool, printer: &Printer) -> Result<(), Failure> {
     let link = screen::clean(&cell(&made, "reset_link"));
-    if args.qr {
+    if qr {
         // Asked for: on stderr whatever the format.
         Printer::ready(&qr_text_art(&link)?);
     }
     let until = cell(&made, "expires_at");
-    printer.note(&format!("whoever opens it sets the password of {}, once, until {until}", args.user));
+    printer.note(&format!("whoever opens it sets the password of {user}, once, until {until}"));
     printer.one(made, &link)
 }
 
 fn print(user: Value, printer: &Printer) -> Result<(), Failure> {
-    let lines = FIELDS.map(|field| format!("{field:<13}  {}", crate::screen::clean(&cell(&user, field))));
-    printer.one(user, &lines.join("\n"))
+    let lines = FIELDS[..12]
+        .iter()
+        .map(|field| format!("{field:<13}  {}", crate::screen::clean(&cell(&user, field))));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    printer.one(user, &text)
 }

@@ -13,7 +13,7 @@ use hub_core::{
 use serde_json::{Value, json};
 
 use super::{Reach, page_document, plugins::user};
-use crate::{args::PageArgs, exit::Failure, local};
+use crate::{args::PageArgs, exit::Failure, likeness, local, screen};
 
 /// Things that are looked through for a name.
 const MAX_SEEN: usize = 2_000;
@@ -82,8 +82,7 @@ impl Reach {
             };
         }
         let pages = async |page: PageArgs| self.apps(AppView::All, &page).await;
-        let found = search(pages, |app| app["slug"] == wanted || app["name"] == wanted).await?;
-        one(found, "app", wanted, "hub-cli apps list")
+        called(pages, "app", wanted, &["slug", "name"], "hub-cli apps list").await
     }
 
     /// A bot by id or name.
@@ -95,15 +94,30 @@ impl Reach {
                 let pages = async |page: PageArgs| {
                     remote.call("GET", "/api/bots", &paging(&page), &Value::Null).await
                 };
-                let found = search(pages, |bot| bot["name"] == wanted).await?;
-                id_of(&one(found, "bot", wanted, "use the id of one of your bots")?)
+                id_of(&called(pages, "bot", wanted, &["name"], "hub-cli bots list").await?)
             }
         }
     }
 
     /// An app on a bot, by what somebody calls them.
     pub async fn app_place(&self, app: &str, bot: &str) -> Result<AppPlace, Failure> {
-        Ok(AppPlace { bot: self.bot(bot).await?, app: id_of(&self.app(app).await?)? })
+        self.app_place_on(app, self.bot(bot).await?).await
+    }
+
+    /// An app on a bot that is known.
+    pub async fn app_place_on(&self, app: &str, bot: BotId) -> Result<AppPlace, Failure> {
+        Ok(AppPlace { bot, app: id_of(&self.app(app).await?)? })
+    }
+
+    /// An app on a bot, as its bot's list shows it.
+    pub async fn installation(&self, place: AppPlace) -> Result<Value, Failure> {
+        let app = json!(place.app);
+        let pages = async |page: PageArgs| self.installed_apps(place.bot, &page).await;
+        let found = search(pages, |installation| installation["app_id"] == app).await?;
+        found.into_iter().next().ok_or_else(|| {
+            Failure::not_found(format!("the app {} is not on the bot {}", place.app, place.bot))
+                .with_hint("hub-cli apps list --bot BOT shows what is")
+        })
     }
 
     /// Makes an app. On files `owner` says whose it is, on a server the key.
@@ -244,16 +258,16 @@ pub fn id_of<K: hub_core::id::Kind>(document: &Value) -> Result<hub_core::id::Id
 }
 
 /// The items of a list that are meant.
-pub(super) async fn search(
+async fn search(
     pages: impl AsyncFn(PageArgs) -> Result<Value, Failure>,
-    is_it: impl Fn(&Value) -> bool,
+    mut is_it: impl FnMut(&Value) -> bool,
 ) -> Result<Vec<Value>, Failure> {
     let (mut found, mut seen, mut cursor) = (Vec::new(), 0, None);
     loop {
         let mut page = pages(PageArgs { limit: MAX_LIMIT, cursor }).await?;
         let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
         seen += items.len();
-        found.extend(items.into_iter().filter(&is_it));
+        found.extend(items.into_iter().filter(&mut is_it));
         cursor = page["next_cursor"].as_str().map(str::to_owned);
         if cursor.is_none() || seen >= MAX_SEEN {
             return Ok(found);
@@ -261,10 +275,24 @@ pub(super) async fn search(
     }
 }
 
-/// The only one there is.
-pub(super) fn one(mut found: Vec<Value>, what: &str, wanted: &str, hint: &str) -> Result<Value, Failure> {
+/// The only thing of a list that has a name, in one of these fields.
+pub(super) async fn called(
+    pages: impl AsyncFn(PageArgs) -> Result<Value, Failure>,
+    what: &str,
+    wanted: &str,
+    fields: &[&str],
+    hint: &str,
+) -> Result<Value, Failure> {
+    let mut others = Vec::new();
+    let is_it = |item: &Value| {
+        let names: Vec<&str> = fields.iter().filter_map(|field| item[*field].as_str()).collect();
+        others.extend(names.iter().map(|name| screen::clean(name)));
+        names.contains(&wanted)
+    };
+    let mut found = search(pages, is_it).await?;
     match found.len() {
-        0 => Err(Failure::not_found(format!("there is no {what} called {wanted}")).with_hint(hint)),
+        0 => Err(Failure::not_found(format!("there is no {what} called {wanted}"))
+            .with_hint(likeness::hint(wanted, others, hint))),
         1 => Ok(found.remove(0)),
         count => {
             let ids: Vec<_> = found.iter().filter_map(|one| one["id"].as_str()).take(5).collect();

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 mod ai_config;
 mod apps;
+mod as_app;
 mod bots;
 mod channels;
 mod plugins;
@@ -24,6 +25,7 @@ pub use bots::Binding;
 pub use channels::{ChannelPlace, Part};
 pub use plugins::{Verdict, Whose, permissions_document};
 use target::Target;
+pub use target::address;
 
 use crate::{
     args::{HubArgs, PageArgs},
@@ -58,6 +60,20 @@ impl Reach {
     pub async fn close(self) {
         if let Self::Local(hub) = self {
             hub.shutdown().await;
+        }
+    }
+
+    /// Sees that what is stored will be taken up. A server does that; on files somebody has to work on them.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when nobody does.
+    pub async fn expect_work(&self) -> Result<(), Failure> {
+        match self {
+            Self::Local(hub) if !hub.is_at_work().await? => {
+                Err(Failure::unreachable("no server works on these files, so nothing would be sent")
+                    .with_hint("start hub-server first"))
+            }
+            Self::Local(_) | Self::Remote(_) => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use hub_core::secret::Secret;
 use url::Url;
 
 use crate::{
-    args::HubArgs,
+    args::{DEFAULT_SERVER, HubArgs},
     exit::{Exit, Failure},
     printer::speak,
     profiles::{Profile, Profiles},
@@ -43,6 +43,21 @@ pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
         (server, Some(name)) => of_profile(&Profiles::load()?, name, server.as_ref()).map(Some),
         (None, None) if files_are_named => Ok(None),
         (None, None) => Ok(in_use(&Profiles::load()?)),
+    }
+}
+
+/// The address of the server that is meant, for what has a key of its own.
+///
+/// # Errors
+/// As [`choose`].
+pub fn address(server: Option<&Url>, profile: Option<&str>) -> Result<Url, Failure> {
+    match (server, profile) {
+        (Some(server), None) => Ok(server.clone()),
+        (server, Some(name)) => Ok(of_profile(&Profiles::load()?, name, server)?.server),
+        (None, None) => match in_use(&Profiles::load()?) {
+            Some(target) => Ok(target.server),
+            None => DEFAULT_SERVER.parse().map_err(|_| Failure::usage("--server: not a URL")),
+        },
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     Reach,
-    apps::{id_of, one, paging, search},
+    apps::{called, id_of, paging},
 };
 use crate::{
     args::PageArgs,
@@ -149,8 +149,7 @@ impl Reach {
                 remote.call("GET", &format!("/api/bots/{bot}/channels"), &paging(&page), &Value::Null).await
             }
         };
-        let found = search(pages, |channel| channel["name"] == wanted).await?;
-        id_of(&one(found, "channel", wanted, "hub-cli channels list --bot BOT")?)
+        id_of(&called(pages, "channel", wanted, &["name"], "hub-cli channels list --bot BOT").await?)
     }
 }
 

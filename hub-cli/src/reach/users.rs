@@ -1,15 +1,15 @@
 //! People: their accounts and sessions.
 
 use hub_core::{
-    access::Actor,
-    accounts::Session,
+    access::{Actor, Role},
+    accounts::{NewUser, Session},
     admin::{Admin, AdminUser, Invite, ResetLink, UserPatch, UserQuery},
     id::{SessionId, UserId},
     page::PageRequest,
 };
 use serde_json::{Map, Value, json};
 
-use super::{Reach, page_document};
+use super::{Reach, apps::given, page_document};
 use crate::{args::PageArgs, exit::Failure};
 
 impl Reach {
@@ -56,6 +56,32 @@ impl Reach {
                 items.into_iter().find(is_it).ok_or_else(missing)
             }
         }
+    }
+
+    /// Makes an account. A server has no call for it: it is registered with an invitation of ours, and the session
+    /// that registering begins is ended.
+    pub async fn create_user(&self, new: NewUser, role: Role) -> Result<Value, Failure> {
+        let remote = match self {
+            Self::Local(hub) => {
+                let user = hub.accounts().create_user(&Actor::Operator, new, role).await?;
+                return Ok(user_document(&hub.admin().user(&Actor::Operator, user.id).await?));
+            }
+            Self::Remote(remote) => remote,
+        };
+        let invite = self.invite(1).await?;
+        let body = given(&json!({
+            "username": new.username,
+            "password": new.password.expose(),
+            "display_name": new.display_name,
+            "invite": invite["invite"],
+        }));
+        let registered = remote.nobody()?.call("POST", "/api/auth/register", &[], &body).await?;
+        let name = registered["username"].as_str().unwrap_or(&new.username).to_owned();
+        self.end_sessions(&name, None).await?;
+        if role == Role::Admin {
+            return self.update_user(&name, UserPatch { role: Some(role), ..UserPatch::default() }).await;
+        }
+        self.user(&name).await
     }
 
     /// Changes a user.

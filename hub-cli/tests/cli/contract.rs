@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     examples::leaves,
     hubs::temp,
-    program::{command, ends, prints, run, stdout},
+    program::{command, ends, fails, feed, prints, run, stdout},
     pty::Terminal,
     stage::Stage,
 };
@@ -61,6 +61,99 @@ fn c5_a_person_who_is_confirmed_elsewhere_is_signed_in_at_the_terminal() {
     let (exit, seen) = terminal.end();
     assert_eq!(exit, 0, "{seen}");
     assert!(seen.ends_with(&format!("confirmed\r\nsigned in to {}/ as ada\r\n", stage.url)), "{seen:?}");
+}
+
+#[test]
+fn the_code_is_drawn_where_it_can_be_read_and_where_it_is_wanted() {
+    let stage = Stage::new();
+    let config = temp();
+    let login = |more: &[&str]| {
+        let mut command = stage.signed_in();
+        command.env_remove("HUB_TOKEN").env("XDG_CONFIG_HOME", config.path()).arg("login").args(more);
+        command
+    };
+    for (more, drawn) in [(&[][..], true), (&["--qr"], true), (&["--code"], false)] {
+        let mut terminal = Terminal::start(&login(more));
+        terminal.wait_for(0, "code: ");
+        terminal.press("\u{3}");
+        let (exit, seen) = terminal.end();
+        assert_eq!((exit, seen.contains('▀')), (130, drawn), "{more:?}: {seen}");
+    }
+    for (more, drawn) in [(&[][..], false), (&["--qr"], true), (&["--code"], false)] {
+        let mut child = login(more).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut seen = Vec::new();
+        for line in lines {
+            seen.push(line);
+            if seen.last().unwrap().contains("code: ") {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(seen.concat().contains('▀'), drawn, "{more:?}: {seen:?}");
+    }
+    for both in [["--qr", "--code"], ["--code", "--with-token"]] {
+        assert_eq!(login(&both).output().unwrap().status.code(), Some(2), "{both:?}");
+    }
+}
+
+#[test]
+fn the_numbers_are_shown_again_when_they_change() {
+    let stage = Stage::new();
+    let mut command = stage.signed_in();
+    let mut child = command.args(["stats", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap()).unwrap();
+    let first = next()["messages"]["in"].as_u64().unwrap();
+    stage.say("hello");
+    while next()["messages"]["in"].as_u64().unwrap() == first {}
+    let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(ended.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130), "asked to end, it ends as if interrupted");
+
+    let mut command = stage.signed_in();
+    command.env("NO_COLOR", "1").args(["stats", "--watch"]);
+    let mut terminal = Terminal::start(&command);
+    let shown = terminal.wait_for(0, "failed, 10 min");
+    stage.say("hello again");
+    // In the place of what stood there.
+    terminal.wait_for(shown, "\u{1b}[");
+    terminal.press("\u{3}");
+    assert_eq!(terminal.end().0, 130);
+}
+
+#[test]
+fn a_listener_finds_its_server_as_every_command_does() {
+    let stage = Stage::new();
+    let (config, nobody) = (temp(), "http://127.0.0.1:1");
+    let key = stage.document(&["channels", "rotate-key", "demo", "--bot", "demo"])["api_key"].clone();
+    let listen = |environment: &[(&str, &str)], more: &[&str]| {
+        let mut command = command(config.path());
+        command.env("XDG_CONFIG_HOME", config.path()).env("HUB_CHANNEL_KEY", key.as_str().unwrap());
+        command.envs(environment.iter().copied());
+        command.args(["listen", "--forward-to", "http://127.0.0.1:1/hook"]).args(more);
+        command
+    };
+    let login = ["login", "--with-token", "--server", &stage.url, "--profile", "work"];
+    let mut signing_in = command(config.path());
+    ends(&feed(signing_in.env("XDG_CONFIG_HOME", config.path()).args(login), &stage.key), 0);
+    for mut command in [
+        listen(&[("HUB_SERVER", nobody)], &["--server", &stage.url]),
+        listen(&[("HUB_SERVER", &stage.url)], &[]),
+        listen(&[], &["--profile", "work"]),
+        listen(&[], &[]),
+    ] {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with("ready channel=demo ")), "it found the hub");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let there = listen(&[("HUB_SERVER", nobody)], &[]).output().unwrap();
+    assert!(fails(&there, 7, "UNAVAILABLE").contains(nobody));
+    let torn = listen(&[], &["--profile", "work", "--server", nobody]).output().unwrap();
+    fails(&torn, 2, "INVALID_PARAMS");
 }
 
 /// Signs in by a code that Ada confirms, with nothing but what a program is told; gives the document.
@@ -135,7 +228,7 @@ fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
     assert_eq!(does(&[&restore[..], &["--verify-only"]].concat())["restored"], false);
     assert_eq!(does(&restore)["restored"], true);
     assert_eq!(does(&["traces", "show", &trace, "--data-dir", new])["status"], "ok");
-    program(&restore, 6);
+    program(&restore, 2);
     assert_eq!(does(&["logout"])["key_ended"], true);
     program(&["whoami"], 4);
 }

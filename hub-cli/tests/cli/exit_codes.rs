@@ -3,10 +3,11 @@
 use std::{
     io::{BufRead, BufReader},
     net::TcpListener,
+    path::Path,
     process::{Command, Stdio},
 };
 
-use hub_core::demo::ADA;
+use hub_core::{data_dir, demo::ADA, store};
 use serde_json::Value;
 
 use crate::{
@@ -22,11 +23,17 @@ fn listed() -> Vec<i32> {
     codes.collect()
 }
 
+/// Somebody who has the right to work on the files, and does nothing.
+fn works(path: &Path) -> std::fs::File {
+    store::claim_file(&data_dir::database(path)).unwrap()
+}
+
 /// All of them, next to each other; the tests below know more about some.
 #[test]
 fn c3_every_exit_code_comes_from_a_real_case() {
     let folder = hub_with_demo();
     let path = folder.path();
+    let _working = works(path);
     let traces = path.join("traces.jsonl").display().to_string();
     ends(&run(path, &["send", "demo", ADA, "one more"]), 0);
     ends(&run(path, &["traces", "export", "--bot", "demo", "--out", &traces]), 0);
@@ -146,6 +153,7 @@ fn exit_7_nobody_answers() {
 #[test]
 fn exit_8_timed_out_and_130_interrupted() {
     let folder = hub_with_demo();
+    let _working = works(folder.path());
     let wait = ["send", "demo", ADA, "hi", "--wait", "--timeout", "1"];
     refuses(folder.path(), &wait, 8, "UNAVAILABLE");
     let count = || {

@@ -6,6 +6,7 @@ mod apps;
 mod bots;
 mod channels;
 mod completion;
+mod confirm;
 mod contract;
 mod db;
 mod demo;

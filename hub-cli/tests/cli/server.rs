@@ -123,7 +123,7 @@ fn plugins_of_a_channel_are_put_there_moved_and_switched_on_a_server() {
         true
     );
     for name in ["first", "second"] {
-        stage.document(&[&["channels", "plugins", "uninstall", name], &at[..]].concat());
+        stage.document(&[&["channels", "plugins", "uninstall", name, "--yes"], &at[..]].concat());
     }
     let list = stage.document(&[&["channels", "plugins", "list"], &at[..]].concat());
     assert_eq!(list["items"].as_array().unwrap().len(), before);

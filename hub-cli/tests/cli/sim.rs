@@ -2,9 +2,12 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::{
     hubs::temp,
-    program::{command, refuses, run, stderr},
+    program::{command, fails, refuses, run, stderr},
+    stage::Stage,
 };
 
 #[test]
@@ -24,4 +27,19 @@ fn a_simulator_of_its_own() {
     refuses(folder.path(), &["sim", "serve", "--listen", taken], 2, "INVALID_PARAMS");
     Command::new("kill").args(["-TERM", &server.id().to_string()]).status().unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_people_of_a_bot_are_listed() {
+    let stage = Stage::new();
+    let people = || stage.document(&["sim", "contacts"])["items"].as_array().unwrap().clone();
+    let is_carol = |person: &Value| person["user_id"] == "carol@im.wechat";
+    assert!(!people().iter().any(is_carol), "she has not written yet");
+    stage.document(&["sim", "say", "hello", "--as", "Carol"]);
+    let carol = people().into_iter().find(is_carol).unwrap();
+    assert!(carol["last_message_at"].is_string() && carol["sends_left"].as_u64() > Some(0), "{carol}");
+    assert_eq!(carol["owner"], false);
+    let mut stranger = stage.signed_in();
+    stranger.args(["sim", "contacts", "--bot", "0@im.bot"]);
+    fails(&stranger.output().unwrap(), 5, "NOT_FOUND");
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{
     hubs::{hub, temp, user},
-    program::{command, document, ends, refuses, run, run_with_input, stderr, stdout},
+    program::{command, document, ends, fails, refuses, run, run_with_input, stderr, stdout},
+    stage::Stage,
 };
 
 /// A hub with the admin ada and the member bob.
@@ -40,7 +41,7 @@ fn users_are_listed_shown_changed_and_deleted() {
     let sessions = document(path, &["users", "sessions", "list", "bob"]);
     let session = &sessions["items"][0];
     assert_eq!((&session["current"], session["id"].is_string()), (&json!(false), true));
-    assert_eq!(document(path, &["users", "sessions", "revoke", "bob"])["ended"], 1);
+    assert_eq!(document(path, &["users", "sessions", "revoke", "bob", "--yes"])["ended"], 1);
     assert!(document(path, &["users", "sessions", "list", id])["items"].as_array().unwrap().is_empty());
     let off = document(path, &["users", "disable", "bob"]);
     assert_eq!((&off["status"], &off["sessions"]), (&json!("disabled"), &json!(0)));
@@ -67,6 +68,32 @@ fn users_are_listed_shown_changed_and_deleted() {
         ]
     );
     assert_eq!(log["items"][0]["target_name"], "bob");
+}
+
+#[test]
+fn an_account_is_made_and_its_user_sets_the_password() {
+    let stage = Stage::new();
+    let made = document(stage.path(), &["users", "create", "bob", "--display-name", "Bob B."]);
+    assert_eq!(
+        (&made["username"], &made["role"], &made["sessions"]),
+        (&json!("bob"), &json!("member"), &json!(0))
+    );
+    let eve = stage.document(&["users", "create", "eve", "--role", "admin"]);
+    assert_eq!((&eve["role"], &eve["sessions"]), (&json!("admin"), &json!(0)), "nobody is signed in as her");
+    for link in [&made, &eve] {
+        let link = link["reset_link"].as_str().unwrap();
+        assert!(link.starts_with("http://localhost:9800/login/reset#hubr_"), "{link}");
+    }
+    let (out, err) = ends(&stage.server(&["users", "create", "mia", "--qr"]), 0);
+    assert!(out.starts_with("http://localhost:9800/login/reset#") && out.lines().count() == 1, "{out}");
+    assert!(err.contains('▀') && err.contains("sets the password of mia, once"), "{err}");
+    refuses(stage.path(), &["users", "create", "bob"], 6, "CONFLICT");
+    fails(&stage.server(&["users", "create", "bob"]), 6, "CONFLICT");
+    refuses(stage.path(), &["users", "create", "No Name"], 2, "INVALID_PARAMS");
+    refuses(stage.path(), &["users", "edit", "bob"], 2, "INVALID_PARAMS");
+    let mut stranger = stage.signed_in();
+    stranger.env("HUB_TOKEN", "hubu_no").args(["users", "create", "joe"]);
+    fails(&stranger.output().unwrap(), 4, "INVALID_TOKEN");
 }
 
 #[test]
@@ -111,9 +138,9 @@ fn a_link_sets_a_password_and_is_drawn() {
 fn refusals_have_their_exit_codes() {
     let folder = hub_with_bob();
     let path = folder.path();
-    refuses(path, &["users", "update", "ada"], 2, "INVALID_PARAMS");
-    refuses(path, &["users", "update", "ada", "--display-name", ""], 2, "INVALID_PARAMS");
-    refuses(path, &["users", "update", "ada", "--role", "member"], 6, "CONFLICT");
+    refuses(path, &["users", "edit", "ada"], 2, "INVALID_PARAMS");
+    refuses(path, &["users", "edit", "ada", "--display-name", ""], 2, "INVALID_PARAMS");
+    refuses(path, &["users", "edit", "ada", "--role", "member"], 6, "CONFLICT");
     refuses(path, &["users", "disable", "ada"], 6, "CONFLICT");
     refuses(path, &["users", "delete", "ada", "--yes"], 6, "CONFLICT");
     refuses(path, &["users", "delete", "ada"], 2, "INVALID_PARAMS");

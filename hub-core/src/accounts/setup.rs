@@ -63,7 +63,7 @@ impl Accounts<'_> {
             return Ok(EnsuredAdmin::Exists);
         }
         let new = NewUser { username: username.to_owned(), password, display_name: None, email: None };
-        self.add_admin(new, true).await
+        self.add(new, Role::Admin, true).await
     }
 
     /// Makes another admin (`users create-admin`).
@@ -72,16 +72,24 @@ impl Accounts<'_> {
     /// `FORBIDDEN` for anybody but the operator, `INVALID_PARAMS` naming every broken field, `CONFLICT` when
     /// the name is taken.
     pub async fn create_admin(&self, actor: &Actor, new: NewUser) -> Result<User> {
+        self.create_user(actor, new, Role::Admin).await
+    }
+
+    /// Makes an account, whatever the hub says about registering (`users create`).
+    ///
+    /// # Errors
+    /// As [`create_admin`](Self::create_admin).
+    pub async fn create_user(&self, actor: &Actor, new: NewUser, role: Role) -> Result<User> {
         if *actor != Actor::Operator {
             return Err(Error::new(ErrorCode::Forbidden, "only the operator of the hub can do this"));
         }
-        match self.add_admin(new, false).await? {
+        match self.add(new, role, false).await? {
             EnsuredAdmin::Created(user) => Ok(user),
             EnsuredAdmin::Exists => Err(Error::internal("an unconditional create found an admin")),
         }
     }
 
-    async fn add_admin(&self, new: NewUser, only_first: bool) -> Result<EnsuredAdmin> {
+    async fn add(&self, new: NewUser, role: Role, only_first: bool) -> Result<EnsuredAdmin> {
         let (mut user, password) = new.into_user(self.ctx.ids.next(), self.ctx.store.now())?;
         let password_hash = self.ctx.passwords.hash(password).await?;
         let entry = self.ctx.audit(&Actor::Operator, Action::UserCreated).target(user.id, "");
@@ -91,7 +99,7 @@ impl Accounts<'_> {
                 if only_first && tx.accounts().has_admin().await? {
                     return Ok(EnsuredAdmin::Exists);
                 }
-                user.role = add_user(tx, &user, Some(&password_hash), Some(Role::Admin)).await?;
+                user.role = add_user(tx, &user, Some(&password_hash), Some(role)).await?;
                 tx.audit().add(&entry.detail(json!({ "role": user.role.as_str() }))).await?;
                 Ok(EnsuredAdmin::Created(user))
             })

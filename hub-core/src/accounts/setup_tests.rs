@@ -75,7 +75,11 @@ async fn the_operator_makes_admins() {
     assert_eq!(root.role, Role::Admin);
     let taken: Error = accounts.create_admin(&Actor::Operator, new("root")).await.unwrap_err();
     assert_eq!(taken.code(), ErrorCode::Conflict);
+    let eve = accounts.create_user(&Actor::Operator, new("eve"), Role::Member).await.unwrap();
+    assert_eq!(eve.role, Role::Member);
     let bob = house.register("bob").await.unwrap();
-    let by_bob = accounts.create_admin(&house.actor(&bob).await.unwrap(), new("eve")).await;
-    assert_eq!(code(by_bob), ErrorCode::Forbidden);
+    let bob = house.actor(&bob).await.unwrap();
+    assert_eq!(code(accounts.create_admin(&bob, new("mallory")).await), ErrorCode::Forbidden);
+    let made = accounts.create_user(&bob, new("mallory"), Role::Member).await;
+    assert_eq!(code(made), ErrorCode::Forbidden);
 }

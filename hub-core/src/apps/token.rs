@@ -61,6 +61,10 @@ impl NewToken {
     }
 }
 
+fn switched_off() -> Error {
+    Error::new(ErrorCode::Forbidden, "the app is switched off on this bot")
+}
+
 impl Apps<'_> {
     /// Gives an app on a bot a new token. The old one ends at once, or after `grace_hours`; of two old tokens only
     /// the newer lives on. Parallel calls leave exactly one current token (reliability K6).
@@ -101,6 +105,26 @@ impl Apps<'_> {
         Ok(RegeneratedToken { app_token, old_token_expires_at })
     }
 
+    /// An app on a bot, for the operator of the hub, who needs no token to act for it.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for anybody but the operator, and for an app that is switched off on its bot, or whose author or
+    /// whose bot's owner is; `NOT_FOUND`.
+    pub async fn acting(&self, actor: &Actor, bot_id: BotId, app_id: AppId) -> Result<Actor> {
+        if *actor != Actor::Operator {
+            return Err(Error::new(ErrorCode::Forbidden, "only the operator of the hub can do this"));
+        }
+        let missing = || Error::not_found("app on this bot");
+        let mut read = self.ctx.store.read().await?;
+        let installed =
+            read.installations().find(actor.scope()?, bot_id, app_id).await?.ok_or_else(missing)?;
+        match read.installations().find_of_app(app_id, installed.id).await? {
+            None => Err(missing()),
+            Some((_, false)) => Err(switched_off()),
+            Some((app, true)) => Ok(Actor::App(app)),
+        }
+    }
+
     /// Who presents this token. A text that was never handed out costs no query (reliability K1).
     ///
     /// # Errors
@@ -112,8 +136,47 @@ impl Apps<'_> {
         let mut read = self.ctx.store.read().await?;
         match read.installations().find_by_token(&hash, self.ctx.store.now()).await? {
             None => Err(unknown()),
-            Some((_, false)) => Err(Error::new(ErrorCode::Forbidden, "the app is switched off on this bot")),
+            Some((_, false)) => Err(switched_off()),
             Some((actor, true)) => Ok(Actor::App(actor)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        apps::{AppPatch, InstallationPatch, NewApp, NewInstallation},
+        bots::NewSend,
+        testing::TestHub,
+    };
+
+    #[tokio::test]
+    async fn the_operator_acts_for_an_app_that_is_on_the_bot_and_may_do_it() {
+        let hub = TestHub::start().await;
+        let ada = hub.register("ada").await;
+        let bot = hub.bind(&ada).await;
+        let apps = hub.hub().apps();
+        let rest = AppPatch { scopes: Some(vec!["message:write".to_owned()]), ..AppPatch::default() };
+        let new = NewApp { name: "Weather".to_owned(), slug: None, rest };
+        let app_id = apps.create(&ada, new, None).await.unwrap().app.id;
+        let acting = async |actor: &Actor| apps.acting(actor, bot.id, app_id).await;
+        assert_eq!(acting(&Actor::Operator).await.unwrap_err().code(), ErrorCode::NotFound);
+        let new = NewInstallation { app_id, scopes: None, handle: None };
+        apps.install(&ada, bot.id, new, None).await.unwrap();
+        assert_eq!(acting(&ada).await.unwrap_err().code(), ErrorCode::Forbidden);
+
+        let app = acting(&Actor::Operator).await.unwrap();
+        assert_eq!(app.app().unwrap().app_id, app_id);
+        hub.say(&bot, "hello");
+        hub.advance_until("she is known", Duration::from_millis(100), async || {
+            let send = NewSend { content: "sunny".to_owned(), ..NewSend::default() };
+            hub.hub().bots().send(&app, bot.id, send, None).await.ok()
+        })
+        .await;
+
+        let off = InstallationPatch { enabled: Some(false), ..InstallationPatch::default() };
+        apps.change_installation(&ada, bot.id, app_id, off).await.unwrap();
+        assert_eq!(acting(&Actor::Operator).await.unwrap_err().code(), ErrorCode::Forbidden);
     }
 }

@@ -33,7 +33,7 @@ mod swap;
 
 pub use archive::{Manifest, Member};
 pub use create::{Created, NewBackup, create, default_name};
-pub use restore::{Restored, restore, verify};
+pub use restore::{Restored, restore, verify, would_replace};
 pub use swap::settle;
 
 /// Under this name a database knows when it was last backed up, in Unix milliseconds.

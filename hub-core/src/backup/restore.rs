@@ -68,6 +68,15 @@ impl Drop for Scratch {
     }
 }
 
+/// Whether there is a hub that a restore would put into the background.
+///
+/// # Errors
+/// `CONFLICT` for a PostgreSQL database.
+pub fn would_replace(home: &Home) -> Result<bool> {
+    let key_file = data_dir::key_file(&home.data_dir);
+    Ok(home.database()?.exists() || (home.key.is_none() && key_file.exists()))
+}
+
 /// Puts a backup into the place of a hub that does not run, once all of it was checked. What was there before is
 /// kept beside it, under a name that ends in `.replaced`; the next restore removes it.
 ///
@@ -88,8 +97,7 @@ pub async fn restore(
     let _claim = claim_file(&database)?;
     swap::finish(&home.data_dir)?;
     let key_file = data_dir::key_file(&home.data_dir);
-    let exists = database.exists() || (home.key.is_none() && key_file.exists());
-    if exists && !replace {
+    if would_replace(home)? && !replace {
         return Err(Error::conflict(format!("there is a hub in {} already", home.data_dir.display()))
             .with_hint("--yes replaces it, and keeps it aside; or choose another folder with --data-dir"));
     }

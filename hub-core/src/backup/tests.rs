@@ -107,6 +107,7 @@ async fn a_hub_is_replaced_only_when_that_is_said_and_kept_aside_then() {
     let (there, here) = (hub(old.path()).await, home(new.path()));
     let file = old.path().join("backup.tar");
     back_up(&there, &file, None).await.unwrap();
+    assert!(would_replace(&there).unwrap() && !would_replace(&here).unwrap());
     data_dir::load_key(new.path(), &Random::seeded(9)).unwrap();
     Store::open(&here.store, Clock::system()).await.unwrap().close().await;
     let key = fs::read(new.path().join("secret.key")).unwrap();

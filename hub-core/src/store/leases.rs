@@ -119,6 +119,19 @@ impl Leases<'_> {
             .map(|_| ()))
     }
 
+    /// Whether some node works for some bot at `now`.
+    pub async fn any_held(&mut self, now: Timestamp) -> Result<bool> {
+        let held: Option<i64> = on!(self.0, |conn| {
+            sqlx::query_scalar(
+            "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_owner IS NOT NULL AND lease_until > $1 LIMIT 1"
+        )
+        .bind(now.as_millis())
+        .fetch_optional(conn)
+        .await
+        })?;
+        Ok(held.is_some())
+    }
+
     /// Whether the database answers at all.
     pub async fn ping(&mut self) -> Result<()> {
         let _: i64 =

@@ -166,15 +166,16 @@ async fn verify(args: AppsShowArgs, local: bool, printer: &Printer) -> Result<()
 }
 
 async fn delete(args: AppsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let meant = args.confirm.is_meant(&format!("deleting {} cannot be undone", args.app))?;
     let reach = Reach::open(&args.hub, local).await?;
     let app = reach.app(&args.app).await?;
     let id: AppId = id_of(&app)?;
+    let (name, installs) = (cell(&app, "name"), cell(&app, "installs"));
+    let what = format!("{name} goes for good, and from {installs} bots");
+    let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
     if meant {
         reach.delete_app(id).await?;
     }
     reach.close().await;
-    let (name, installs) = (cell(&app, "name"), cell(&app, "installs"));
     printer.note(&if meant {
         format!("{name} is gone, and off {installs} bots")
     } else {
@@ -201,16 +202,22 @@ async fn install(args: AppsInstallArgs, local: bool, printer: &Printer) -> Resul
 }
 
 async fn uninstall(args: AppsUninstallArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if !args.yes {
-        return Err(Failure::usage(format!("the token of {} on {} would end", args.app, args.bot))
-            .with_hint("add --yes to do it"));
-    }
     let reach = Reach::open(&args.hub, local).await?;
     let place = reach.app_place(&args.app, &args.bot).await?;
-    reach.uninstall_app(place).await?;
+    let what = format!("{} goes from {}, and its token there ends", args.app, args.bot);
+    reach.installation(place).await?;
+    // Whoever puts it there again gives it another token.
+    let meant = args.confirm.is_meant(&what, printer).await?;
+    if meant {
+        reach.uninstall_app(place).await?;
+    }
     reach.close().await;
-    printer.note(&format!("{} is off {}", args.app, args.bot));
-    let document = json!({ "app_id": place.app, "bot_id": place.bot, "uninstalled": true });
+    printer.note(&if meant {
+        format!("{} is off {}", args.app, args.bot)
+    } else {
+        format!("{what}; nothing was changed")
+    });
+    let document = json!({ "app_id": place.app, "bot_id": place.bot, "uninstalled": meant });
     printer.one(document, &place.app.to_string())
 }
 

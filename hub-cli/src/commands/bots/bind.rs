@@ -1,16 +1,12 @@
 //! `bots bind`: a code is shown until somebody scanned and confirmed it, and the bot is online.
 
-use std::{
-    io::{self, BufRead},
-    time::Duration,
-};
+use std::time::Duration;
 
 use hub_core::{
     id::BotId,
     time::{Clock, Timestamp},
 };
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use super::{
     code,
@@ -18,6 +14,7 @@ use super::{
 };
 use crate::{
     args::BotsBindArgs,
+    ask,
     commands::users::cell,
     exit::{Exit, Failure},
     printer::Printer,
@@ -148,17 +145,9 @@ impl<'a> Flow<'a> {
         }
         let why = if why.is_empty() { why } else { format!(" ({why})") };
         Printer::ready(&format!("the number that the phone shows{why}:"));
-        // A thread of its own: whoever stops the command does not wait for a line.
-        let (tell, told) = oneshot::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let read = io::stdin().lock().read_line(&mut line);
-            let _ = tell.send(read.map(|_| line.trim().to_owned()));
-        });
-        let left = self.age().left;
-        let line = self.clock.timeout(left, told).await.ok_or_else(too_late)?;
-        match line {
-            Ok(Ok(number)) if !number.is_empty() => Ok(number),
+        let line = self.clock.timeout(self.age().left, ask::line()).await.ok_or_else(too_late)?;
+        match line.ok().flatten().map(|line| line.trim().to_owned()) {
+            Some(number) if !number.is_empty() => Ok(number),
             _ => Err(Failure::usage("no number came").with_hint("bind again, and type what the phone shows")),
         }
     }

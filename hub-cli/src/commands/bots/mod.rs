@@ -134,15 +134,16 @@ async fn rename(args: BotsRenameArgs, local: bool, printer: &Printer) -> Result<
 }
 
 async fn delete(args: BotsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let meant = args.confirm.is_meant(&format!("deleting {} cannot be undone", args.bot))?;
     let reach = Reach::open(&args.hub, local).await?;
     let id = reach.bot(&args.bot).await?;
     let bot = reach.bot_document(id).await?;
+    let name = screen::clean(&cell(&bot, "name"));
+    let what = format!("{name} goes for good, with its channels, messages and contacts");
+    let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
     if meant {
         reach.delete_bot(id).await?;
     }
     reach.close().await;
-    let name = screen::clean(&cell(&bot, "name"));
     printer.note(&if meant {
         format!("{name} is gone")
     } else {

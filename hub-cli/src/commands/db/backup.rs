@@ -75,13 +75,24 @@ pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failu
     let home = local::settings(&args.local)?.home();
     let random = Random::system();
     let file = args.file.display().to_string();
-    if args.verify_only {
+    let folder = home.data_dir.display().to_string();
+    let replaces = backup::would_replace(&home)?;
+    if args.verify_only || args.confirm.is_rehearsal() {
         let manifest = backup::verify(&args.file, &home, passphrase, &random).await?;
-        printer.note(&format!("{}; nothing was changed", summary(&manifest)));
+        let would = match (args.verify_only, replaces) {
+            (true, _) => String::new(),
+            (false, true) => format!("; it would take the place of the hub in {folder}"),
+            (false, false) => format!("; it would be the first hub in {folder}"),
+        };
+        printer.note(&format!("{}{would}; nothing was changed", summary(&manifest)));
         return printer.one(document(&file, &manifest, false, &[]), &file);
     }
-    let restored = backup::restore(&args.file, &home, passphrase, args.yes, &random).await?;
-    let folder = home.data_dir.display().to_string();
+    if replaces {
+        let what =
+            format!("this takes the place of the hub in {folder}, which is kept until the next restore");
+        args.confirm.is_meant(&what, printer).await?;
+    }
+    let restored = backup::restore(&args.file, &home, passphrase, replaces, &random).await?;
     printer.note(&format!("{}, is in {folder}", summary(&restored.manifest)));
     for path in &restored.replaced {
         printer.note(&format!("kept from before: {}", path.display()));

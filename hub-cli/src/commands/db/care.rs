@@ -54,7 +54,8 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
     let before = moment(&args.older_than, Clock::system().now()).ok_or_else(|| {
         Failure::usage("--older-than: must be like 12h or 30d, or a moment like 2026-01-31T12:00:00Z")
     })?;
-    let meant = args.confirm.is_meant(&format!("what is from before {before} would be gone for good"))?;
+    let what = format!("traces, messages and logs from before {before} go for good");
+    let meant = args.confirm.is_meant_for_good(&what, "prune", printer).await?;
     let counts = if meant {
         let hub = local::open(&args.local, Open::Existing).await?;
         let forgotten = hub.forget(before).await;

@@ -1,7 +1,7 @@
 //! `debug repl`: JavaScript against `ctx`, line by line. A sandbox keeps nothing between runs and compiles nothing
 //! at run time, so each line is compiled behind those before it, and all of them run again.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 
 use hub_core::{
     plugins::{
@@ -13,7 +13,7 @@ use hub_core::{
 use serde_json::Value;
 
 use super::{read_file, sandbox, view};
-use crate::{args::DebugInput, exit::Failure, printer::Printer, screen};
+use crate::{args::DebugInput, ask, exit::Failure, printer::Printer, screen};
 
 /// Longest line, in bytes.
 const MAX_LINE: usize = 16 * 1024;
@@ -99,15 +99,9 @@ fn answer(debugged: &Debugged, logged: usize, replied: usize, printer: &Printer)
     lines.join("\n")
 }
 
-/// A line of stdin, read where it may block.
+/// A line of stdin.
 async fn next_line() -> Result<Option<String>, Failure> {
-    let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line).map(|count| (count > 0).then_some(line))
-    });
-    let line = read.await.map_err(|error| Failure::file("stdin", error))?;
-    let line = line.map_err(|error| Failure::file("stdin", error))?;
-    match line {
+    match ask::line().await.map_err(|error| Failure::file("stdin", error))? {
         Some(line) if line.len() > MAX_LINE => Err(Failure::file("stdin", "has a line over 16 KiB")),
         line => Ok(line.map(|line| line.trim_end().to_owned())),
     }

@@ -42,7 +42,7 @@ pub fn fields(command: &PluginsCommand) -> &'static [&'static str] {
         PluginsCommand::Pending(_) => &list::PENDING_FIELDS,
         PluginsCommand::Show(_) => SHOW_FIELDS,
         PluginsCommand::Versions(_) => &show::VERSION_FIELDS,
-        PluginsCommand::Delete(_) => &["deleted"],
+        PluginsCommand::Delete(_) => &review::DELETE_FIELDS,
         PluginsCommand::Withdraw(_) => &review::WITHDRAW_FIELDS,
         PluginsCommand::Approve(_) | PluginsCommand::Reject(_) => &["items"],
         PluginsCommand::Submit(_) | PluginsCommand::List(_) => FIELDS,

@@ -1,5 +1,6 @@
 //! `plugins submit`, `approve`, `reject`, `withdraw`, `delete`.
 
+use hub_core::id::PluginVersionId;
 use serde_json::{Value, json};
 
 use super::{read_file, show};
@@ -14,6 +15,7 @@ use crate::{
     reach::{Reach, Verdict},
 };
 
+pub const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
 pub const WITHDRAW_FIELDS: [&str; 4] = ["id", "version_id", "version", "status"];
 
 pub async fn submit(args: PluginsSubmitArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
@@ -69,13 +71,18 @@ fn reviewed(done: &[Value], printer: &Printer) -> Result<(), Failure> {
 }
 
 pub async fn withdraw(args: PluginsWithdrawArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if !args.yes {
-        return Err(Failure::usage("a version that is withdrawn runs nowhere any more")
-            .with_hint(format!("hub-cli plugins withdraw {} {} --yes", args.plugin, args.version)));
-    }
     let reach = Reach::open(&args.hub, local).await?;
     let plugin = reach.plugin(&args.plugin).await?;
     let version = show::version(&plugin, &args.version)?;
+    let name = cell(&plugin, "name");
+    let what = format!("{name} {} runs nowhere any more, for good", args.version);
+    if !args.confirm.is_meant_for_good(&what, &name, printer).await? {
+        reach.close().await;
+        printer.note(&format!("{what}; nothing was changed"));
+        let is_it = |one: &&Value| one["id"] == version;
+        let found = plugin["versions"].as_array().into_iter().flatten().find(is_it).cloned();
+        return withdrawn(&plugin, &version, &found.unwrap_or_default(), printer);
+    }
     match &args.reason {
         Some(reason) => reach.review_plugin(&version, Verdict::Reject(reason), None).await.map(drop)?,
         None => reach.delete_plugin(&version).await?,
@@ -85,20 +92,34 @@ pub async fn withdraw(args: PluginsWithdrawArgs, local: bool, printer: &Printer)
     let mut versions = plugin["versions"].as_array().into_iter().flatten();
     // Its author still sees it; somebody else does not.
     let left = versions.find(|one| one["id"] == version).cloned().unwrap_or_default();
+    printer.note(&format!("{name} {} runs nowhere any more", args.version));
+    withdrawn(&plugin, &version, &left, printer)
+}
+
+/// A version that is withdrawn, or would be, with its status.
+fn withdrawn(plugin: &Value, id: &str, version: &Value, printer: &Printer) -> Result<(), Failure> {
     let document = json!({
-        "id": plugin["id"], "version_id": version, "version": left["version"], "status": left["status"],
+        "id": plugin["id"], "version_id": id, "version": version["version"], "status": version["status"],
     });
-    printer.note(&format!("{} {} runs nowhere any more", cell(&plugin, "name"), args.version));
-    printer.one(document, &version)
+    printer.one(document, id)
 }
 
 pub async fn delete(args: PluginsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if !args.yes {
-        return Err(Failure::usage("this cannot be undone")
-            .with_hint(format!("hub-cli plugins delete {} --yes", args.plugin)));
-    }
     let reach = Reach::open(&args.hub, local).await?;
-    reach.delete_plugin(&args.plugin).await?;
+    let plugin = reach.plugin(&args.plugin).await?;
+    let name = cell(&plugin, "name");
+    let what = if args.plugin.parse::<PluginVersionId>().is_ok() {
+        format!("version {} of {name} runs nowhere any more, for good", args.plugin)
+    } else {
+        format!("{name} goes for good, with its versions and from {} channels", cell(&plugin, "installs"))
+    };
+    let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
+    if meant {
+        reach.delete_plugin(&args.plugin).await?;
+    } else {
+        printer.note(&format!("{what}; nothing was changed"));
+    }
     reach.close().await;
-    printer.one(json!({ "deleted": args.plugin }), "")
+    let document = json!({ "id": plugin["id"], "name": name, "deleted": meant });
+    printer.one(document, &cell(&plugin, "id"))
 }

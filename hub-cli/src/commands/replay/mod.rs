@@ -41,18 +41,22 @@ pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exi
     }
     let way = Way::of(&args, printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
-    if is_bulk && way.leaves_this_machine() && !args.yes && !args.pace.dry_run {
-        return Err(Failure::usage("this sends to whoever is behind the URLs, and people may be answered")
-            .with_hint("look first with --dry-run, then add --yes"));
+    if is_bulk && way.leaves_this_machine() {
+        let what = "this sends to whoever is behind the URLs, and people may be answered";
+        args.confirm.is_meant(what, printer).await?;
     }
+    let dry_run = args.confirm.is_rehearsal();
     let reach = match &args.from {
         Some(_) => None,
         None => Some(Reach::open(&args.hub, local).await?),
     };
+    if let (Way::Hub { .. }, Some(reach), false) = (&way, &reach, dry_run) {
+        reach.expect_work().await?;
+    }
     let replay = Replay {
         rate: args.pace.rate,
         concurrency: args.pace.concurrency.map_or(way.concurrency(), usize::from),
-        dry_run: args.pace.dry_run,
+        dry_run,
         compare: args.pace.compare,
         stop_on_fail: args.pace.stop_on_fail,
     };

@@ -23,13 +23,13 @@ use hub_server::{
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::serve::stopped;
 use crate::{
     args::SimAppArgs,
     commands::users::cell,
     exit::{Exit, Failure},
     local,
     printer::Printer,
+    signals::stopped,
 };
 
 pub const FIELDS: [&str; 16] = [

@@ -5,12 +5,13 @@ use std::time::Duration;
 use hub_core::time::Clock;
 use serde_json::{Value, json};
 
-use super::{say::account, serve::stopped};
+use super::say::account;
 use crate::{
     args::{SimBot, SimOutageArgs},
     commands::users::cell,
     exit::Failure,
     printer::Printer,
+    signals::stopped,
     sim_client::SimClient,
 };
 

@@ -13,12 +13,13 @@ use serde_json::Value;
 
 use super::users::cell;
 use crate::{
-    args::{ReceiverCommand, SimCommand, SimTarget},
+    args::{ReceiverCommand, SimBot, SimCommand, SimTarget},
     exit::Failure,
     printer::{List, Printer},
     sim_client::SimClient,
 };
 
+const CONTACT_FIELDS: [&str; 5] = ["wx_id", "user_id", "owner", "last_message_at", "sends_left"];
 const ACCOUNT_FIELDS: [&str; 6] = ["wx_id", "owner_user_id", "started", "expired", "pollers", "pending"];
 
 /// The names in a command's JSON document.
@@ -27,6 +28,7 @@ pub fn fields(command: &SimCommand) -> &'static [&'static str] {
         SimCommand::Say(_) => &say::FIELDS,
         SimCommand::Script(_) => &script::FIELDS,
         SimCommand::Accounts { .. } => &ACCOUNT_FIELDS,
+        SimCommand::Contacts(_) => &CONTACT_FIELDS,
         SimCommand::Scan(_) => &scan::FIELDS,
         SimCommand::Outage(_) => &mishaps::OUTAGE_FIELDS,
         SimCommand::ExpireSession(_) => &mishaps::EXPIRE_FIELDS,
@@ -43,6 +45,7 @@ pub async fn run(command: SimCommand, printer: &Printer) -> Result<(), Failure> 
         SimCommand::Say(args) => say::run(args, printer).await,
         SimCommand::Script(args) => script::run(args, printer).await,
         SimCommand::Accounts { target } => accounts(&target, printer).await,
+        SimCommand::Contacts(bot) => contacts(&bot, printer).await,
         SimCommand::Scan(args) => scan::run(args, printer).await,
         SimCommand::Outage(args) => mishaps::outage(args, printer).await,
         SimCommand::ExpireSession(bot) => mishaps::expire_session(bot, printer).await,
@@ -51,6 +54,19 @@ pub async fn run(command: SimCommand, printer: &Printer) -> Result<(), Failure> 
         SimCommand::App(args) => app::run(args, printer).await,
         SimCommand::Reset { target } => reset::run(&target, printer).await,
     }
+}
+
+async fn contacts(bot: &SimBot, printer: &Printer) -> Result<(), Failure> {
+    let simulator = SimClient::new(&bot.target.sim)?;
+    let wx_id = cell(&say::account(&simulator, bot).await?, "wx_id");
+    let contacts = simulator.get(&format!("/_sim/contacts?wx_id={wx_id}")).await?;
+    let row = |contact: &Value| {
+        let [id, left, last] = ["user_id", "sends_left", "last_message_at"].map(|field| cell(contact, field));
+        let owner = if contact["owner"] == true { "owner" } else { "" };
+        vec![id, owner.to_owned(), left, last]
+    };
+    let columns = &["USER ID", "", "SENDS LEFT", "LAST MESSAGE"];
+    printer.list(List::of(contacts, columns, row, "nobody has written to this bot yet"))
 }
 
 async fn accounts(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {

@@ -10,7 +10,6 @@ use super::{
     mishaps::{cut_for, expire},
     receiver::behave,
     say::{account, say},
-    serve::stopped,
 };
 use crate::{
     args::{SimScriptArgs, duration},
@@ -18,6 +17,7 @@ use crate::{
     exit::Failure,
     printer::Printer,
     screen,
+    signals::stopped,
     sim_client::SimClient,
 };
 

@@ -8,9 +8,9 @@ use hub_core::{
     tasks::Tasks,
     time::Clock,
 };
-use tokio::{net::TcpListener, signal};
+use tokio::net::TcpListener;
 
-use crate::{exit::Failure, printer::Printer};
+use crate::{exit::Failure, printer::Printer, signals::stopped};
 
 pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
     let listener = TcpListener::bind(listen).await.map_err(|error| {
@@ -31,27 +31,4 @@ pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
     tasks.stop();
     tasks.wait(&Clock::system(), Duration::from_secs(3)).await;
     Ok(())
-}
-
-/// The signal that ends a server, heard from the call on, not from when it is waited for.
-#[cfg(unix)]
-pub fn stopped() -> impl Future<Output = ()> {
-    use signal::unix::{SignalKind, signal};
-    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    async move {
-        // Where they cannot be heard they end the program, as they always do.
-        let (Ok(mut interrupt), Ok(mut terminate)) = heard else { return std::future::pending().await };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-}
-
-/// The signal that ends a server.
-#[cfg(not(unix))]
-pub fn stopped() -> impl Future<Output = ()> {
-    async {
-        let _ = signal::ctrl_c().await;
-    }
 }

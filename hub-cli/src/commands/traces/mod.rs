@@ -13,11 +13,13 @@ use crate::{
     exit::Failure,
     printer::{List, Printer},
     reach::Reach,
+    screen,
 };
 
 mod diff;
 mod export;
 mod to_test;
+mod wire;
 
 /// Of a recording; a trace has those before `message`, and in a list those before `steps`.
 const FIELDS: [&str; 12] = [
@@ -44,6 +46,9 @@ pub fn list_fields() -> &'static [&'static str] {
 pub fn fields(command: &TracesCommand) -> &'static [&'static str] {
     match command {
         TracesCommand::List(_) => list_fields(),
+        TracesCommand::Show(args) if args.raw => &["raw"],
+        TracesCommand::Show(args) if args.curl => &["curl"],
+        TracesCommand::Show(args) if args.har => &["log"],
         TracesCommand::Show(_) => &FIELDS[..11],
         TracesCommand::Export(_) => &FIELDS,
         TracesCommand::Diff(_) => &diff::FIELDS,
@@ -91,6 +96,23 @@ async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<()
     let reach = Reach::open(&args.hub, local).await?;
     let trace = reach.trace(None, id).await?;
     reach.close().await;
+    if args.raw {
+        let text = wire::raw(&trace)?;
+        return printer.one(json!({ "raw": text }), &screen::escape(&text));
+    }
+    if args.curl {
+        let curl = wire::curl(&trace)?;
+        for name in &curl.left_out {
+            printer.note(&format!("left out, its value is not recorded: {name}"));
+        }
+        if curl.is_cut {
+            printer.note("only the beginning of the body is recorded");
+        }
+        return printer.one(json!({ "curl": curl.command }), &screen::escape(&curl.command));
+    }
+    if args.har {
+        return printer.as_json().one(wire::har(&trace)?, "");
+    }
     printer.one(document(&trace), &waterfall::draw(&trace, printer))
 }
 

@@ -38,6 +38,21 @@ pub struct AccountStatus {
     pub pending: usize,
 }
 
+/// A person whom a bot may write to, or might.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SimContact {
+    /// The bot.
+    pub wx_id: String,
+    /// The person.
+    pub user_id: String,
+    /// Whether the bot is theirs.
+    pub owner: bool,
+    /// When they last wrote.
+    pub last_message_at: Option<Timestamp>,
+    /// Messages that the bot may still send them before they write again.
+    pub sends_left: u32,
+}
+
 /// A bot.
 pub(super) struct BoundBot {
     pub wx_id: String,
@@ -96,6 +111,23 @@ impl BoundBot {
         self.peers.get_mut(user_id).filter(|peer| {
             env.now.since(peer.last_inbound) < config.window && peer.sends < config.window_sends
         })
+    }
+
+    /// Its owner, and whoever wrote to it.
+    pub(super) fn contacts(&self, env: &Env<'_>) -> Vec<SimContact> {
+        let silent = (!self.peers.contains_key(&self.owner)).then_some((&self.owner, None));
+        let wrote = self.peers.iter().map(|(user_id, peer)| (user_id, Some(peer)));
+        let contact = |(user_id, peer): (&String, Option<&Peer>)| {
+            let open = peer.filter(|peer| env.now.since(peer.last_inbound) < env.config.window);
+            SimContact {
+                wx_id: self.wx_id.clone(),
+                user_id: user_id.clone(),
+                owner: *user_id == self.owner,
+                last_message_at: peer.map(|peer| peer.last_inbound),
+                sends_left: open.map_or(0, |peer| env.config.window_sends.saturating_sub(peer.sends)),
+            }
+        };
+        silent.into_iter().chain(wrote).map(contact).collect()
     }
 
     pub(super) fn public(&self) -> Account {

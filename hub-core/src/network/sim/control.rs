@@ -1,7 +1,7 @@
 //! The control API `/_sim/…` (contract §10): what people do with their phones, and what went out, in JSON.
 //!
 //! Answers are bare objects. Errors are `{"error":{"code","message"}}` under the code's usual HTTP status, and
-//! change nothing. Beyond the contract: `GET /_sim/accounts`, `GET /_sim/faults`, `DELETE /_sim/faults?id=`.
+//! change nothing. Beyond the contract: `GET /_sim/accounts`, `GET /_sim/contacts?wx_id=`, `GET /_sim/faults`, `DELETE /_sim/faults?id=`.
 
 use std::time::Duration;
 
@@ -68,6 +68,7 @@ impl Simulator {
             (&Method::GET, "typing") => Ok(json!({"items": self.typing(query.text("wx_id"))})),
             (&Method::GET, "violations") => Ok(json!({"items": self.violations(query.text("wx_id"))})),
             (&Method::GET, "accounts") => Ok(json!({"items": self.accounts()})),
+            (&Method::GET, "contacts") => Ok(json!({"items": self.contacts(query.text("wx_id"))})),
             (&Method::GET, "faults") => Ok(json!({"items": self.faults()})),
             (&Method::DELETE, "faults") => query.number("id").map(|id| {
                 self.clear_faults(id);

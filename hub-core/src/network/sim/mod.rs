@@ -67,7 +67,7 @@ mod violation;
 mod wire;
 mod world;
 
-pub use account::{Account, AccountStatus};
+pub use account::{Account, AccountStatus, SimContact};
 pub use config::{DeliveryMode, SimCaps, SimConfig, TokenlessSend, UploadUrls};
 pub use faults::{Action, Fault, FaultStatus, IdForm};
 pub use files::StoredFile;
@@ -224,6 +224,16 @@ impl Simulator {
         let mut all: Vec<_> =
             self.act(|world, env| world.accounts.values().map(|account| account.status(env.now)).collect());
         all.sort_by(|a, b| a.account.wx_id.cmp(&b.account.wx_id));
+        all
+    }
+
+    /// The people of a bot, or of all: by bot, then by person.
+    pub fn contacts(&self, wx_id: Option<&str>) -> Vec<SimContact> {
+        let mut all: Vec<_> = self.act(|world, env| {
+            let bots = world.accounts.values().filter(|bot| wx_id.is_none_or(|wx_id| bot.wx_id == wx_id));
+            bots.flat_map(|bot| bot.contacts(env)).collect()
+        });
+        all.sort_by(|a, b| (&a.wx_id, &a.user_id).cmp(&(&b.wx_id, &b.user_id)));
         all
     }
 

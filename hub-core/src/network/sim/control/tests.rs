@@ -58,6 +58,12 @@ async fn messages_go_in_alone_and_in_bulk() {
     let polled = rig.poll(&bot, "").await;
     assert_eq!(texts(&polled), ["one", "2", "3", "4"]);
     assert_eq!(polled["msgs"][3]["message_id"].to_string(), ids[2].as_str().unwrap());
+    let people = ok(&rig, "GET", &format!("contacts?wx_id={}", bot.wx_id()), Value::Null).await;
+    let owner = &people["items"][0];
+    assert_eq!((&owner["owner"], people["items"].as_array().unwrap().len()), (&json!(true), 1));
+    assert!(owner["last_message_at"].is_string() && owner["sends_left"].as_u64() > Some(0), "{owner}");
+    let elsewhere = ok(&rig, "GET", "contacts?wx_id=0@im.bot", Value::Null).await;
+    assert_eq!(elsewhere, json!({ "items": [] }));
     let half = json!({"messages": [{"wx_id": bot.wx_id(), "text": "x"}, {"wx_id": "none", "text": "x"}]});
     assert_eq!(rig.control("POST", "/_sim/messages", half).await.0, 404);
     assert_eq!(rig.sim.accounts()[0].pending, 4, "all or none");

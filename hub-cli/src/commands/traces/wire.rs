@@ -1,0 +1,173 @@
+//! What a trace recorded of HTTP, in the forms that other tools read. Secrets are not in it: they are not recorded.
+
+use std::fmt::Write as _;
+
+use hub_core::{
+    replay::Recording,
+    traces::{Step, StepName, Trace},
+};
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+
+/// A request that went out, and the answer that came to it.
+struct Exchange<'t> {
+    request: &'t Step,
+    response: Option<&'t Step>,
+}
+
+/// A command for curl.
+#[derive(Debug)]
+pub struct Curl {
+    pub command: String,
+    /// Headers whose values are not recorded.
+    pub left_out: Vec<String>,
+    /// Whether the body is only its beginning.
+    pub is_cut: bool,
+}
+
+fn exchanges(trace: &Trace) -> Result<Vec<Exchange<'_>>, Failure> {
+    let steps = &trace.steps;
+    let requests = steps.iter().enumerate().filter(|(_, step)| step.name == StepName::Request);
+    let found: Vec<_> = requests
+        .map(|(at, request)| {
+            let later = steps[at + 1..].iter().take_while(|step| step.name != StepName::Request);
+            Exchange { request, response: later.into_iter().find(|step| step.name == StepName::Response) }
+        })
+        .collect();
+    if found.is_empty() { Err(nothing()) } else { Ok(found) }
+}
+
+fn nothing() -> Failure {
+    Failure::not_found("no request was sent for this message")
+        .with_hint("traces show says what happened to it")
+}
+
+/// Each request and its answer, as they went over the wire.
+pub fn raw(trace: &Trace) -> Result<String, Failure> {
+    let mut text = String::new();
+    for exchange in exchanges(trace)? {
+        let sent = &exchange.request.detail;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{} {} HTTP/1.1", words(sent, "method"), words(sent, "url"));
+        message(&mut text, sent);
+        let Some(response) = exchange.response else { continue };
+        let _ = writeln!(text, "HTTP/1.1 {}", response.detail["status"]);
+        message(&mut text, &response.detail);
+    }
+    Ok(text)
+}
+
+fn message(text: &mut String, detail: &Value) {
+    for (name, value) in headers(detail) {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    let _ = writeln!(text, "\n{}\n", words(detail, "body"));
+}
+
+/// The last request as a command for curl.
+pub fn curl(trace: &Trace) -> Result<Curl, Failure> {
+    let recording = Recording { trace: trace.clone(), message: None };
+    let request = recording.request().ok_or_else(nothing)?;
+    let mut command = format!("curl -X {} {}", request.method, quoted(&request.url));
+    for (name, value) in &request.headers {
+        let header = format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+        let _ = write!(command, " \\\n  -H {}", quoted(&header));
+    }
+    if !request.body.is_empty() {
+        let _ = write!(command, " \\\n  --data-raw {}", quoted(&request.body));
+    }
+    let is_cut = request.is_cut();
+    Ok(Curl { command, left_out: request.masked, is_cut })
+}
+
+/// A word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Requests and answers as an HTTP archive (HAR 1.2).
+pub fn har(trace: &Trace) -> Result<Value, Failure> {
+    let entries: Vec<Value> = exchanges(trace)?.iter().map(entry).collect();
+    Ok(json!({ "log": {
+        "version": "1.2",
+        "creator": { "name": "hub-cli", "version": env!("CARGO_PKG_VERSION") },
+        "entries": entries,
+    }}))
+}
+
+fn entry(exchange: &Exchange<'_>) -> Value {
+    let (sent, took) = (&exchange.request.detail, exchange.request.duration_ms);
+    let url = words(sent, "url");
+    let query: Vec<Value> = url::Url::parse(url).map_or_else(
+        |_| Vec::new(),
+        |url| url.query_pairs().map(|(name, value)| json!({ "name": name, "value": value })).collect(),
+    );
+    json!({
+        "startedDateTime": exchange.request.started_at,
+        "time": took,
+        "request": {
+            "method": sent["method"],
+            "url": url,
+            "httpVersion": "HTTP/1.1",
+            "cookies": [],
+            "headers": pairs(sent),
+            "queryString": query,
+            "postData": { "mimeType": content_type(sent), "text": words(sent, "body") },
+            // Not measured.
+            "headersSize": -1,
+            "bodySize": words(sent, "body").len(),
+        },
+        "response": answer(exchange.response.map(|step| &step.detail)),
+        "cache": {},
+        "timings": { "send": 0, "wait": took, "receive": 0 },
+    })
+}
+
+/// An answer; status 0 is what archives write where none came.
+fn answer(detail: Option<&Value>) -> Value {
+    let none = Value::Null;
+    let detail = detail.unwrap_or(&none);
+    let (status, body) = (detail["status"].as_u64().unwrap_or(0), words(detail, "body"));
+    let reason = u16::try_from(status).ok().and_then(|code| http::StatusCode::from_u16(code).ok());
+    json!({
+        "status": status,
+        "statusText": reason.and_then(|code| code.canonical_reason()).unwrap_or_default(),
+        "httpVersion": "HTTP/1.1",
+        "cookies": [],
+        "headers": pairs(detail),
+        "content": { "size": body.len(), "mimeType": content_type(detail), "text": body },
+        "redirectURL": "",
+        "headersSize": -1,
+        "bodySize": body.len(),
+    })
+}
+
+fn words<'d>(detail: &'d Value, field: &str) -> &'d str {
+    detail[field].as_str().unwrap_or_default()
+}
+
+fn headers(detail: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = detail["headers"].as_array().into_iter().flatten();
+    pairs.filter_map(|pair| Some((pair[0].as_str()?, pair[1].as_str()?)))
+}
+
+fn pairs(detail: &Value) -> Vec<Value> {
+    headers(detail).map(|(name, value)| json!({ "name": name, "value": value })).collect()
+}
+
+fn content_type(detail: &Value) -> &str {
+    let is_type = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case("content-type");
+    headers(detail).find(is_type).map_or("", |(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_shell_cannot_end_early() {
+        assert_eq!(quoted("it's $(here) \"now\""), r#"'it'\''s $(here) "now"'"#);
+        assert_eq!(quoted(""), "''");
+    }
+}
