@@ -1,4 +1,4 @@
-//! Files in a bucket (`media_url = "s3://…"`), with a whole hub and moto, an S3 service of other authors, on
+//! Files in a bucket (`media_url = "s3://…"`), and backups in one, with a whole hub and moto, an S3 service of other authors, on
 //! loopback. `.ci/run clients` installs it; where it is missing the tests are skipped, in CI they fail.
 
 use std::{
@@ -23,6 +23,8 @@ use serde_json::json;
 use url::Url;
 
 use crate::clients::installed;
+
+mod backup;
 
 /// The bucket that is there from the start.
 pub const BUCKET: &str = "files";

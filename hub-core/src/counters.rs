@@ -34,6 +34,8 @@ pub struct Counters {
     written: Mutex<Tallied>,
     /// Tries to fetch files of messages, by what came of them.
     pub media: Tally<3>,
+    /// Nightly backups, by what came of them.
+    pub backups: Tally<2>,
 }
 
 impl Default for Counters {
@@ -89,6 +91,7 @@ impl Default for Counters {
             plugin_runs: Tally::new(["ok", "error", "timeout"]),
             written: Mutex::default(),
             media: Tally::new(["ready", "failed", "retried"]),
+            backups: Tally::new(["made", "failed"]),
         }
     }
 }

@@ -250,6 +250,19 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         background.spawn("simulator", served);
     }
     booted.hub.start().await?;
+    if let Some(nightly) = config.nightly() {
+        let (counters, draining) = (Arc::clone(&booted.hub.context().counters), settings.draining.clone());
+        background.supervise("nightly backups", Clock::system(), move || {
+            let (nightly, counters, draining) = (nightly.clone(), Arc::clone(&counters), draining.clone());
+            async move {
+                // One that is under way is given up: nothing of it is left, and the next start makes it.
+                let (clock, random) = (Clock::system(), Random::system());
+                let made = nightly.run(&clock, &random, &counters);
+                let Some(never) = draining.run_until_cancelled(made).await else { return };
+                match never {}
+            }
+        });
+    }
     if let Some(demo) = demo.filter(|demo| demo.created) {
         let hub = booted.hub.clone();
         background.spawn("demo names", async move {

@@ -110,7 +110,7 @@ fn matchers(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The page, as Prometheus gets it.
-async fn page(hub: &HubProcess, token: &str) -> String {
+pub(super) async fn page(hub: &HubProcess, token: &str) -> String {
     let address = hub.url.trim_start_matches("http://");
     let config = EgressConfig { allow: vec![address.parse().unwrap()], ..EgressConfig::default() };
     let egress = Egress::new(config).unwrap();

@@ -28,7 +28,7 @@ fn hub_cli(folder: &Path, arguments: &[&str]) -> Output {
     command.env_clear().env("HUB_DATA_DIR", folder).args(arguments).output().unwrap()
 }
 
-fn succeed(folder: &Path, arguments: &[&str]) -> Value {
+pub(super) fn succeed(folder: &Path, arguments: &[&str]) -> Value {
     let output = hub_cli(folder, &[arguments, &["--json"]].concat());
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{arguments:?}: {told}");
@@ -36,7 +36,7 @@ fn succeed(folder: &Path, arguments: &[&str]) -> Value {
 }
 
 /// What people wrote to a bot and got from it.
-async fn contents(caller: &Caller, bot: &str) -> Vec<String> {
+pub(super) async fn contents(caller: &Caller, bot: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut cursor = String::new();
     loop {
@@ -208,7 +208,7 @@ fn copy_hub(from: &Path, to: &Path) {
 }
 
 /// Runs the command line and kills it at the n-th of these system calls of a thread; `false` when there were fewer.
-fn kill_at(calls: &str, n: usize, folder: &Path, arguments: &[&str]) -> Option<bool> {
+pub(super) fn kill_at(calls: &str, n: usize, folder: &Path, arguments: &[&str]) -> Option<bool> {
     let mut strace = super::tool("strace")?;
     let inject = format!("inject={calls}:signal=KILL:when={n}");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}"), "-e", &inject]);

@@ -60,15 +60,17 @@ Exit codes: 0 done, 5 no such hub, 7 the database is busy or cannot be reached.\
 /// Write the database, the files and the key into one file, beside a running server
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli db backup\n  hub-cli db backup --to /mnt/backup/hub.tar.sealed --passphrase-file /etc/hub/backup.pass\n
+    after_help = "Examples:\n  hub-cli db backup\n  hub-cli db backup --to /mnt/backup/hub.tar.sealed --passphrase-file /etc/hub/backup.pass\n  hub-cli db backup --to s3://backups/hub/ --passphrase-file /etc/hub/backup.pass\n
 The file is a tar archive with checksums. Whoever has it has every bot's login: seal it with --passphrase-file, or leave
-the key out with --no-key and keep that elsewhere. PostgreSQL is backed up with pg_dump.
-Exit codes: 0 written, 5 no such hub, 6 there is such a file, or the database is PostgreSQL, 7 it cannot be read or written.\nSee also: hub-cli db restore"
+the key out with --no-key and keep that elsewhere. s3:// goes to the service of the settings media_s3_…, in parts: below the
+prefix, under a name of its own unless one is behind the last slash. With the setting backup_to a server makes backups by
+itself each night. PostgreSQL is backed up with pg_dump.
+Exit codes: 0 written, 5 no such hub or bucket, 6 there is such a file, or the database is PostgreSQL, 7 it cannot be read or written.\nSee also: hub-cli db restore"
 )]
 pub struct DbBackupArgs {
-    /// The file, or a folder for it [default: backups in the data folder]
+    /// The file, or a folder for it, or s3://BUCKET/PREFIX/ [default: backups in the data folder]
     #[arg(long, value_name = "FILE")]
-    pub to: Option<PathBuf>,
+    pub to: Option<String>,
     /// Seal it with the passphrase in the first line of this file; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub passphrase_file: Option<String>,
@@ -82,7 +84,7 @@ pub struct DbBackupArgs {
 /// Put a backup into its place, once all of it was checked
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli db restore hub.tar --verify-only\n  hub-cli db restore hub.tar.sealed --passphrase-file /etc/hub/backup.pass --yes\n
+    after_help = "Examples:\n  hub-cli db restore hub.tar --verify-only\n  hub-cli db restore hub.tar.sealed --passphrase-file /etc/hub/backup.pass --yes\n  hub-cli db restore s3://backups/hub/hub-20260131T120000Z.tar --verify-only\n
 Checksums, the database's own checks, its schema and whether its key opens it are looked at before anything is replaced.
 What was there stays beside it, under names that end in .replaced, until the next restore.
 Where there is no hub yet nothing has to be confirmed.
@@ -90,8 +92,8 @@ Exit codes: 0 restored or verified, 2 the file is no whole backup, or there is a
 6 the hub's key is another one, 7 a server runs on it.\nSee also: hub-cli db backup, hub-cli db check"
 )]
 pub struct DbRestoreArgs {
-    /// The backup
-    pub file: PathBuf,
+    /// The backup: a file, or s3://BUCKET/PREFIX/NAME
+    pub file: String,
     /// Only check it; nothing is changed
     #[arg(long, conflicts_with_all = ["yes", "dry_run"])]
     pub verify_only: bool,

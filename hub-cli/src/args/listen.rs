@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::Args;
 use url::Url;
 
@@ -9,8 +11,8 @@ use super::ProfileArgs;
 /// a text `reply` goes back to the sender. Whatever was missed since the last time comes first.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --header \"X-Env: dev\"\n
-Exit codes: 2 wrong usage, 4 the key is not valid, 7 nobody answers at the start, 130 interrupted.\nSee also: hub-cli channels rotate-key"
+    after_help = "Examples:\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --header \"X-Env: dev\"\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --ui --record orders.jsonl\n
+Exit codes: 0 ended with q (--ui), 2 wrong usage, 4 the key is not valid, 6 the recording cannot be written, 7 nobody answers at the start, 130 interrupted.\nSee also: hub-cli replay --from, hub-cli channels rotate-key"
 )]
 pub struct ListenArgs {
     /// Where messages go
@@ -33,4 +35,10 @@ pub struct ListenArgs {
     /// Say which secret the signatures are made with
     #[arg(long)]
     pub print_secret: bool,
+    /// Append each message and its answer to a file that `replay --from` reads; secrets are masked, content is not
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// At a terminal, show the state, counts and the last messages in place; q ends it
+    #[arg(long)]
+    pub ui: bool,
 }

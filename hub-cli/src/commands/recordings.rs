@@ -9,6 +9,7 @@ use hub_core::{
     time::{Clock, Timestamp},
     traces::{Trace, TraceQuery},
 };
+use serde_json::json;
 
 use crate::{
     args::{PageArgs, TraceFilterArgs},
@@ -81,6 +82,11 @@ pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
 pub async fn of_trace(reach: &Reach, trace: Trace) -> Result<Recording, Failure> {
     let message = patiently(async || reach.message_of(&trace).await).await?;
     Ok(Recording::new(trace, message.as_ref()))
+}
+
+/// A recording as a line of a file.
+pub fn line(recording: &Recording) -> String {
+    json!(recording).to_string()
 }
 
 /// Goes through the traces of a query, oldest first, and holds a page of their heads at a time.

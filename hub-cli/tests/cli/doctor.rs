@@ -84,6 +84,35 @@ fn a_hub_that_is_well_has_nothing_to_mend() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
+#[test]
+fn nightly_backups_are_looked_for_where_they_are_to_lie() {
+    let folder = hub();
+    let nights = folder.path().join("nights");
+    let look = |more: &[&str]| {
+        let mut command = hub_cli(folder.path());
+        command.env("HUB_BACKUP_TO", &nights).args(["doctor", "--only", "store.backup-age"]).args(more);
+        let (exit, found) = report(&mut command);
+        (exit, found["store.backup-age"].clone())
+    };
+    // One that was made elsewhere is none of them.
+    assert!(hub_cli(folder.path()).args(["db", "backup"]).output().unwrap().status.success());
+    let (exit, found) = look(&["--offline"]);
+    assert_eq!((exit, &found["status"]), (Some(0), &"warning".into()), "{found}");
+    std::fs::create_dir(&nights).unwrap();
+    std::fs::write(nights.join("hub-nightly-20260101T030000Z.tar"), "").unwrap();
+    let (_, found) = look(&[]);
+    assert_eq!(found["status"], "warning", "{found}");
+    assert!(found["message"].as_str().unwrap().contains("2026-01-01T03:00:00.000Z"), "{found}");
+    let now = hub_core::time::Clock::system().now();
+    let name = hub_core::backup::default_name(now, true).replace("hub-", "hub-nightly-");
+    std::fs::write(nights.join(name), "").unwrap();
+    assert_eq!(look(&[]).1["status"], "ok");
+    std::fs::remove_dir_all(&nights).unwrap();
+    std::fs::write(&nights, "in the way").unwrap();
+    let (exit, found) = look(&[]);
+    assert_eq!((exit, &found["status"]), (Some(9), &"failed".into()), "{found}");
+}
+
 #[cfg(unix)]
 #[test]
 fn permissions_are_mended_only_when_that_is_asked() {

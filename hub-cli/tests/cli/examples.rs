@@ -75,7 +75,7 @@ const ENDS_OTHERWISE: [(&str, i32); 13] = [
     ("users disable", 6),
     ("users create-admin", 6),
     ("ai-config test", 6),
-    // The folder of a test is no safe place for a hub.
+    // The folder of a test is no safe place for a hub: others may read it.
     ("doctor", 9),
 ];
 

@@ -16,6 +16,7 @@ mod exit_codes;
 mod generated;
 mod help;
 mod hubs;
+mod listen;
 mod messages;
 mod plugins;
 mod program;

@@ -185,11 +185,11 @@ impl<W: Write> Writing<W> {
 /// # Errors
 /// `INVALID_PARAMS` when the file is no backup, is cut off, was changed, or is of a newer layout.
 pub(super) fn read(
-    path: &Path,
+    from: impl Read,
     passphrase: Option<&Secret>,
     mut take: impl FnMut(&str, &mut dyn Read) -> Result<()>,
 ) -> Result<Manifest> {
-    let mut archive = tar::Archive::new(open(path, passphrase)?);
+    let mut archive = tar::Archive::new(open(from, passphrase)?);
     let damaged = |error: io::Error| Error::invalid("backup", format!("cannot be read: {error}"));
     let (mut found, mut manifest) = (Vec::new(), None);
     for entry in archive.entries().map_err(damaged)? {
@@ -224,25 +224,17 @@ pub(super) fn read(
     Ok(manifest)
 }
 
-/// The archive in a file, behind its envelope where it has one.
-fn open(path: &Path, passphrase: Option<&Secret>) -> Result<Box<dyn Read>> {
-    let mut file = BufReader::with_capacity(
-        1 << 16,
-        File::open(path).map_err(|error| {
-            let code = match error.kind() {
-                io::ErrorKind::NotFound => ErrorCode::NotFound,
-                _ => ErrorCode::Unavailable,
-            };
-            Error::new(code, format!("{}: {error}", path.display()))
-        })?,
-    );
+/// The archive, behind its envelope where it has one.
+fn open<'r>(from: impl Read + 'r, passphrase: Option<&Secret>) -> Result<Box<dyn Read + 'r>> {
+    let mut from = BufReader::with_capacity(1 << 16, from);
     let mut start = Vec::with_capacity(MAGIC.len());
-    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|error| unusable(path, error))?;
+    let read = from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start);
+    read.map_err(|error| Error::new(ErrorCode::Unavailable, format!("the backup cannot be read: {error}")))?;
     match (start == MAGIC, passphrase) {
-        (true, Some(passphrase)) => Ok(Box::new(Opening::new(file, passphrase)?)),
+        (true, Some(passphrase)) => Ok(Box::new(Opening::new(from, passphrase)?)),
         (true, None) => Err(Error::invalid("passphrase", "is needed: this backup is sealed")
             .with_hint("name the file that holds it with --passphrase-file")),
-        (false, _) => Ok(Box::new(io::Cursor::new(start).chain(file))),
+        (false, _) => Ok(Box::new(io::Cursor::new(start).chain(from))),
     }
 }
 

@@ -2,12 +2,16 @@
 
 use std::{
     fs::{File, TryLockError},
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
+use tokio_util::sync::CancellationToken;
+
+#[cfg(feature = "s3")]
+use super::object;
 use super::{
-    Home, LAST_BACKUP,
+    Home, LAST_BACKUP, Location,
     archive::{DATABASE, KEY, MEDIA, Manifest, NEXT_KEY, Writing},
     beside, blocking,
     envelope::Sealing,
@@ -15,7 +19,7 @@ use super::{
 };
 use crate::{
     data_dir,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     private_files,
     random::Random,
     secret::Secret,
@@ -25,12 +29,15 @@ use crate::{
 
 /// Ids of files that are read at a time.
 const PAGE: u32 = 1_000;
+/// Beside this name, in the data folder, the copy of the database lies while it goes to a bucket.
+#[cfg(feature = "s3")]
+const FOR_BUCKETS: &str = "backup-for-bucket";
 
 /// A backup to be made.
 #[derive(Debug)]
 pub struct NewBackup {
-    /// The file; there must be none of this name.
-    pub to: PathBuf,
+    /// Where it is to lie; there must be nothing of this name.
+    pub to: Location,
     /// What it is sealed with.
     pub passphrase: Option<Secret>,
     /// Whether the key in the data folder is in it.
@@ -40,8 +47,8 @@ pub struct NewBackup {
 /// A backup that was made.
 #[derive(Debug, Clone)]
 pub struct Created {
-    /// The file.
-    pub file: PathBuf,
+    /// Where it lies.
+    pub location: Location,
     /// Its bytes.
     pub size: u64,
     /// Whether the key is in it.
@@ -52,25 +59,32 @@ pub struct Created {
 
 /// The name of a backup made at an instant: `hub-20260131T120000Z.tar`.
 pub fn default_name(at: Timestamp, sealed: bool) -> String {
-    let time: String = at.to_string().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
-    format!("hub-{time}Z.tar{}", if sealed { ".sealed" } else { "" })
+    named("hub", at, sealed)
 }
 
-/// Makes a backup of a hub that may be running. It has its name when all of it is on disk; before that, and after a
-/// failure, there is at most something beside it that the next backup of that name removes.
+/// A name with the instant in it, to the second.
+pub(super) fn named(series: &str, at: Timestamp, sealed: bool) -> String {
+    let time: String = at.to_string().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
+    format!("{series}-{time}Z.tar{}", if sealed { ".sealed" } else { "" })
+}
+
+/// Makes a backup of a hub that may be running. It has its name when all of it is on disk, or in its bucket; before
+/// that, and after a failure, there is at most something beside it that the next backup of that name removes. Dropped,
+/// it ends at its next write.
 ///
 /// # Errors
-/// `CONFLICT` when there is a file of that name, another backup makes it, or the database is not SQLite; `NOT_FOUND`
-/// without a database; `UNAVAILABLE` when something cannot be read or written.
+/// `CONFLICT` when there is one of that name, another backup makes it, or the database is not SQLite; `NOT_FOUND`
+/// without a database or without the bucket; `UNAVAILABLE` when something cannot be read or written.
 pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random) -> Result<Created> {
     home.database()?;
-    if new.to.exists() {
-        return Err(Error::conflict(format!("{} is there already", new.to.display()))
-            .with_hint("choose another name with --to"));
-    }
+    expect_none(&new.to).await?;
     let mut upkeep = Upkeep::open(&home.store).await?;
     let sealer = home.sealer(random)?;
-    let partial = Partial::take(&new.to)?;
+    let partial = match &new.to {
+        Location::File(path) => Partial::take(path),
+        #[cfg(feature = "s3")]
+        Location::Object(..) => Partial::take(&home.data_dir.join(FOR_BUCKETS)),
+    }?;
     let at = clock.now();
     upkeep.copy_into(&partial.database).await?;
 
@@ -79,73 +93,158 @@ pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random)
     manifest.counts =
         copy.counts().await?.into_iter().map(|(table, count)| (table.to_owned(), count)).collect();
     manifest.media_elsewhere = home.media_folder().is_none();
-    let mut files = Vec::new();
-    if !manifest.media_elsewhere {
-        loop {
-            let after = files.last().map_or("", String::as_str);
-            let page = copy.ready_files(after, PAGE).await?;
-            let full = page.len() == PAGE as usize;
-            files.extend(page);
-            if !full {
-                break;
-            }
-        }
-    }
+    let files = if manifest.media_elsewhere { Vec::new() } else { ready_files(&mut copy).await? };
     copy.close().await?;
 
-    let (home, random) = (home.clone(), random.clone());
-    let created = blocking(move || write(partial, &home, new, manifest, &files, &random)).await?;
+    let stop = CancellationToken::new();
+    let _ended = stop.clone().drop_guard();
+    let content = Content {
+        home: home.clone(),
+        database: partial.database.clone(),
+        with_key: new.with_key && home.key.is_none(),
+        passphrase: new.passphrase,
+        manifest,
+        files,
+        random: random.clone(),
+        stop,
+    };
+    let (manifest, size) = match &new.to {
+        Location::File(path) => {
+            let path = path.clone();
+            blocking(move || {
+                let manifest = content.write(BufWriter::with_capacity(1 << 18, &partial.file))?;
+                Ok((manifest, partial.publish(&path)?))
+            })
+            .await?
+        }
+        #[cfg(feature = "s3")]
+        Location::Object(bucket, name) => object::upload(bucket, name, move |out| content.write(out)).await?,
+    };
     // That it was made is worth knowing, and nothing is lost when it cannot be noted.
     if let Err(error) = upkeep.note(LAST_BACKUP, &at.as_millis().to_string()).await {
         tracing::debug!(%error, "the time of the backup was not noted");
     }
     upkeep.close().await?;
-    Ok(created)
+    Ok(Created { location: new.to, size, has_key: manifest.has(KEY), manifest })
 }
 
-fn write(
-    partial: Partial,
-    home: &Home,
-    new: NewBackup,
-    mut manifest: Manifest,
-    files: &[String],
-    random: &Random,
-) -> Result<Created> {
-    let with_key = new.with_key && home.key.is_none();
-    let key_file = with_key.then(|| data_dir::key_file(&home.data_dir));
-    let out = BufWriter::with_capacity(1 << 18, &partial.file);
-    let mut fill = |out: &mut dyn Write| -> Result<()> {
-        let mut archive = Writing::new(out, manifest.created_at);
-        archive.add_file(DATABASE, &partial.database)?;
-        if let Some(key_file) = &key_file {
-            archive.add_file(KEY, key_file)?;
-            archive.add_file(NEXT_KEY, &data_dir::next_key_file(key_file))?;
+async fn expect_none(to: &Location) -> Result<()> {
+    let found = match to {
+        Location::File(path) if path.exists() => {
+            Err(Error::conflict(format!("{} is there already", path.display())))
         }
-        for id in files {
-            let folder = home.media_folder().expect("without a folder there are no files");
+        Location::File(_) => Ok(()),
+        #[cfg(feature = "s3")]
+        Location::Object(bucket, name) => object::expect_none(bucket, name).await,
+    };
+    found.map_err(|error| match error.code() {
+        ErrorCode::Conflict => error.with_hint("choose another name with --to"),
+        _ => error,
+    })
+}
+
+/// The ids of all files that a database names.
+async fn ready_files(database: &mut Upkeep) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    loop {
+        let after = files.last().map_or("", String::as_str);
+        let page = database.ready_files(after, PAGE).await?;
+        let full = page.len() == PAGE as usize;
+        files.extend(page);
+        if !full {
+            return Ok(files);
+        }
+    }
+}
+
+/// What goes into a backup.
+struct Content {
+    home: Home,
+    database: PathBuf,
+    with_key: bool,
+    passphrase: Option<Secret>,
+    manifest: Manifest,
+    files: Vec<String>,
+    random: Random,
+    /// Fires when nobody waits for it any more.
+    stop: CancellationToken,
+}
+
+impl Content {
+    /// Writes the archive, sealed where it is to be.
+    fn write(mut self, out: impl Write) -> Result<Manifest> {
+        let mut out = Stoppable { inner: out, stop: self.stop.clone() };
+        let failed =
+            |error| Error::new(ErrorCode::Unavailable, format!("the backup cannot be written: {error}"));
+        if let Some(passphrase) = self.passphrase.take() {
+            let mut sealing = Sealing::new(&mut out, &passphrase, &self.random)?;
+            self.fill(&mut sealing)?;
+            sealing.finish().map_err(failed)?;
+        } else {
+            self.fill(&mut out)?;
+        }
+        out.flush().map_err(failed)?;
+        Ok(self.manifest)
+    }
+
+    fn fill(&mut self, out: &mut dyn Write) -> Result<()> {
+        let mut archive = Writing::new(out, self.manifest.created_at);
+        archive.add_file(DATABASE, &self.database)?;
+        if self.with_key {
+            let key_file = data_dir::key_file(&self.home.data_dir);
+            archive.add_file(KEY, &key_file)?;
+            archive.add_file(NEXT_KEY, &data_dir::next_key_file(&key_file))?;
+        }
+        for id in &self.files {
+            let folder = self.home.media_folder().expect("without a folder there are no files");
             let path = media_path(folder, id);
             let name = media_path(Path::new(MEDIA), id).display().to_string();
             // One that was forgotten since the copy of the database was made.
             if !archive.add_file(&name, &path)? {
-                manifest.missing_files += 1;
+                self.manifest.missing_files += 1;
             }
         }
-        archive.finish(&mut manifest).map(|_| ())
-    };
-    let failed = |error: std::io::Error| unusable(&new.to, error);
-    let mut out = out;
-    if let Some(passphrase) = &new.passphrase {
-        let mut sealing = Sealing::new(out, passphrase, random)?;
-        fill(&mut sealing)?;
-        out = sealing.finish().map_err(failed)?;
-    } else {
-        fill(&mut out)?;
+        archive.finish(&mut self.manifest).map(drop)
     }
-    out.flush().map_err(failed)?;
-    drop(out);
-    let size = partial.publish(&new.to)?;
-    let has_key = manifest.has(KEY);
-    Ok(Created { file: new.to, size, has_key, manifest })
+}
+
+/// Writes until it is told to stop: a thread is not ended by who waits for it.
+struct Stoppable<W> {
+    inner: W,
+    stop: CancellationToken,
+}
+
+impl<W: Write> Write for Stoppable<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("nobody waits for it any more"));
+        }
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// What the names of unfinished things end with.
+const PARTIAL: &str = ".partial";
+const PARTIAL_DATABASE: &str = ".partial-db";
+
+/// Removes what a backup left that was killed while it was made, under names that are `ours`. One that is being made
+/// is left alone.
+pub(super) fn remove_rests(folder: &Path, names: &[String], ours: impl Fn(&str) -> bool) {
+    let whole = |name: &'_ String| {
+        let name = name.strip_suffix(PARTIAL).or_else(|| name.strip_suffix(PARTIAL_DATABASE))?;
+        ours(name).then(|| name.to_owned())
+    };
+    for name in names.iter().filter_map(whole) {
+        // Whoever has it removes what is there, also without writing anything.
+        match Partial::take(&folder.join(&name)) {
+            Ok(rest) => drop(rest),
+            Err(error) => tracing::debug!(%error, name, "a backup is under way, or a rest of one stays"),
+        }
+    }
 }
 
 /// What is written beside a backup's name until it is whole.
@@ -158,7 +257,7 @@ struct Partial {
 
 impl Partial {
     fn take(target: &Path) -> Result<Self> {
-        let (path, database) = (beside(target, ".partial"), beside(target, ".partial-db"));
+        let (path, database) = (beside(target, PARTIAL), beside(target, PARTIAL_DATABASE));
         if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
         }

@@ -9,7 +9,8 @@
 //! that whoever opens the folder next carries to its end: what is found is the old hub or the new one, never a
 //! part of both.
 //!
-//! PostgreSQL has its own tools, and buckets have theirs: neither is copied here.
+//! PostgreSQL has its own tools, and files in a bucket have theirs: neither is copied here. A backup itself may lie in a
+//! bucket, and a server may make one each night ([`Nightly`]).
 
 use std::{
     io,
@@ -28,11 +29,17 @@ use crate::{
 mod archive;
 mod create;
 mod envelope;
+mod nightly;
+#[cfg(feature = "s3")]
+mod object;
+mod place;
 mod restore;
 mod swap;
 
 pub use archive::{Manifest, Member};
 pub use create::{Created, NewBackup, create, default_name};
+pub use nightly::{Nightly, TimeOfDay, newest_nightly};
+pub use place::{Location, Shelf};
 pub use restore::{Restored, restore, verify, would_replace};
 pub use swap::settle;
 

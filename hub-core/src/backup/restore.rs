@@ -8,8 +8,10 @@ use std::{
 
 use data_encoding::HEXLOWER;
 
+#[cfg(feature = "s3")]
+use super::object;
 use super::{
-    Home,
+    Home, Location,
     archive::{self, DATABASE, KEY, MEDIA, Manifest, NEXT_KEY},
     beside, blocking, remove,
     swap::{self, Journal, Move},
@@ -17,7 +19,7 @@ use super::{
 };
 use crate::{
     data_dir,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     private_files,
     random::Random,
     secret::{Sealer, Secret},
@@ -40,7 +42,7 @@ pub struct Restored {
 /// # Errors
 /// `INVALID_PARAMS` saying what is wrong with the backup.
 pub async fn verify(
-    file: &Path,
+    from: &Location,
     home: &Home,
     passphrase: Option<Secret>,
     random: &Random,
@@ -48,11 +50,8 @@ pub async fn verify(
     let name = HEXLOWER.encode(&random.bytes::<8>());
     let folder = Scratch(std::env::temp_dir().join(format!("hub-verify-{name}")));
     private_files::create_folder(&folder.0).map_err(|error| unusable(&folder.0, error))?;
-    let (file, places) = (file.to_owned(), Places::in_folder(&folder.0));
-    let unpacked = places.clone();
-    let manifest =
-        blocking(move || archive::read(&file, passphrase.as_ref(), |name, from| unpacked.take(name, from)))
-            .await?;
+    let places = Places::in_folder(&folder.0);
+    let manifest = unpack(from, passphrase, places.clone()).await?;
     check(&manifest, &places, home, random).await?;
     Ok(manifest)
 }
@@ -84,7 +83,7 @@ pub fn would_replace(home: &Home) -> Result<bool> {
 /// `UNAVAILABLE` while a hub works on the database; `CONFLICT` when there is a hub and it was not said to be
 /// replaced, or the hub's key is another one; `INVALID_PARAMS` as [`verify`]. Nothing is changed then.
 pub async fn restore(
-    file: &Path,
+    from: &Location,
     home: &Home,
     passphrase: Option<Secret>,
     replace: bool,
@@ -110,15 +109,8 @@ pub async fn restore(
     let staged = targets.beside();
     let cleaned = staged.remove();
     cleaned.map_err(|error| unusable(&home.data_dir, error))?;
-    let (path, unpacked) = (file.to_owned(), staged.clone());
-    let unpack = blocking(move || {
-        unpacked.make_media()?;
-        let manifest = archive::read(&path, passphrase.as_ref(), |name, from| unpacked.take(name, from))?;
-        unpacked.sync_media()?;
-        Ok(manifest)
-    });
     let checked = async {
-        let manifest = unpack.await?;
+        let manifest = unpack(from, passphrase, staged.clone()).await?;
         check(&manifest, &staged, home, random).await?;
         fits(&manifest, home, random)?;
         Ok(manifest)
@@ -134,6 +126,33 @@ pub async fn restore(
     let (data_dir, moves) = (home.data_dir.clone(), moves(&manifest, &targets, &staged));
     let replaced = blocking(move || swap::run(&data_dir, &Journal { moves })).await?;
     Ok(Restored { manifest, replaced })
+}
+
+/// Puts the members of a backup where they go, and gives its manifest.
+async fn unpack(from: &Location, passphrase: Option<Secret>, places: Places) -> Result<Manifest> {
+    let read = move |from: &mut dyn Read| {
+        places.make_media()?;
+        let manifest = archive::read(from, passphrase.as_ref(), |name, from| places.take(name, from))?;
+        places.sync_media()?;
+        Ok(manifest)
+    };
+    match from {
+        Location::File(path) => {
+            let path = path.clone();
+            blocking(move || read(&mut open(&path)?)).await
+        }
+        #[cfg(feature = "s3")]
+        Location::Object(bucket, name) => {
+            object::download(bucket, name, move |mut from| read(&mut from)).await
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::new(ErrorCode::NotFound, format!("{}: {error}", path.display())),
+        _ => unusable(path, error),
+    })
 }
 
 /// Where the members of a backup go.

@@ -9,6 +9,8 @@ use crate::{
     time::Clock,
 };
 
+mod nightly;
+
 const FILE: &str = "med_01J0000000000000000000000A";
 
 fn home(folder: &Path) -> Home {
@@ -46,13 +48,17 @@ async fn hub(folder: &Path) -> Home {
     home
 }
 
+fn at(file: &Path) -> Location {
+    file.to_owned().into()
+}
+
 async fn back_up(home: &Home, to: &Path, passphrase: Option<&str>) -> Result<Created> {
-    let new = NewBackup { to: to.to_owned(), passphrase: passphrase.map(Secret::new), with_key: true };
+    let new = NewBackup { to: to.to_owned().into(), passphrase: passphrase.map(Secret::new), with_key: true };
     create(home, new, &Clock::system(), &Random::seeded(2)).await
 }
 
 async fn bring_back(file: &Path, home: &Home, passphrase: Option<&str>, replace: bool) -> Result<Restored> {
-    restore(file, home, passphrase.map(Secret::new), replace, &Random::seeded(3)).await
+    restore(&at(file), home, passphrase.map(Secret::new), replace, &Random::seeded(3)).await
 }
 
 /// The secret that [`hub`] sealed.
@@ -84,7 +90,8 @@ async fn a_backup_comes_back_in_another_folder() {
         assert_eq!(fs::metadata(&file).unwrap().len(), created.size);
         assert!(!private_files_are_exposed(&file));
         let here = home(&new.path().join(passphrase.unwrap_or("plain")));
-        let verified = verify(&file, &here, passphrase.map(Secret::new), &Random::seeded(5)).await.unwrap();
+        let verified =
+            verify(&at(&file), &here, passphrase.map(Secret::new), &Random::seeded(5)).await.unwrap();
         assert_eq!(verified, created.manifest);
         assert!(!here.data_dir.exists(), "a check changes nothing");
         let restored = bring_back(&file, &here, passphrase, false).await.unwrap();
@@ -154,7 +161,7 @@ async fn a_damaged_or_foreign_backup_changes_nothing() {
         fs::write(&bad, bytes).unwrap();
         let refused = bring_back(&bad, &here, None, true).await.unwrap_err();
         assert_eq!(refused.code(), ErrorCode::InvalidParams, "{what}: {refused}");
-        assert!(verify(&bad, &here, None, &Random::seeded(5)).await.is_err(), "{what}");
+        assert!(verify(&at(&bad), &here, None, &Random::seeded(5)).await.is_err(), "{what}");
         assert_eq!(names(new.path()), ["hub.db.lock"], "{what}");
     }
     let sealed = old.path().join("sealed.tar");
@@ -173,7 +180,7 @@ async fn a_newer_schema_is_refused_and_a_backup_without_key_wants_it() {
     let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (there, here) = (hub(old.path()).await, home(new.path()));
     let file = old.path().join("backup.tar");
-    let new_backup = NewBackup { to: file.clone(), passphrase: None, with_key: false };
+    let new_backup = NewBackup { to: file.clone().into(), passphrase: None, with_key: false };
     let created = create(&there, new_backup, &Clock::system(), &Random::seeded(2)).await.unwrap();
     assert!(!created.has_key);
     assert!(bring_back(&file, &here, None, false).await.unwrap_err().hint().unwrap().contains("secret.key"));

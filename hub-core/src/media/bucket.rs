@@ -35,10 +35,14 @@ pub struct S3Config {
 /// The bucket, and what the names of its objects start with.
 ///
 /// # Errors
-/// `INVALID_PARAMS` for a bucket that cannot be addressed.
-pub(super) fn open_bucket(s3: &S3Config, egress: &Egress) -> Result<(Arc<dyn ObjectStore>, Path)> {
+/// `INVALID_PARAMS` on `field` for a bucket that cannot be addressed.
+pub(crate) fn open_bucket(
+    s3: &S3Config,
+    egress: &Egress,
+    field: &'static str,
+) -> Result<(Arc<dyn ObjectStore>, Path)> {
     let prefix = Path::parse(s3.prefix.trim_matches('/'))
-        .map_err(|_| Error::invalid("media_url", "its path cannot start names of objects"))?;
+        .map_err(|_| Error::invalid(field, "its path cannot start names of objects"))?;
     let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_FOR, ..RetryConfig::default() };
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(&s3.bucket)
@@ -52,6 +56,6 @@ pub(super) fn open_bucket(s3: &S3Config, egress: &Egress) -> Result<(Arc<dyn Obj
             .with_endpoint(endpoint.as_str().trim_end_matches('/'))
             .with_allow_http(endpoint.scheme() == "http");
     }
-    let bucket = builder.build().map_err(|error| Error::invalid("media_url", error.to_string()))?;
+    let bucket = builder.build().map_err(|error| Error::invalid(field, error.to_string()))?;
     Ok((Arc::new(bucket), prefix))
 }

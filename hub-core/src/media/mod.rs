@@ -35,6 +35,8 @@ mod upload;
 
 #[cfg(feature = "s3")]
 pub use bucket::S3Config;
+#[cfg(feature = "s3")]
+pub(crate) use bucket::open_bucket;
 pub use files::{Files, KeptFile, NewFile};
 pub(crate) use links::Links;
 pub use objects::{MediaConfig, MediaRoom, MediaStore, MediaStream};

@@ -95,7 +95,7 @@ impl MediaStore {
             Some(MediaConfig::Folder(path)) => store.folder = Some(path.clone()),
             #[cfg(feature = "s3")]
             Some(MediaConfig::S3(s3)) => {
-                let (bucket, prefix) = open_bucket(s3, egress)?;
+                let (bucket, prefix) = open_bucket(s3, egress, "media_url")?;
                 store.objects = Arc::new(OnceLock::from(bucket));
                 store.prefix = prefix;
             }

@@ -2,21 +2,14 @@
 
 use std::path::Path;
 
-use hub_core::{
-    media::{MediaConfig, S3Config},
-    secret::Secret,
-};
+use hub_core::media::MediaConfig;
 use url::Url;
 
-use super::Reader;
+use super::{Reader, S3Service};
 
 /// A folder in the data folder unless a setting says otherwise.
-pub(super) fn read(reader: &mut Reader, data_dir: &Path) -> MediaConfig {
+pub(super) fn read(reader: &mut Reader, service: &S3Service, data_dir: &Path) -> MediaConfig {
     let (text, origin) = reader.text("media_url", "");
-    let endpoint = reader.url("media_s3_endpoint");
-    let region = reader.text("media_s3_region", "us-east-1").0;
-    let (access_key_id, _) = reader.text("media_s3_access_key_id", "");
-    let (secret_access_key, _) = reader.text("media_s3_secret_access_key", "");
     let folder = || MediaConfig::Folder(data_dir.join("media"));
     if text.is_empty() {
         return folder();
@@ -34,22 +27,11 @@ pub(super) fn read(reader: &mut Reader, data_dir: &Path) -> MediaConfig {
             MediaConfig::Folder,
         );
     }
-    let Some(bucket) = url.host_str().filter(|bucket| !bucket.is_empty()) else {
-        reader.problem(&origin, format!("{text:?} must be like s3://bucket/prefix"));
-        return folder();
-    };
-    if access_key_id.is_empty() || secret_access_key.is_empty() {
-        reader.problem(
-            &origin,
-            "s3:// needs media_s3_access_key_id and media_s3_secret_access_key (or …_file) beside it",
-        );
+    match service.bucket(&url) {
+        Ok(bucket) => MediaConfig::S3(bucket),
+        Err(reason) => {
+            reader.problem(&origin, format!("{text:?} {reason}"));
+            folder()
+        }
     }
-    MediaConfig::S3(S3Config {
-        bucket: bucket.to_owned(),
-        prefix: url.path().trim_matches('/').to_owned(),
-        endpoint,
-        region,
-        access_key_id,
-        secret_access_key: Secret::new(secret_access_key),
-    })
 }

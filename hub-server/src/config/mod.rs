@@ -16,6 +16,7 @@ use hub_core::{
 use ipnet::IpNet;
 use url::Url;
 
+mod buckets;
 mod media;
 mod providers;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod sources;
 mod values;
 
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
+pub use buckets::{BackupSettings, S3Service};
 use providers::read_providers;
 pub use schema::schema;
 pub use setting::{Origin, SETTINGS, Setting};
@@ -60,6 +62,10 @@ pub struct Config {
     pub store: StoreConfig,
     /// Where files lie.
     pub media: MediaConfig,
+    /// The service of buckets.
+    pub s3: S3Service,
+    /// Nightly backups.
+    pub backup: Option<BackupSettings>,
     /// Chat networks.
     pub networks: Networks,
     /// Where logins to the real chat network begin.
@@ -278,7 +284,9 @@ impl Config {
             })
         });
         let store = store.unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));
-        let media = media::read(reader, &data_dir);
+        let s3 = S3Service::read(reader);
+        let media = media::read(reader, &s3, &data_dir);
+        let backup = BackupSettings::read(reader, &s3, &store);
         let networks = reader.value("network", if development { "sim" } else { "ilink" }, read_networks);
         let ilink_base_url = reader.url("ilink_base_url");
         let ilink_cdn_url = reader.url("ilink_cdn_url");
@@ -388,6 +396,8 @@ impl Config {
             data_dir,
             store,
             media,
+            s3,
+            backup,
             networks: networks?,
             ilink_base_url,
             ilink_cdn_url,

@@ -33,6 +33,7 @@ fn shape(setting: &Setting) -> Value {
         list if list.ends_with(",…") => {
             json!({ "type": ["string", "array"], "items": { "type": "string" } })
         }
+        "DIR|URL" => json!({ "type": "string" }),
         words if words.contains('|') => json!({ "enum": words.split('|').collect::<Vec<_>>() }),
         _ => json!({ "type": "string" }),
     }

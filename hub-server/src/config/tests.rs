@@ -267,3 +267,40 @@ fn the_default_file_shows_every_setting_with_its_default() {
     }
     assert!(load(&[], &env, Some(DEFAULT_FILE)).unwrap().warnings.is_empty());
 }
+
+#[test]
+fn nightly_backups_want_a_place_and_a_database_that_can_be_copied() {
+    assert!(load(&[], &[], None).unwrap().nightly().is_none(), "off unless a place is set");
+    let config = load(&[("backup_to", "/mnt/backup")], &[("HUB_BACKUP_KEEP", "3")], None).unwrap();
+    let nightly = config.nightly().unwrap();
+    assert_eq!((nightly.shelf.to_string(), nightly.at.to_string()), ("/mnt/backup".into(), "03:00".into()));
+    assert_eq!((nightly.keep.get(), nightly.passphrase.is_none()), (3, true));
+    let bucket = [
+        ("HUB_BACKUP_TO", "s3://backups/hub/"),
+        ("HUB_BACKUP_AT", "23:30"),
+        ("HUB_MEDIA_S3_ACCESS_KEY_ID", "somebody"),
+        ("HUB_MEDIA_S3_SECRET_ACCESS_KEY", "planted-s3-secret"),
+    ];
+    let open = load(&[], &bucket, None).unwrap();
+    assert!(open.warnings.iter().any(|warning| warning.contains("backup_passphrase")), "{:?}", open.warnings);
+    let sealed = [&bucket[..], &[("HUB_BACKUP_PASSPHRASE", "planted-passphrase")]].concat();
+    let sealed = load(&[], &sealed, None).unwrap();
+    assert_eq!(sealed.nightly().unwrap().shelf.to_string(), "s3://backups/hub");
+    assert!(sealed.warnings.iter().all(|warning| !warning.contains("backup")), "{:?}", sealed.warnings);
+    assert_eq!(effective(&sealed, "backup_passphrase").0, "***");
+    assert!(!format!("{sealed:?}").contains("planted"));
+
+    for (name, value, rule) in [
+        ("backup_to", "s3://backups", "media_s3_access_key_id"),
+        ("backup_to", "s3:///backups", "s3://bucket/prefix"),
+        ("backup_to", "file:///backups", "a folder"),
+        ("backup_at", "3 am", "like 03:00"),
+        ("backup_keep", "0", "from 1 on"),
+    ] {
+        let refused = load(&[(name, value)], &[], None).unwrap_err().problems;
+        assert!(refused.len() == 1 && refused[0].contains(rule), "{name} {value}: {refused:?}");
+    }
+    let flags = [("backup_to", "/mnt/backup"), ("database_url", "postgres://localhost/hub")];
+    let refused = load(&flags, &[], None).unwrap_err().problems;
+    assert!(refused[0].contains("pg_dump"), "{refused:?}");
+}

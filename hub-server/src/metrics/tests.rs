@@ -76,7 +76,7 @@ async fn the_page_asks_for_its_token() {
 #[tokio::test]
 async fn the_page_says_what_happened_in_the_format_of_prometheus() {
     let app = App::new().await;
-    for path in ["/healthz", "/healthz", "/api/bots/bot_1/secret", "/api/nothing?key=s3cret", "/made/up/1"] {
+    for path in ["/healthz", "/healthz", "/api/bots/bot_1/secret", "/api/nothing?key=s3cret", "/invented/1"] {
         app.stranger().get(path).await;
     }
     app.user("ada").await;
@@ -93,7 +93,7 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
         assert!(name.starts_with("hub_") && *found >= 0.0, "{name} {found}");
         for (key, value) in labels {
             assert!(
-                !value.contains("bot_1") && !value.contains("s3cret") && !value.contains("made"),
+                !value.contains("bot_1") && !value.contains("s3cret") && !value.contains("invented"),
                 "{key}={value}"
             );
         }

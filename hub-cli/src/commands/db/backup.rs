@@ -1,14 +1,17 @@
 //! `db backup` and `db restore`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hub_core::{
-    backup::{self, Manifest, NewBackup},
+    backup::{self, Location, Manifest, NewBackup},
+    media::S3Config,
     random::Random,
     secret::Secret,
     time::Clock,
 };
+use hub_server::config::Config;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::bytes;
 use crate::{
@@ -26,13 +29,17 @@ pub const RESTORE_FIELDS: [&str; 8] =
 
 pub async fn create(args: DbBackupArgs, printer: &Printer) -> Result<(), Failure> {
     let passphrase = passphrase(args.passphrase_file.as_deref())?;
-    let home = local::settings(&args.local)?.home();
+    let config = local::settings(&args.local)?;
+    let home = config.home();
     let (clock, random) = (Clock::system(), Random::system());
     let name = backup::default_name(clock.now(), passphrase.is_some());
     let to = match args.to {
-        Some(path) if path.is_dir() => path.join(name),
-        Some(path) => path,
-        None => home.data_dir.join("backups").join(name),
+        Some(text) => match location("--to", &text, &config)? {
+            Location::File(path) if path.is_dir() => path.join(name).into(),
+            Location::Object(bucket, none) if none.is_empty() => Location::Object(bucket, name),
+            named => named,
+        },
+        None => home.data_dir.join("backups").join(name).into(),
     };
     let is_sealed = passphrase.is_some();
     let new = NewBackup { to, passphrase, with_key: !args.no_key };
@@ -56,7 +63,7 @@ pub async fn create(args: DbBackupArgs, printer: &Printer) -> Result<(), Failure
             manifest.missing_files
         ));
     }
-    let file = created.file.display().to_string();
+    let file = created.location.to_string();
     let document = json!({
         "file": file,
         "bytes": created.size,
@@ -72,13 +79,17 @@ pub async fn create(args: DbBackupArgs, printer: &Printer) -> Result<(), Failure
 
 pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failure> {
     let passphrase = passphrase(args.passphrase_file.as_deref())?;
-    let home = local::settings(&args.local)?.home();
-    let random = Random::system();
-    let file = args.file.display().to_string();
+    let config = local::settings(&args.local)?;
+    let (home, random) = (config.home(), Random::system());
+    let from = location("the backup", &args.file, &config)?;
+    if matches!(&from, Location::Object(_, name) if name.is_empty()) {
+        return Err(Failure::usage(format!("{}: which backup? name it behind the last slash", args.file)));
+    }
+    let file = from.to_string();
     let folder = home.data_dir.display().to_string();
     let replaces = backup::would_replace(&home)?;
     if args.verify_only || args.confirm.is_rehearsal() {
-        let manifest = backup::verify(&args.file, &home, passphrase, &random).await?;
+        let manifest = backup::verify(&from, &home, passphrase, &random).await?;
         let would = match (args.verify_only, replaces) {
             (true, _) => String::new(),
             (false, true) => format!("; it would take the place of the hub in {folder}"),
@@ -92,12 +103,28 @@ pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failu
             format!("this takes the place of the hub in {folder}, which is kept until the next restore");
         args.confirm.is_meant(&what, printer).await?;
     }
-    let restored = backup::restore(&args.file, &home, passphrase, replaces, &random).await?;
+    let restored = backup::restore(&from, &home, passphrase, replaces, &random).await?;
     printer.note(&format!("{}, is in {folder}", summary(&restored.manifest)));
     for path in &restored.replaced {
         printer.note(&format!("kept from before: {}", path.display()));
     }
     printer.one(document(&file, &restored.manifest, true, &restored.replaced), &folder)
+}
+
+/// A file, or an object: the last part of `s3://bucket/prefix/name` is its name, which is empty behind a slash.
+fn location(what: &str, text: &str, config: &Config) -> Result<Location, Failure> {
+    if !text.contains("://") {
+        return Ok(Path::new(text).to_owned().into());
+    }
+    let address = Url::parse(text).ok().filter(|address| address.scheme() == "s3");
+    let bucket = address.ok_or_else(|| "must be a file, or like s3://bucket/prefix/".to_owned());
+    let bucket = bucket
+        .and_then(|address| config.s3.bucket(&address))
+        .map_err(|reason| Failure::usage(format!("{what}: {text} {reason}")))?;
+    let path = text.strip_prefix("s3://").and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path);
+    let (prefix, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let bucket = S3Config { prefix: prefix.to_owned(), ..bucket };
+    Ok(Location::Object(Box::new(bucket), name.to_owned()))
 }
 
 fn summary(manifest: &Manifest) -> String {

@@ -1,9 +1,9 @@
 //! The database, the key, the folder they lie in.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use hub_core::{
-    backup::LAST_BACKUP,
+    backup::{LAST_BACKUP, Shelf, newest_nightly},
     data_dir, private_files,
     random::Random,
     store::{Schema, StoreConfig, Upkeep},
@@ -17,7 +17,9 @@ use crate::commands::db::bytes;
 const NO_ROOM: u64 = 256 << 20;
 const LITTLE_ROOM: u64 = 2 << 30;
 /// Age of a backup that is too old.
-const OLD_BACKUP: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
+const OLD_BACKUP: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Age at which a night had none.
+const MISSED_NIGHT: Duration = Duration::from_secs(26 * 3600);
 
 pub async fn look(patient: &Patient<'_>) -> Vec<Outcome> {
     let mut outcomes = vec![folder(patient), room(&patient.config.data_dir), mount(patient)];
@@ -101,18 +103,40 @@ async fn integrity(database: &mut Upkeep) -> Outcome {
 }
 
 async fn backup_age(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
+    let id = "store.backup-age";
     if matches!(patient.config.store, StoreConfig::Postgres(_)) {
-        return Outcome::skipped("store.backup-age", "PostgreSQL is backed up by its own tools");
+        return Outcome::skipped(id, "PostgreSQL is backed up by its own tools");
+    }
+    if let Some(nightly) = patient.config.nightly() {
+        let is_far = !matches!(nightly.shelf, Shelf::Folder(_));
+        return match (patient.args.offline && is_far, &nightly.shelf) {
+            (true, _) => Outcome::skipped(id, "a bucket is asked over a connection"),
+            (false, shelf) => nights(id, shelf).await,
+        };
     }
     let noted = database.noted(LAST_BACKUP).await.ok().flatten();
-    let advice = "hub-cli db backup --to /another/disk/hub.tar, from cron or a systemd timer";
+    let advice =
+        "HUB_BACKUP_TO=/another/disk makes one each night; or hub-cli db backup --to /another/disk/hub.tar";
     match noted.and_then(|text| text.parse().ok()).map(Timestamp::from_millis) {
-        None => Outcome::warning("store.backup-age", "hub-cli db backup never ran on this database")
-            .advise(advice),
+        None => Outcome::warning(id, "this database was never backed up").advise(advice),
         Some(at) if at + OLD_BACKUP < Clock::system().now() => {
-            Outcome::warning("store.backup-age", format!("the last backup is of {at}")).advise(advice)
+            Outcome::warning(id, format!("the last backup is of {at}")).advise(advice)
         }
-        Some(at) => Outcome::ok("store.backup-age", format!("the last backup is of {at}")),
+        Some(at) => Outcome::ok(id, format!("the last backup is of {at}")),
+    }
+}
+
+/// The nightly backups: what lies there counts, not what was once made.
+async fn nights(id: &str, shelf: &Shelf) -> Outcome {
+    let advice = "the log of hub-server says why, from \"the nightly backup failed\" on";
+    match newest_nightly(shelf).await {
+        Err(error) => Outcome::failed(id, error.message()).advise("look at HUB_BACKUP_TO"),
+        Ok(None) => Outcome::warning(id, format!("no nightly backup is in {shelf}"))
+            .advise("hub-server makes the first one when it starts"),
+        Ok(Some(at)) if at + MISSED_NIGHT < Clock::system().now() => {
+            Outcome::warning(id, format!("the last nightly backup in {shelf} is of {at}")).advise(advice)
+        }
+        Ok(Some(at)) => Outcome::ok(id, format!("the last nightly backup in {shelf} is of {at}")),
     }
 }
 
@@ -206,44 +230,73 @@ fn room(folder: &Path) -> Outcome {
     }
 }
 
-/// In a container everything but mounts is gone with it.
+/// In a container everything but volumes is gone with it. That is for who runs it to judge: a warning, since what
+/// is tried out or tested in a container is meant to go.
 fn mount(patient: &Patient<'_>) -> Outcome {
-    let id = "data-dir.is-mount";
     let contained = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists());
     if !contained {
-        return Outcome::skipped(id, "this is no container");
+        return Outcome::skipped(IS_MOUNT, "this is no container");
     }
     let folder =
         std::path::absolute(&patient.config.data_dir).unwrap_or_else(|_| patient.config.data_dir.clone());
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    if is_mounted(&folder, &mounts) {
-        Outcome::ok(id, format!("{} is on a volume", folder.display()))
-    } else {
-        Outcome::failed(id, format!("{} goes with the container", folder.display()))
-            .advise(format!("docker run --volume hub-data:{}", folder.display()))
+    of_mounts(&folder, &std::env::temp_dir(), &mounts)
+}
+
+const IS_MOUNT: &str = "data-dir.is-mount";
+
+fn of_mounts(folder: &Path, temporary: &Path, mounts: &str) -> Outcome {
+    let shown = folder.display();
+    let advice = format!("docker run --volume hub-data:{shown}");
+    if folder.starts_with(temporary) {
+        return Outcome::skipped(IS_MOUNT, format!("{shown} is a temporary folder"));
+    }
+    match mount_of(folder, mounts) {
+        Some("tmpfs" | "ramfs") => {
+            Outcome::warning(IS_MOUNT, format!("{shown} is in memory, and goes with the container"))
+                .advise(advice)
+        }
+        Some(_) => Outcome::ok(IS_MOUNT, format!("{shown} is on a volume")),
+        None => Outcome::warning(IS_MOUNT, format!("{shown} goes with the container")).advise(advice),
     }
 }
 
-/// Whether a folder, or one it is in, is a mount of its own (`proc(5)`: the fifth field is where).
-fn is_mounted(folder: &Path, mounts: &str) -> bool {
-    let points: Vec<&str> = mounts.lines().filter_map(|line| line.split(' ').nth(4)).collect();
-    folder
-        .ancestors()
-        .filter(|path| *path != Path::new("/"))
-        .any(|path| points.iter().any(|point| Path::new(&point.replace("\\040", " ")) == path))
+/// The file system of the mount that a folder is in, unless that is the root (`proc(5)`: the fifth field of a line is
+/// where it is mounted, and behind a lone dash is what).
+fn mount_of<'m>(folder: &Path, mounts: &'m str) -> Option<&'m str> {
+    let read = |line: &'m str| {
+        let (mount, what) = line.split_once(" - ")?;
+        let point = mount.split(' ').nth(4)?.replace("\\040", " ");
+        Some((point, what.split(' ').next()?))
+    };
+    let within = |(point, _): &(String, &str)| point != "/" && folder.starts_with(point);
+    // The deepest; of several at one place the last one lies on top.
+    mounts.lines().filter_map(read).filter(within).max_by_key(|(point, _)| point.len()).map(|(_, what)| what)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Status, *};
 
     #[test]
-    fn a_mount_is_found_at_the_folder_or_above_it() {
+    fn only_a_folder_that_is_meant_to_stay_and_goes_with_the_container_is_warned_of() {
         let mounts = "22 1 0:20 / / rw - overlay overlay rw\n23 22 8:1 /v /var/lib/hub rw - ext4 /dev/sda1 rw\n\
-                      24 22 8:1 /w /with\\040space rw - ext4 /dev/sda1 rw";
-        assert!(is_mounted(Path::new("/var/lib/hub"), mounts));
-        assert!(is_mounted(Path::new("/var/lib/hub/deeper"), mounts));
-        assert!(is_mounted(Path::new("/with space/hub"), mounts));
-        assert!(!is_mounted(Path::new("/var/lib"), mounts) && !is_mounted(Path::new("/"), mounts));
+                      24 22 8:1 /w /with\\040space rw - ext4 /dev/sda1 rw\n\
+                      25 22 0:5 / /dev/shm rw shared:2 - tmpfs tmpfs rw\n\
+                      26 23 0:5 / /var/lib/hub/memory rw - tmpfs tmpfs rw";
+        for (folder, status) in [
+            ("/var/lib/hub", Status::Ok),
+            ("/var/lib/hub/deeper", Status::Ok),
+            ("/with space/hub", Status::Ok),
+            ("/var/lib", Status::Warning),
+            ("/var/lib/hubble", Status::Warning),
+            ("/", Status::Warning),
+            ("/dev/shm/hub", Status::Warning),
+            ("/var/lib/hub/memory/hub", Status::Warning),
+            ("/tmp/hub", Status::Skipped),
+        ] {
+            let outcome = of_mounts(Path::new(folder), Path::new("/tmp"), mounts);
+            assert_eq!(outcome.status, status, "{folder}: {outcome:?}");
+        }
     }
 }

@@ -6,12 +6,12 @@ use std::{
     path::Path,
 };
 
-use hub_core::{private_files, replay::Recording};
+use hub_core::private_files;
 use serde_json::json;
 
 use crate::{
     args::TracesExportArgs,
-    commands::recordings::{self, Recordings},
+    commands::recordings::{self, Recordings, line},
     exit::{Exit, Failure},
     printer::Printer,
     reach::Reach,
@@ -81,9 +81,4 @@ fn create(path: &Path) -> Result<File, Failure> {
         }
         _ => Failure::file(&shown, error),
     })
-}
-
-/// A recording as a line of a file.
-pub fn line(recording: &Recording) -> String {
-    json!(recording).to_string()
 }

@@ -10,10 +10,10 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{export, id, recording};
+use super::{id, recording};
 use crate::{
     args::TracesToTestArgs,
-    commands::{debug, read_file},
+    commands::{debug, read_file, recordings},
     exit::{Exit, Failure},
     printer::Printer,
     reach::Reach,
@@ -42,7 +42,7 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
     let name = recording.trace.trace_id.to_string();
     let mut files = vec![
         (plugin.file.clone(), plugin.source.clone()),
-        (format!("{name}.jsonl"), export::line(&recording) + "\n"),
+        (format!("{name}.jsonl"), recordings::line(&recording) + "\n"),
     ];
     for (kind, case) in cases.documents {
         let text = serde_json::to_string_pretty(&case).unwrap_or_default() + "\n";

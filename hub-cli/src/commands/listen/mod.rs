@@ -4,7 +4,7 @@
 //! again when this program was stopped before that; a connection that is lost goes on after the last
 //! acknowledgement, so that nothing is missed.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
@@ -12,9 +12,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hub_core::{
     delivery::signing::{self, Method, Signing},
     egress::{Answer, Call, CheckedHeaders, Egress, EgressConfig},
+    id::{BotId, ChannelId},
     random::Random,
     secret::Secret,
-    time::Clock,
+    time::{Clock, Stopwatch},
 };
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -27,10 +28,18 @@ use url::Url;
 use crate::{
     args::ListenArgs,
     exit::{Exit, Failure},
-    printer::{Printer, Tone},
+    printer::Printer,
     reach::address,
-    screen,
+    screen, signals,
 };
+
+mod keys;
+mod record;
+mod view;
+
+use keys::Keys;
+use record::{Exchange, Recorder};
+use view::{Delivery, View};
 
 pub const FIELDS: [&str; 4] = ["seq", "id", "status", "reply"];
 
@@ -51,13 +60,22 @@ const FRAME_ONLY: [&str; 3] = ["seq", "id", "context_token"];
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-struct Listen {
+struct Listen<'p> {
     args: ListenArgs,
     server: Url,
+    view: View<'p>,
+    recorder: Option<Recorder>,
     egress: Egress,
     clock: Clock,
     secret: Secret,
     extra: HeaderMap,
+}
+
+/// The channel whose messages come.
+struct Channel {
+    name: String,
+    id: ChannelId,
+    bot: BotId,
 }
 
 pub async fn run(args: ListenArgs, printer: &Printer) -> Result<(), Failure> {
@@ -75,30 +93,62 @@ pub async fn run(args: ListenArgs, printer: &Printer) -> Result<(), Failure> {
     // The operator named both addresses: the rule against private ones is not for them.
     let egress = Egress::new(EgressConfig::default())?.trusted()?;
     let server = address(args.server.as_ref(), args.profile.profile.as_deref())?;
-    let listen = Listen { egress, clock: Clock::system(), secret, extra, server, args };
-    listen.follow(printer).await
+    let secrets = [secret.clone(), Secret::new(args.key.as_str())];
+    let recorder = args.record.as_deref().map(|path| Recorder::open(path, &secrets)).transpose()?;
+    let view = View::new(args.ui, printer);
+    let mut keys = if view.is_panel() && printer.may_ask() { Keys::listen() } else { None };
+    let is_panel = view.is_panel();
+    let mut listen = Listen { egress, clock: Clock::system(), secret, extra, server, args, view, recorder };
+    let ended = tokio::select! {
+        ended = listen.follow() => ended.map(|never| match never {}),
+        () = quit(keys.as_mut()) => Ok(()),
+        () = signals::stopped(), if is_panel => Err(Failure::interrupted()),
+    };
+    if !is_panel {
+        return ended;
+    }
+    // The terminal first: what is said below is for a terminal that is as it was.
+    drop(keys);
+    let told = listen.view.end();
+    match ended {
+        Err(mut failure) if failure.exit == Exit::Interrupted => {
+            failure.message = format!("interrupted: {told}");
+            Err(failure)
+        }
+        ended => {
+            printer.note(&told);
+            ended
+        }
+    }
 }
 
-impl Listen {
-    async fn follow(&self, printer: &Printer) -> Result<(), Failure> {
+/// Waits for the key that ends it.
+async fn quit(keys: Option<&mut Keys>) {
+    let Some(keys) = keys else { return std::future::pending().await };
+    while !matches!(keys.next().await, b'q' | b'Q') {}
+}
+
+impl Listen<'_> {
+    async fn follow(&mut self) -> Result<Infallible, Failure> {
         // A wrong key, or nobody at all, ends it here.
-        let mut name = self.channel_name().await?;
+        let mut channel = self.channel().await?;
         if self.args.print_secret {
-            printer.note(&format!("signing secret: {}", self.secret.expose()));
+            self.view.note(&format!("signing secret: {}", self.secret.expose()));
         }
         loop {
             let lost = match self.connect().await {
                 Ok(mut socket) => {
-                    Printer::ready(&format!("ready channel={name} forward={}", self.args.forward_to));
-                    self.listen(&mut socket, printer).await?
+                    let (name, to) = (&channel.name, &self.args.forward_to);
+                    self.view.ready(&format!("ready channel={name} forward={to}"));
+                    self.listen(&mut socket, &channel).await?
                 }
                 Err(why) => why,
             };
-            printer.note(&format!("lost the hub: {lost}; trying again"));
+            self.view.lost(&format!("lost the hub: {lost}; trying again"));
             loop {
                 self.clock.sleep(AGAIN).await;
-                match self.channel_name().await {
-                    Ok(still) => break name = still,
+                match self.channel().await {
+                    Ok(still) => break channel = still,
                     Err(failure) if failure.exit == Exit::Unreachable || failure.code == "RATE_LIMITED" => {}
                     Err(failure) => return Err(failure),
                 }
@@ -106,10 +156,14 @@ impl Listen {
         }
     }
 
-    async fn channel_name(&self) -> Result<String, Failure> {
+    async fn channel(&self) -> Result<Channel, Failure> {
         let path = "/api/v1/channels/status";
         let status = self.hub("GET", path, &Value::Null, HeaderMap::new()).await?;
-        Ok(screen::clean(status["channel_name"].as_str().unwrap_or_default()))
+        let word = |name: &str| status[name].as_str().unwrap_or_default();
+        let ids = word("channel_id").parse().ok().zip(word("bot_id").parse().ok());
+        let (id, bot) =
+            ids.ok_or_else(|| Failure::unreachable("the hub did not say which channel this is"))?;
+        Ok(Channel { name: screen::clean(word("channel_name")), id, bot })
     }
 
     /// A connection on which the hub has greeted, or why there is none.
@@ -135,7 +189,7 @@ impl Listen {
     }
 
     /// Forwards what comes, until the connection ends; says why it did.
-    async fn listen(&self, socket: &mut Socket, printer: &Printer) -> Result<String, Failure> {
+    async fn listen(&mut self, socket: &mut Socket, channel: &Channel) -> Result<String, Failure> {
         loop {
             let Some(message) = self.clock.timeout(SILENCE, socket.next()).await else {
                 return Ok("it says nothing".to_owned());
@@ -153,7 +207,7 @@ impl Listen {
             let data = &frame["data"];
             match frame["type"].as_str() {
                 Some("message") => {
-                    self.forward(data, printer).await?;
+                    self.forward(data, channel).await?;
                     let ack = json!({ "type": "ack", "data": { "seq": data["seq"] } });
                     if let Err(error) = socket.send(Message::text(ack.to_string())).await {
                         return Ok(error.to_string());
@@ -161,17 +215,17 @@ impl Listen {
                 }
                 Some("status") => {
                     let status = data["status"].as_str().unwrap_or_default();
-                    printer.note(&format!("the bot is {}", screen::clean(status)));
+                    self.view.note(&format!("the bot is {}", screen::clean(status)));
                 }
                 Some("lagged") if data["gone"] == true => {
-                    printer.note(&format!(
+                    self.view.note(&format!(
                         "messages {} to {} are too old: the hub does not keep them any more",
                         data["from"], data["to"]
                     ));
                 }
                 Some("error") => {
                     let message = data["message"].as_str().unwrap_or_default();
-                    printer.note(&format!("the hub says: {}", screen::clean(message)));
+                    self.view.note(&format!("the hub says: {}", screen::clean(message)));
                 }
                 _ => {}
             }
@@ -179,7 +233,7 @@ impl Listen {
     }
 
     /// Posts one message and sends the reply that comes back.
-    async fn forward(&self, message: &Value, printer: &Printer) -> Result<(), Failure> {
+    async fn forward(&mut self, message: &Value, channel: &Channel) -> Result<(), Failure> {
         let mut payload = message.as_object().cloned().unwrap_or_default();
         payload.retain(|name, _| !FRAME_ONLY.contains(&name.as_str()));
         if message["msg_type"] == 1 {
@@ -198,23 +252,41 @@ impl Listen {
             body: &body,
         };
         headers.extend(signing::headers(&signing)?);
-        let answer = self.call("POST", &self.args.forward_to, headers, body, ANSWER).await;
-        let seq = &message["seq"];
-        let text = screen::fit(&screen::clean(message["content"].as_str().unwrap_or_default()), 40);
+        let (started, watch) = (self.clock.now(), Stopwatch::start());
+        let answer = self.call("POST", &self.args.forward_to, headers.clone(), body.clone(), ANSWER).await;
+        let took = watch.elapsed();
+        let reason = |failure: &Failure| failure.causes.first().cloned().unwrap_or_default();
+        if let Some(recorder) = &mut self.recorder {
+            let reason = answer.as_ref().err().map(reason).unwrap_or_default();
+            recorder.append(&Exchange {
+                channel: (channel.id, channel.bot),
+                message_id: message["id"].as_str().unwrap_or_default(),
+                url: &self.args.forward_to,
+                headers: &headers,
+                body: &body,
+                started,
+                ended: self.clock.now(),
+                answer: answer.as_ref().map_err(|_| reason.as_str()),
+            })?;
+        }
         let (status, first, reply) = match &answer {
             Ok(answer) => {
                 let body = String::from_utf8_lossy(&answer.body);
                 let json: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 let reply = json["reply"].as_str().filter(|_| answer.status.is_success()).map(str::to_owned);
-                let first = screen::clean(body.lines().next().unwrap_or_default());
-                (answer.status.as_u16(), first, reply)
+                (answer.status.as_u16(), body.lines().next().unwrap_or_default().to_owned(), reply)
             }
-            Err(failure) => (0, failure.causes.first().cloned().unwrap_or_default(), None),
+            Err(failure) => (0, reason(failure), None),
         };
-        let tone = if (200..300).contains(&status) { Tone::Good } else { Tone::Bad };
-        let told = if status == 0 { "no answer".to_owned() } else { status.to_string() };
-        let line = format!("{seq}  {}  {text}  {}", printer.paint(&told, tone), screen::fit(&first, 60));
-        printer.one(json!({ "seq": seq, "id": message["id"], "status": status, "reply": reply }), &line)?;
+        self.view.delivered(Delivery {
+            seq: message["seq"].clone(),
+            id: message["id"].clone(),
+            text: screen::clean(message["content"].as_str().unwrap_or_default()),
+            status,
+            took,
+            answer: screen::clean(&first),
+            reply: reply.clone(),
+        })?;
         if let Some(reply) = reply {
             let send = json!({ "to_user_id": message["sender"]["user_id"], "content": reply });
             let path = "/api/v1/channels/send";
@@ -224,7 +296,7 @@ impl Listen {
                 HeaderValue::try_from(key).map(|key| (HeaderName::from_static("idempotency-key"), key)),
             );
             if let Err(failure) = self.hub("POST", path, &send, headers).await {
-                printer.note(&format!("the reply was not sent: {}", failure.message));
+                self.view.note(&format!("the reply was not sent: {}", failure.message));
             }
         }
         Ok(())

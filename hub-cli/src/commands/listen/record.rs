@@ -1,0 +1,195 @@
+//! `listen --record`: what was sent and answered, as `traces export` writes it.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use hub_core::{
+    delivery::redact::Redactor,
+    egress::Answer,
+    id::{BotId, ChannelId, Ids},
+    private_files,
+    random::Random,
+    replay::Recording,
+    secret::Secret,
+    time::{Clock, Timestamp},
+    traces::{Step, StepName, Trace, TraceStatus},
+};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::{commands::recordings::line, exit::Failure};
+
+/// A message that was posted, and what came of it.
+pub struct Exchange<'e> {
+    pub channel: (ChannelId, BotId),
+    /// The id of the message.
+    pub message_id: &'e str,
+    pub url: &'e Url,
+    pub headers: &'e HeaderMap,
+    pub body: &'e Bytes,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    pub answer: Result<&'e Answer, &'e str>,
+}
+
+/// Appends to a file of recordings.
+#[derive(Debug)]
+pub struct Recorder {
+    file: File,
+    shown: String,
+    ids: Ids,
+    redactor: Redactor,
+}
+
+impl Recorder {
+    /// Opens a file, or makes it, for its owner alone. What is one of these secrets is masked in it.
+    ///
+    /// # Errors
+    /// When it cannot be written, or its last line was cut off.
+    pub fn open(path: &Path, secrets: &[Secret]) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        let open = || {
+            private_files::open(path)?;
+            let mut file = File::options().read(true).append(true).open(path)?;
+            let mut last = [b'\n'];
+            if file.metadata()?.len() > 0 {
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+            }
+            Ok((file, last == [b'\n']))
+        };
+        let (file, is_whole) = open().map_err(|error: std::io::Error| Failure::file(&shown, error))?;
+        if !is_whole {
+            return Err(Failure::file(&shown, "its last line has no end")
+                .with_hint("it was cut off, or this is no file of recordings; name another one"));
+        }
+        let ids = Ids::new(Clock::system(), Random::system());
+        Ok(Self { file, shown, ids, redactor: Redactor::new(secrets, None) })
+    }
+
+    /// Appends one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&mut self, exchange: &Exchange<'_>) -> Result<(), Failure> {
+        let recording = self.recording(exchange)?;
+        let text = format!("{}\n", line(&recording));
+        self.file.write_all(text.as_bytes()).map_err(|error| Failure::file(&self.shown, error))
+    }
+
+    fn recording(&self, exchange: &Exchange<'_>) -> Result<Recording, Failure> {
+        let &Exchange { url, headers, body, started, ended, .. } = exchange;
+        let status = exchange.answer.map(|answer| answer.status);
+        let well = if status.is_ok_and(|status: StatusCode| status.is_success()) {
+            TraceStatus::Ok
+        } else {
+            TraceStatus::Error
+        };
+        let mut request = json!({
+            "attempt": 1,
+            "method": "POST",
+            "url": self.redactor.url(url),
+            "headers": self.redactor.headers(headers),
+            "body": self.redactor.body(body),
+        });
+        let mut steps = Vec::new();
+        let step = |name, detail: Value| Step::new(name, "webhook", well, started, ended, detail);
+        match exchange.answer {
+            Ok(answer) => {
+                steps.push(step(StepName::Request, request));
+                let detail = json!({
+                    "status": answer.status.as_u16(),
+                    "headers": self.redactor.headers(&answer.headers),
+                    "body": self.redactor.body(&answer.body),
+                });
+                steps.push(Step::new(StepName::Response, "webhook", well, ended, ended, detail));
+            }
+            Err(reason) => {
+                request["error"] = json!({ "message": reason });
+                steps.push(step(StepName::Request, request));
+            }
+        }
+        let (channel_id, bot_id) = exchange.channel;
+        let no_hub = || Failure::unreachable("the hub gave a message no id");
+        let trace = Trace {
+            trace_id: self.ids.next(),
+            message_id: exchange.message_id.parse().map_err(|_| no_hub())?,
+            bot_id,
+            channel_id: Some(channel_id),
+            replay_of: None,
+            status: well,
+            summary: status
+                .map_or_else(|_| "no answer".to_owned(), |status| format!("status {}", status.as_u16())),
+            started_at: started,
+            duration_ms: u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX),
+            attempts: 1,
+            steps,
+        };
+        Ok(Recording::new(trace, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange<'e>(url: &'e Url, headers: &'e HeaderMap, body: &'e Bytes) -> Exchange<'e> {
+        let ids = Ids::new(Clock::system(), Random::seeded(1));
+        let at = Timestamp::from_millis(1_790_000_000_000);
+        Exchange {
+            channel: (ids.next(), ids.next()),
+            message_id: "msg_01KAJ6Z8QH0000000000000000",
+            url,
+            headers,
+            body,
+            started: at,
+            ended: at + std::time::Duration::from_millis(7),
+            answer: Err("connection refused"),
+        }
+    }
+
+    #[test]
+    fn lines_are_appended_and_read_as_recordings_without_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("orders.jsonl");
+        let url = Url::parse("http://localhost:3000/hook?token=abcdef").unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", "Bearer of-mine".parse().unwrap());
+        headers.insert("content-type", "application/json".parse().unwrap());
+        let body = Bytes::from(json!({ "type": "message", "content": "the hubc_secret key" }).to_string());
+        for _ in 0..2 {
+            let mut recorder = Recorder::open(&path, &["hubc_secret".into()]).unwrap();
+            recorder.append(&exchange(&url, &headers, &body)).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            !text.contains("of-mine") && !text.contains("hubc_secret") && !text.contains("abcdef"),
+            "{text}"
+        );
+        assert!(!private_files::is_exposed(&path).unwrap());
+        let read: Vec<Recording> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(read.len(), 2);
+        assert_ne!(read[0].trace.trace_id, read[1].trace.trace_id);
+        assert_eq!((read[0].trace.duration_ms, read[0].trace.status), (7, TraceStatus::Error));
+        assert_eq!(read[0].response(), None);
+        let request = read[0].request().unwrap();
+        assert_eq!((request.headers.len(), request.masks("authorization")), (1, true));
+        assert_eq!(read[0].message.as_ref().unwrap()["content"], "the *** key");
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_or_cannot_be_written_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("orders.jsonl");
+        std::fs::write(&path, "{\"trace_id\":").unwrap();
+        assert!(Recorder::open(&path, &[]).unwrap_err().message.contains("no end"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"trace_id\":");
+        assert!(Recorder::open(folder.path(), &[]).is_err());
+        assert!(Recorder::open(&folder.path().join("none/orders.jsonl"), &[]).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! `listen` at a terminal, and what it records.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::{
+    hubs::temp,
+    program::{ends, stderr},
+    pty::Terminal,
+    replay::sink::Sink,
+    stage::Stage,
+};
+
+/// The key of a channel to which everything goes, and its hub.
+fn stage() -> (Stage, String) {
+    let stage = Stage::new();
+    let made = stage.document(&["channels", "rotate-key", "demo", "--bot", "demo"]);
+    let key = made["api_key"].as_str().unwrap().to_owned();
+    (stage, key)
+}
+
+fn listen(stage: &Stage, key: &str, to: &str, more: &[&str]) -> Command {
+    let mut command = stage.signed_in();
+    command.args(["listen", "--server", &stage.url, "--forward-to", to, "--key", key]).args(more);
+    command
+}
+
+/// The command in a shell that says how it ended, and how the terminal is then.
+fn then_look_at_the_terminal(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    let program = command.get_program().to_string_lossy().into_owned();
+    // A shell that has a trap outlives the key that interrupts.
+    shell.args(["-c", "trap : INT; \"$0\" \"$@\"; echo \"exit $?\"; stty -a"]).arg(program);
+    shell.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    shell.env("PATH", "/usr/bin:/bin");
+    shell
+}
+
+#[track_caller]
+fn assert_is_as_before(seen: &str) {
+    let (_, terminal) = seen.rsplit_once("exit ").unwrap();
+    let words: Vec<&str> = terminal.split([' ', ';', '\r', '\n']).collect();
+    assert!(words.contains(&"icanon") && words.contains(&"echo") && words.contains(&"isig"), "{terminal}");
+}
+
+/// `ux` C5: messages are watched.
+#[test]
+fn c5_the_panel_shows_what_comes_and_ends_with_q() {
+    let (stage, key) = stage();
+    let sink = Sink::new(|number| match number {
+        0 => (200, "{\"reply\":\"coming\"}".to_owned()),
+        _ => (503, "busy".to_owned()),
+    });
+    let mut command = then_look_at_the_terminal(&listen(&stage, &key, &sink.url, &["--ui"]));
+    let mut terminal = Terminal::start(command.env("NO_COLOR", "1"));
+    let at = terminal.wait_for(0, "q or Ctrl-C ends it");
+    assert!(terminal.seen().contains(&format!("ready channel=demo forward={}", sink.url)));
+    stage.say("order \u{1b}]0;owned\u{7}42");
+    let at = terminal.wait_for(at.saturating_sub(1), "delivered 1 · ok 1 · failed 0 · replied 1");
+    assert!(!terminal.seen().contains("\u{1b}]0;"), "what people write cannot change the terminal");
+    stage.say("order 43");
+    terminal.wait_for(at.saturating_sub(1), "delivered 2 · ok 1 · failed 1 · replied 1");
+    terminal.wait_for(at.saturating_sub(1), "busy");
+    terminal.press("x");
+    terminal.press("q");
+    let (_, seen) = terminal.end();
+    let (_, end) = seen.rsplit_once("delivered 2 · ok 1 · failed 1 · replied 1 · ").unwrap();
+    assert!(end.contains("exit 0"), "{seen:?}");
+    assert_is_as_before(&seen);
+}
+
+#[test]
+fn c5_ctrl_c_ends_the_panel_with_a_summary_and_130() {
+    let (stage, key) = stage();
+    let sink = Sink::kind();
+    let mut command = then_look_at_the_terminal(&listen(&stage, &key, &sink.url, &["--ui"]));
+    let mut terminal = Terminal::start(command.env("NO_COLOR", "1"));
+    terminal.wait_for(0, "q or Ctrl-C ends it");
+    stage.say("order 42");
+    terminal.wait_for(0, "delivered 1");
+    terminal.press("\u{3}");
+    let (_, seen) = terminal.end();
+    assert!(seen.contains("interrupted: delivered 1 · ok 1") && seen.contains("exit 130"), "{seen:?}");
+    assert_is_as_before(&seen);
+}
+
+#[test]
+fn c5_a_panel_that_fails_gives_the_terminal_back() {
+    let (stage, key) = stage();
+    let mut command = then_look_at_the_terminal(&listen(&stage, &key, "http://127.0.0.1:1/", &["--ui"]));
+    let terminal = Terminal::start(command.env("NO_COLOR", "1"));
+    terminal.wait_for(0, "q or Ctrl-C ends it");
+    // The key is not valid any more.
+    stage.document(&["channels", "rotate-key", "demo", "--bot", "demo"]);
+    let (_, seen) = terminal.end();
+    assert!(seen.contains("exit 4"), "{seen:?}");
+    assert_is_as_before(&seen);
+}
+
+#[test]
+fn without_a_terminal_the_panel_is_lines() {
+    let (stage, _) = stage();
+    let refused = listen(&stage, "hubc_nobody", "http://127.0.0.1:1/", &["--ui"]).output().unwrap();
+    let (out, err) = ends(&refused, 4);
+    assert!(out.is_empty() && err.contains("so these are lines") && !err.contains('\u{1b}'), "{err}");
+}
+
+#[test]
+fn what_was_recorded_is_replayed_with_the_same_bodies() {
+    let (stage, key) = stage();
+    let (folder, first, second) =
+        (temp(), Sink::new(|number| (if number == 0 { 200 } else { 500 }, "{}".into())), Sink::kind());
+    let file = folder.path().join("orders.jsonl");
+    let file = file.to_str().unwrap();
+    let secret = "a secret of at least sixteen characters";
+    let more = ["--record", file, "--secret", secret, "--header", "Authorization: Bearer of-mine"];
+    let mut listening = listen(&stage, &key, &first.url, &more);
+    let mut listening = listening.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(listening.stderr.take().unwrap()).lines();
+    assert!(told.next().unwrap().unwrap().starts_with("ready channel=demo"));
+    for text in ["order 42", "two\nlines \u{1f600}"] {
+        stage.say(text);
+    }
+    first.wait(2);
+    let lines = || std::fs::read_to_string(file).unwrap_or_default();
+    let watch = hub_core::time::Stopwatch::start();
+    while lines().lines().count() < 2 {
+        assert!(watch.elapsed().as_secs() < 30, "{}", lines());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    let recorded = lines();
+    for hidden in [secret, &key, "of-mine"] {
+        assert!(!recorded.contains(hidden), "{hidden} is in {recorded}");
+    }
+    let traces: Vec<Value> = recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&traces[0]["status"], &traces[1]["status"]), (&"ok".into(), &"error".into()));
+    assert_eq!((&traces[0]["summary"], &traces[1]["summary"]), (&"status 200".into(), &"status 500".into()));
+
+    ends(&stage.files(&["replay", "--from", file, "--to", &second.url]), 0);
+    let bodies = |sink: &Sink| sink.requests().into_iter().map(|request| request.body).collect::<Vec<_>>();
+    assert_eq!(bodies(&second), bodies(&first));
+    let refused = listen(&stage, &key, &first.url, &["--record", folder.path().to_str().unwrap()]).output();
+    let refused = refused.unwrap();
+    assert_eq!(refused.status.code(), Some(6), "{}", stderr(&refused));
+}

@@ -1,0 +1,107 @@
+//! Buckets of a service that speaks the S3 protocol: for files, and for backups.
+
+use std::{num::NonZeroUsize, path::PathBuf};
+
+use hub_core::{
+    backup::{Nightly, Shelf, TimeOfDay},
+    media::S3Config,
+    secret::Secret,
+    store::StoreConfig,
+};
+use url::Url;
+
+use super::{Config, Reader};
+
+/// The service, and who the hub is there.
+#[derive(Debug, Clone)]
+pub struct S3Service {
+    endpoint: Option<Url>,
+    region: String,
+    access_key_id: String,
+    secret_access_key: Secret,
+}
+
+impl S3Service {
+    pub(super) fn read(reader: &mut Reader) -> Self {
+        Self {
+            endpoint: reader.url("media_s3_endpoint"),
+            region: reader.text("media_s3_region", "us-east-1").0,
+            access_key_id: reader.text("media_s3_access_key_id", "").0,
+            secret_access_key: Secret::new(reader.text("media_s3_secret_access_key", "").0),
+        }
+    }
+
+    /// The bucket of an address like `s3://bucket/prefix`.
+    ///
+    /// # Errors
+    /// Half a sentence that follows the address.
+    pub fn bucket(&self, address: &Url) -> Result<S3Config, String> {
+        let bucket = address.host_str().filter(|bucket| address.scheme() == "s3" && !bucket.is_empty());
+        let bucket = bucket.ok_or("must be like s3://bucket/prefix")?;
+        if self.access_key_id.is_empty() || self.secret_access_key.expose().is_empty() {
+            return Err("needs media_s3_access_key_id and media_s3_secret_access_key (or …_file) beside it"
+                .to_owned());
+        }
+        Ok(S3Config {
+            bucket: bucket.to_owned(),
+            prefix: address.path().trim_matches('/').to_owned(),
+            endpoint: self.endpoint.clone(),
+            region: self.region.clone(),
+            access_key_id: self.access_key_id.clone(),
+            secret_access_key: self.secret_access_key.clone(),
+        })
+    }
+
+    /// Where backups lie: a folder, or a bucket when it is an address of one.
+    ///
+    /// # Errors
+    /// Half a sentence that follows the text.
+    pub fn shelf(&self, text: &str) -> Result<Shelf, String> {
+        match Url::parse(text) {
+            Ok(address) if address.scheme() == "s3" => self.bucket(&address).map(Shelf::Bucket),
+            _ if text.contains("://") => Err("must be a folder, or like s3://bucket/prefix".to_owned()),
+            _ => Ok(Shelf::Folder(PathBuf::from(text))),
+        }
+    }
+}
+
+/// Nightly backups, as they are set.
+#[derive(Debug, Clone)]
+pub struct BackupSettings {
+    /// Where they lie.
+    pub shelf: Shelf,
+    at: TimeOfDay,
+    keep: NonZeroUsize,
+    passphrase: Option<Secret>,
+}
+
+impl BackupSettings {
+    /// `None` unless a place for them is set.
+    pub(super) fn read(reader: &mut Reader, service: &S3Service, store: &StoreConfig) -> Option<Self> {
+        let origin = reader.given("backup_to").1;
+        let shelf = reader.value("backup_to", "", |text| service.shelf(text));
+        let at = reader.value("backup_at", "03:00", |text| {
+            text.parse().map_err(|_| "must be a time in UTC, like 03:00".to_owned())
+        });
+        let keep = reader.number("backup_keep", "7", "a number of backups from 1 on");
+        let (passphrase, _) = reader.text("backup_passphrase", "");
+        let passphrase = (!passphrase.is_empty()).then(|| Secret::new(passphrase));
+        if shelf.is_some() && matches!(store, StoreConfig::Postgres(_)) {
+            reader.problem(&origin, "PostgreSQL is backed up by its own tools (pg_dump); leave it out");
+        }
+        if matches!(shelf, Some(Shelf::Bucket(_))) && passphrase.is_none() {
+            reader.findings.warnings.push(format!(
+                "{origin}: without backup_passphrase whoever reads the bucket has every bot's login"
+            ));
+        }
+        Some(Self { shelf: shelf?, at: at?, keep: keep?, passphrase })
+    }
+}
+
+impl Config {
+    /// The backups that are made each night, when they are wanted.
+    pub fn nightly(&self) -> Option<Nightly> {
+        let BackupSettings { shelf, at, keep, passphrase } = self.backup.clone()?;
+        Some(Nightly { home: self.home(), shelf, at, keep, passphrase })
+    }
+}
