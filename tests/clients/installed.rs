@@ -166,6 +166,18 @@ pub fn app_with_ws() -> Option<Command> {
     Some(command)
 }
 
+/// A Rust project that `.ci/run clients` builds, built again from what is in the checkout now, without a network; and the
+/// program it makes.
+pub fn rust(project: &str, program: &str) -> Option<(Command, Command)> {
+    let built = find(program, &format!("cargo/debug/{program}"))?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--locked", "--offline", "--manifest-path"]);
+    cargo.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(project).join("Cargo.toml"));
+    // As `.ci/run` builds it, or it would be built twice.
+    cargo.env("CARGO_TARGET_DIR", folder().join("cargo")).env("CARGO_INCREMENTAL", "0");
+    Some((cargo, Command::new(built)))
+}
+
 /// weixin-agent 0.3.0.
 pub fn weixin_agent() -> Option<Command> {
     find("weixin-agent", "cargo/debug/weixin-agent-client").map(Command::new)

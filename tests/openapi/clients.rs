@@ -1,6 +1,6 @@
-//! Clients that generators of other authors make of the document: they compile, and each tells the same story to a
-//! live server. The story stands in `STORY`, once; a client prints each step when it has passed it, and the codes of
-//! refusals as it provokes them.
+//! Clients that generators of other authors make of the document: all compile, and one in each language tells the same
+//! story to a live server. The story stands in `STORY`, once; a client prints each step when it has passed it, and the
+//! codes of refusals as it provokes them. `openapi/README.md` names the generators and their commands.
 
 use std::{path::Path, process::Command};
 
@@ -35,12 +35,24 @@ const STORY: [&str; 20] = [
     "RATE_LIMITED",
 ];
 
+/// How TypeScript is compiled.
+const STRICT: [&str; 7] =
+    ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.iterable"];
+
 fn here(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/clients").join(name)
 }
 
-fn document() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../openapi/hub.json")
+/// Makes a client in a folder by the command that the guide names.
+#[track_caller]
+fn generate(mut generator: Command, folder: &Path) {
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openapi");
+    let guide = std::fs::read_to_string(documents.join("README.md")).unwrap();
+    let program = Path::new(generator.get_program()).file_name().unwrap().to_str().unwrap();
+    let (_, arguments) = guide.split_once(&format!("| `{program} ")).expect("the guide names the command");
+    let (arguments, _) = arguments.split_once('`').unwrap();
+    std::os::unix::fs::symlink(documents, folder.join("openapi")).unwrap();
+    make(generator.args(arguments.split(' ')).current_dir(folder));
 }
 
 /// Runs a step of making a client, which has to succeed.
@@ -68,7 +80,7 @@ async fn tell(mut command: Command, folder: &Path) {
 #[tokio::test]
 async fn the_typescript_client_is_strict_and_tells_the_story() {
     let package = "openapi-typescript@7.13.0";
-    let Some(mut generator) = installed::npm_of("openapi-typescript-7.13.0", package, "openapi-typescript")
+    let Some(generator) = installed::npm_of("openapi-typescript-7.13.0", package, "openapi-typescript")
     else {
         return;
     };
@@ -76,22 +88,12 @@ async fn the_typescript_client_is_strict_and_tells_the_story() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    make(generator.arg(document()).arg("--output").arg(folder.path().join("hub.d.ts")));
+    generate(generator, folder.path());
     std::fs::copy(here("story.ts"), folder.path().join("story.ts")).unwrap();
     std::fs::write(folder.path().join("package.json"), r#"{ "type": "module" }"#).unwrap();
     let modules = installed::modules("openapi-typescript-7.13.0");
     std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
-    compiler.args([
-        "--strict",
-        "--target",
-        "es2022",
-        "--module",
-        "nodenext",
-        "--lib",
-        "es2022,dom",
-        "story.ts",
-    ]);
-    make(compiler.current_dir(folder.path()));
+    make(compiler.args(STRICT).arg("story.ts").current_dir(folder.path()));
     let mut story = Command::new("node");
     story.arg(folder.path().join("story.js"));
     tell(story, folder.path()).await;
@@ -100,11 +102,41 @@ async fn the_typescript_client_is_strict_and_tells_the_story() {
 #[tokio::test]
 async fn the_python_client_tells_the_story() {
     let package = "openapi-python-client-0.29.0";
-    let Some(mut generator) = installed::environment(package, "openapi-python-client") else { return };
+    let Some(generator) = installed::environment(package, "openapi-python-client") else { return };
     let Some(mut story) = installed::environment(package, "python") else { return };
     let folder = tempfile::tempdir().unwrap();
-    generator.args(["generate", "--meta", "none", "--path"]).arg(document());
-    make(generator.arg("--output-path").arg(folder.path().join("hub_client")).current_dir(folder.path()));
+    generate(generator, folder.path());
     story.arg(here("story.py")).env("PYTHONPATH", folder.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     tell(story, folder.path()).await;
+}
+
+#[tokio::test]
+async fn the_rust_client_tells_the_story() {
+    let Some((mut build, story)) = installed::rust("openapi/clients/rust", "hub-client-story") else {
+        return;
+    };
+    make(&mut build);
+    tell(story, tempfile::tempdir().unwrap().path()).await;
+}
+
+#[test]
+fn the_other_typescript_client_is_strict() {
+    let package = "hey-api-openapi-ts-0.95.0";
+    let Some(generator) = installed::npm_of(package, "@hey-api/openapi-ts@0.95.0", "openapi-ts") else {
+        return;
+    };
+    let Some(mut compiler) = installed::npm_of(package, "typescript", "tsc") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    generate(generator, folder.path());
+    make(compiler.args(STRICT).args(["--noEmit", "hub/index.ts"]).current_dir(folder.path()));
+}
+
+#[test]
+fn the_other_python_client_is_whole() {
+    let package = "openapi-generator-cli-7.26.0";
+    let Some(generator) = installed::environment(package, "openapi-generator-cli") else { return };
+    let Some(mut python) = installed::environment(package, "python") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    generate(generator, folder.path());
+    make(python.arg(here("imports.py")).env("PYTHONPATH", folder.path().join("hub")));
 }

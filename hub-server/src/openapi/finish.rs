@@ -83,7 +83,7 @@ fn admit_null(document: &mut Value) {
 }
 
 /// What types brought along and no operation speaks of.
-fn drop_unused_schemas(document: &mut Value) {
+pub(super) fn drop_unused_schemas(document: &mut Value) {
     loop {
         let text = document.to_string();
         let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };

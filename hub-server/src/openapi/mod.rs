@@ -1,8 +1,9 @@
 //! The OpenAPI document: what the endpoints say of themselves, and a finishing pass over it.
 //!
-//! The contract is OpenAPI 3.0.3, which every generator reads; the same in the words of 3.1 is derived from it. The
-//! finished documents are committed as `openapi/hub.json`, `openapi/hub.yaml` and `openapi/hub.v3_1.json`; a test
-//! compares them and, with `HUB_UPDATE_OPENAPI=1`, writes them.
+//! The contract is OpenAPI 3.0.3, which every generator reads; the same in the words of 3.1, and the same with one type
+//! for each purpose, are derived from it. The finished documents are committed as `openapi/hub.json`,
+//! `openapi/hub.yaml`, `openapi/hub.v3_1.json` and `openapi/hub.plain.json`; a test compares them and, with
+//! `HUB_UPDATE_OPENAPI=1`, writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use crate::api::{self, Api};
 mod examples;
 mod finish;
 mod names;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod version_3_1;
@@ -48,6 +50,8 @@ pub struct Committed {
     pub yaml: String,
     /// `openapi/hub.v3_1.json`.
     pub json_v3_1: String,
+    /// `openapi/hub.plain.json`.
+    pub json_plain: String,
 }
 
 /// The documents as they are committed.
@@ -56,7 +60,12 @@ pub fn committed() -> Committed {
     let pretty =
         |value: &Value| serde_json::to_string_pretty(value).expect("a value has only text keys") + "\n";
     let yaml = serde_norway::to_string(&document).expect("a value has only text keys");
-    Committed { json: pretty(&document), yaml, json_v3_1: pretty(&version_3_1::derive(&document)) }
+    Committed {
+        json: pretty(&document),
+        yaml,
+        json_v3_1: pretty(&version_3_1::derive(&document)),
+        json_plain: pretty(&plain::derive(&document)),
+    }
 }
 
 /// Whether an operation has a security requirement, by operation id.
