@@ -168,6 +168,8 @@ async fn run(
     command.arg("--config-file").arg(settings).arg("run").arg(format!("{url}/openapi.json"));
     command.args(["--checks", "all", "--seed", "42", "--generation-database", "none", "--no-color"]);
     command.args(["--phases", &PHASES.join(","), "--max-examples", &examples, "--workers", "1"]);
+    // A step of a bind waits for up to 30 seconds.
+    command.args(["--max-response-time", "32"]);
     command.args(["--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"]);
     command.args(["--report", "json", "--report-json-path"]).arg(&report);
     // The server is on this machine: no proxy that the environment may name.

@@ -170,7 +170,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("timeout_ms", 10_000),
     ("timestamp", 1_790_000_000),
     ("timestamp_ms", 1_790_000_000_000),
-    ("wait_ms", 25_000),
+    ("wait_ms", 2_000),
 ];
 
 /// Fields that contradict the rest of their example, which is of something that went well.

@@ -111,10 +111,17 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value, guarded: &G
     for status in possible {
         responses.insert(status.as_str().to_owned(), shared_response(status));
     }
-    if ["101", "303"].iter().any(|status| responses.contains_key(*status)) {
-        // Linters want something that may be a success beside a change of place or of protocols, and cannot know that
-        // nothing else may.
+    if responses.contains_key("303") {
+        // Linters want something that may be a success beside a change of place, and cannot know that nothing else may.
         responses.insert("default".to_owned(), failure(StatusCode::BAD_REQUEST, RULE_OF_HTTP));
+    }
+    if responses.contains_key("101") && !responses.contains_key("200") {
+        // They want a 2xx beside a change of protocols, too, and there is one, which this hub does not speak itself.
+        responses.insert(
+            "200".to_owned(),
+            json!({ "description": "The same behind a proxy that speaks HTTP/2 with the client, where a WebSocket \
+                begins with this status (RFC 8441)." }),
+        );
     }
     if operation_id == "exchangeAppCode" {
         oauth_failures(responses);
