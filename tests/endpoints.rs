@@ -10,6 +10,7 @@ use operation::{Operation, operations};
 use stage::{Answer, ORIGIN, Stage};
 use table::TABLE;
 
+mod answers;
 mod matrix;
 mod mcp;
 mod operation;

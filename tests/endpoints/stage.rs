@@ -10,13 +10,14 @@ use hub_core::{
     apps::{AppPatch, Install, NewApp},
     bots::NewBind,
     channels::NewChannel,
+    config::HubConfig,
     id::{MessageId, PasskeyId, TraceId},
     plugins::{NewInstallation, Submission},
     store::StoreConfig,
 };
 use hub_server::{AppSettings, app, rate_limit::RateLimitSettings, settings::Values};
 use poem::{
-    EndpointExt,
+    Endpoint, EndpointExt,
     endpoint::BoxEndpoint,
     test::{TestClient, TestRequestBuilder},
 };
@@ -33,6 +34,7 @@ pub const ORIGIN: &str = "http://localhost:9800";
 /// What is asked, and what there is.
 pub struct Stage {
     pub client: TestClient<BoxEndpoint<'static, poem::Response>>,
+    settings: AppSettings,
     pub hub: World,
     pub ada: String,
     /// Another session of ada's, to be ended.
@@ -114,11 +116,40 @@ pub struct Answer {
     pub json: Value,
 }
 
+impl Answer {
+    /// What came; null where it is no JSON.
+    pub async fn of(mut response: poem::Response) -> Self {
+        let status = response.status().as_u16();
+        let text = response.take_body().into_bytes().await.unwrap();
+        Self { status, json: serde_json::from_slice(&text).unwrap_or(Value::Null) }
+    }
+}
+
 impl Stage {
     pub async fn new() -> Self {
+        Self::configured(|_| ()).await
+    }
+
+    /// With other settings of the hub.
+    pub async fn configured(change: impl FnOnce(&mut HubConfig)) -> Self {
+        // The limits have tests of their own; here nothing may hide behind one.
+        let limits = RateLimitSettings {
+            auth_per_ip: MANY,
+            auth_per_account: MANY,
+            bad_credentials: MANY,
+            sends: MANY,
+            debug: MANY,
+            default: MANY,
+            ..RateLimitSettings::default()
+        };
+        Self::with(change, limits).await
+    }
+
+    pub async fn with(change: impl FnOnce(&mut HubConfig), rate_limits: RateLimitSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hub.db");
-        let hub = World::builder().store(StoreConfig::Sqlite(file.clone())).open().await;
+        let store = StoreConfig::Sqlite(file.clone());
+        let hub = World::builder().store(store).config(change).open().await;
         let bot = hub.bind(None).await;
         let channel = hub.channel(&bot, World::webhook("/hook")).await;
         let other_bot = hub.bind(Some("wx-other")).await.id.to_string();
@@ -214,20 +245,9 @@ impl Stage {
             expired_key: expired_key.secret.expose().to_owned(),
         };
         let key = key(&hub.owner).await.key.id;
-        let values = Values {
-            // The limits have tests of their own; here nothing may hide behind one.
-            rate_limits: RateLimitSettings {
-                auth_per_ip: MANY,
-                auth_per_account: MANY,
-                bad_credentials: MANY,
-                sends: MANY,
-                debug: MANY,
-                default: MANY,
-                ..RateLimitSettings::default()
-            },
-            ..Values::new(ORIGIN.parse().unwrap())
-        };
-        let endpoint = app(hub.hub.clone(), AppSettings::from(values)).boxed();
+        let values = Values { rate_limits, ..Values::new(ORIGIN.parse().unwrap()) };
+        let settings = AppSettings::from(values);
+        let endpoint = app(hub.hub.clone(), settings.clone()).boxed();
         let ids = vec![
             ("channelId", channel.to_string()),
             ("traceId", trace.to_string()),
@@ -247,6 +267,7 @@ impl Stage {
         ];
         Self {
             client: TestClient::new(endpoint),
+            settings,
             hub,
             ada: ada.token.expose().to_owned(),
             spare: spare.token.expose().to_owned(),
@@ -286,7 +307,7 @@ impl Stage {
         ids
     }
 
-    fn known(&self, name: &str) -> &str {
+    pub fn known(&self, name: &str) -> &str {
         self.ids.iter().find(|(known, _)| *known == name).map(|(_, id)| id.as_str()).unwrap()
     }
 
@@ -341,10 +362,12 @@ impl Stage {
         build: impl for<'r> FnOnce(Request<'r>) -> Request<'r>,
     ) -> Answer {
         let request = self.client.request(operation.method.clone(), path).header("Origin", ORIGIN);
-        let mut response = build(request).send().await.0;
-        let status = response.status().as_u16();
-        let text = response.take_body().into_bytes().await.unwrap();
-        Answer { status, json: serde_json::from_slice(&text).unwrap_or(Value::Null) }
+        Answer::of(build(request).send().await.0).await
+    }
+
+    /// The application once more, for a listener.
+    pub fn endpoint(&self) -> impl Endpoint<Output = poem::Response> + 'static {
+        app(self.hub.hub.clone(), self.settings.clone())
     }
 
     /// A channel's and an app's calls are made with its key, all others by whoever has the cookie.
@@ -362,12 +385,47 @@ impl Stage {
 
     /// A right call, but for the credential.
     pub async fn ask_as(&self, operation: &Operation, path: &str, cookie: &str) -> Answer {
-        let ((name, value), body) = (self.credential(operation, cookie), (operation.entry().body)(self));
+        self.ask_saying(operation, path, cookie, &(operation.entry().body)(self)).await
+    }
+
+    /// A call with this body; null is none.
+    pub async fn ask_saying(&self, operation: &Operation, path: &str, cookie: &str, body: &Value) -> Answer {
+        let (name, value) = self.credential(operation, cookie);
         self.ask(operation, path, |request| {
             let request = request.header(name, value);
-            if body.is_null() { request } else { request.body_json(&body) }
+            if body.is_null() { request } else { request.body_json(body) }
         })
         .await
+    }
+
+    /// A call by ada that is told to be done once.
+    pub async fn ask_once(&self, operation: &Operation, key: &str, body: &Value) -> Answer {
+        let (name, value) = self.credential(operation, &self.ada);
+        self.ask(operation, &self.path(operation), |request| {
+            request.header(name, value).header("Idempotency-Key", key).body_json(body)
+        })
+        .await
+    }
+
+    /// A code of this kind with a right checksum, which nobody was given.
+    pub fn code(&self, kind: &str) -> String {
+        let (_, body) = self.ada.split_once('_').unwrap();
+        format!("{kind}_{body}")
+    }
+
+    /// Writes to the database behind the hub's back.
+    pub async fn run(&self, sql: &str) {
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *self.witness.lock().await).await.unwrap();
+    }
+
+    /// Every table gets another name.
+    pub async fn hide_tables(&self) {
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
+        let tables: Vec<String> =
+            sqlx::query_scalar(tables).fetch_all(&mut *self.witness.lock().await).await.unwrap();
+        for table in tables {
+            self.run(&format!("ALTER TABLE {table} RENAME TO hidden_{table}")).await;
+        }
     }
 
     /// A call by ada with any bytes for a body.

@@ -1,10 +1,15 @@
 //! Schemathesis sends what the document allows and what it forbids, as a stranger, as a user and as an administrator.
 //!
-//! Each of them has a server of its own, so that nothing that one breaks is missing for the next. Rate limits are
-//! out of the way. The seed is fixed; `HUB_FUZZ_EXAMPLES` is the number of generated cases per operation and phase
-//! for a long run.
+//! All of its checks and phases are on, no operation is left out, and the seed is fixed. Each caller has a server of
+//! their own, so that nothing that one breaks is missing for the next. Rate limits are out of the way.
+//! `HUB_FUZZ_EXAMPLES` is the number of generated cases per operation and phase for a long run, and
+//! `HUB_FUZZ_REPORT` a folder for what the runs tell.
 
-use std::{fmt::Write as _, io::Write as _, path::Path};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 
@@ -16,8 +21,14 @@ use crate::{
     },
 };
 
+/// A phrase that no example of the document has: nobody signs in as the one who asks.
+const PASSWORD: &str = "fuzzed with a phrase of its own";
+
 /// Generated cases per operation, beside those that the bounds of the document give.
 const EXAMPLES: &str = "4";
+
+/// What it does, in this order.
+const PHASES: [&str; 4] = ["examples", "coverage", "fuzzing", "stateful"];
 
 /// What every run has in common.
 ///
@@ -54,33 +65,38 @@ enum Identity {
     Admin,
 }
 
-/// The credential of the identity for each scheme of the document: a key of the user, of a channel, of an app.
-async fn credentials(hub: &HubProcess, network: &NetworkProcess, identity: Identity) -> String {
-    let mut caller = Caller::stranger(&hub.url);
-    let named = |name: &str| json!({ "username": name, "password": "correct horse battery" });
-    caller.sign_in("/api/auth/register", named("ada")).await;
+/// The user's key, and the credential of the identity for each scheme of the document: that key, one of a channel and
+/// those of an app. Channel and app are somebody else's, so that nothing the user does ends their credentials.
+async fn credentials(hub: &HubProcess, network: &NetworkProcess, identity: Identity) -> (String, String) {
+    let person = async |name: &str| {
+        let mut caller = Caller::stranger(&hub.url);
+        caller.sign_in("/api/auth/register", json!({ "username": name, "password": PASSWORD })).await;
+        let (bot, _) = network.bind(&caller).await;
+        (caller, bot)
+    };
+    let (mut caller, _) = person("ada").await;
+    let (owner, bot) = person("bob").await;
     if identity == Identity::User {
-        caller = Caller::stranger(&hub.url);
-        caller.sign_in("/api/auth/register", named("bob")).await;
+        (caller, _) = person("carol").await;
     }
-    let (bot, _) = network.bind(&caller).await;
     let text = |value: &Value, name: &str| value[name].as_str().unwrap().to_owned();
     let key = text(&caller.post("/api/user/api-keys", json!({ "name": "fuzz" })).await, "key");
-    let channel = caller.post(&format!("/api/bots/{bot}/channels"), json!({ "name": "fuzz" })).await;
+    let channel = owner.post(&format!("/api/bots/{bot}/channels"), json!({ "name": "fuzz" })).await;
     let scopes = ["message:read", "message:write", "contact:read", "bot:read", "tools:write"];
-    let app = caller.post("/api/apps", json!({ "name": "Fuzz", "scopes": scopes })).await;
+    let app = owner.post("/api/apps", json!({ "name": "Fuzz", "scopes": scopes })).await;
     let install = format!("/api/bots/{bot}/apps/install");
-    let installed = caller.post(&install, json!({ "app_id": app["id"] })).await;
+    let installed = owner.post(&install, json!({ "app_id": app["id"] })).await;
     let keys = [
-        ("userKey", key),
+        ("userKey", key.clone()),
         ("channelKeyBearer", text(&channel, "api_key")),
         ("appToken", text(&installed, "app_token")),
+        ("appSecret", text(&app, "webhook_secret")),
     ];
     let mut settings = String::new();
     for (scheme, key) in keys {
         let _ = writeln!(settings, "[auth.openapi.{scheme}]\nbearer = \"{key}\"");
     }
-    settings
+    (key, settings)
 }
 
 async fn fuzz(identity: Identity) {
@@ -90,44 +106,78 @@ async fn fuzz(identity: Identity) {
     let many = LIMITS.map(|name| (name, "4000000000"));
     let hub = HubProcess::start(&folder.path().join("hub"), &network, &many).await;
     let mut settings = SETTINGS.to_owned();
+    let mut key = None;
     if identity != Identity::Stranger {
-        settings.insert_str(0, &credentials(&hub, &network, identity).await);
+        let (own, schemes) = credentials(&hub, &network, identity).await;
+        settings.insert_str(0, &schemes);
+        key = Some(own);
     }
     let file = folder.path().join("schemathesis.toml");
     std::fs::write(&file, settings).unwrap();
-    let told = run(command, &file, &hub.url, folder.path()).await;
-    let operations = number(&told, "Selected: ", "/");
-    assert_eq!(number(&told, &format!("Selected: {operations}/"), "\n"), operations, "{told}");
-    assert!(told.contains(&format!("Tested: {operations}")), "{told}");
-    let cases = number(&told, "Test cases:\n  ", " generated");
-    assert!(cases > 10 * operations, "{told}");
-    let mean = cases / operations;
+    let report = run(command, &file, &hub.url, folder.path(), identity).await;
+    hold(identity, &report);
+    if let Some(key) = key {
+        // Whoever asked is still there, and is who they were.
+        let me = Caller::stranger(&hub.url).with_bearer(&key).get("/api/auth/me").await;
+        let role = if identity == Identity::Admin { "admin" } else { "member" };
+        assert_eq!((&me["role"], &me["status"]), (&json!(role), &json!("active")), "{me}");
+    }
+}
+
+/// What every run has to have done, and what it did on each operation.
+fn hold(identity: Identity, report: &Value) {
+    let operations = &report["operations"];
+    assert_eq!(operations["tested"], operations["total"], "{operations}");
+    for phase in PHASES {
+        assert_eq!(report["phases"][phase]["status"], "success", "{phase}: {}", report["phases"]);
+    }
+    let count = |rates: &Value, names: &[&str]| -> u64 {
+        let phases = rates.as_object().unwrap().values();
+        phases.flat_map(|rate| names.iter().filter_map(|name| rate[name].as_u64())).sum()
+    };
+    let (mut told, mut refused, mut least) = (String::new(), Vec::new(), u64::MAX);
+    for (operation, rates) in report["valid_rates"].as_object().unwrap() {
+        let accepted = count(rates, &["accepted"]);
+        let cases = count(rates, &["accepted", "unreachable", "conflicts", "rejected"]);
+        least = least.min(cases);
+        if accepted == 0 {
+            refused.push(operation.as_str());
+        }
+        let _ = writeln!(told, "  {operation}: {accepted} of {cases} accepted");
+    }
+    let cases = report["test_cases"]["generated"].as_u64().unwrap();
+    let total = operations["total"].as_u64().unwrap();
     let _ = writeln!(
         std::io::stderr(),
-        "{identity:?}: {cases} cases on {operations} operations, {mean} on each in the mean"
+        "{identity:?}: {cases} cases on {total} operations, valid ones:\n{told}  at least {least}; only ever refused: {refused:?}"
     );
+    assert!(cases > 10 * total, "{cases} cases on {total} operations");
 }
 
-/// The number between two texts of the report.
-#[track_caller]
-fn number(told: &str, before: &str, after: &str) -> u64 {
-    let found = told.split_once(before).and_then(|(_, rest)| rest.split_once(after));
-    found.and_then(|(number, _)| number.trim().parse().ok()).unwrap_or_else(|| panic!("{before}: {told}"))
-}
-
-async fn run(command: std::process::Command, settings: &Path, url: &str, folder: &Path) -> String {
+async fn run(
+    command: std::process::Command,
+    settings: &Path,
+    url: &str,
+    folder: &Path,
+    identity: Identity,
+) -> Value {
     let mut command = tokio::process::Command::from(command);
     let examples = std::env::var("HUB_FUZZ_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
+    let reports = std::env::var_os("HUB_FUZZ_REPORT").map_or_else(|| folder.to_owned(), PathBuf::from);
+    let report = reports.join(format!("{identity:?}.json"));
     command.arg("--config-file").arg(settings).arg("run").arg(format!("{url}/openapi.json"));
     command.args(["--checks", "all", "--seed", "42", "--generation-database", "none", "--no-color"]);
-    command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", &examples, "--workers", "1"]);
+    command.args(["--phases", &PHASES.join(","), "--max-examples", &examples, "--workers", "1"]);
+    // A step of a bind waits for up to 30 seconds.
+    command.args(["--max-response-time", "32"]);
     command.args(["--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"]);
+    command.args(["--report", "json", "--report-json-path"]).arg(&report);
     // The server is on this machine: no proxy that the environment may name.
     command.current_dir(folder).env("NO_PROXY", "localhost,127.0.0.1").kill_on_drop(true);
     let output = command.output().await.unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{told}");
-    told
+    serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap()
 }
 
 #[tokio::test]

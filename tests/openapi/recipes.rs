@@ -30,7 +30,7 @@ curl -sS -c cookies -H \"Origin: $HUB\" --json '{\"username\":\"ada\",\"password
 ```
 
 Other variables are ids that lists and answers show (`BOT` is `bot_…`, and so on), `PERSON`, somebody's id on the chat network, and
-what is shown once: `CHANNEL_KEY` (`hubc_…`), `APP_TOKEN` (`huba_…`) and `APP_SECRET` (`hubw_…`).
+what is shown once: `CHANNEL_KEY` (`hubc_…`), `APP_TOKEN` (`huba_…`) and `APP_SECRET` (`hubh_…`).
 ";
 
 /// Variables by the beginning of an id.

@@ -95,7 +95,7 @@ pub struct PasskeyAnswer {
 
 /// A passkey of the signed-in user.
 #[derive(Debug, Object)]
-#[oai(example)]
+#[oai(example, skip_serializing_if_is_none)]
 pub struct PasskeyView {
     /// The id.
     pub id: PasskeyId,

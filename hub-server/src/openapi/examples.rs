@@ -51,7 +51,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("bot_id", "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA"),
     ("channel_name", "orders"),
     ("client_id", "app_01K9ZC3V5T8QK4X7M2N6P0RSWA"),
-    ("client_secret", "hubw_0000000000000000000000000000000000000000000000"),
+    ("client_secret", "huby_0000000000000000000000000000000000000000000000"),
     ("code", "hubo_0000000000000000000000000000000000000000000000"),
     ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
     ("code_challenge_method", "S256"),
@@ -131,7 +131,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("ticket", "VGlja2V0"),
     ("to_user_id", "user_ada"),
     ("token", "hubr_0000000000000000000000000000000000000000000000"),
-    ("token_type", "Bearer"),
+    ("token_type", "bearer"),
     ("type", "message"),
     ("typing_ticket", "VGlja2V0"),
     ("upload_id", "med_01K9ZC3V5T8QK4X7M2N6P0RSWA"),
@@ -142,7 +142,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("verify_code", "42"),
     ("version", "1.0.0"),
     ("warnings[]", "the plugin sets a header that the hub sets itself"),
-    ("webhook_secret", "hubw_0000000000000000000000000000000000000000000000"),
+    ("webhook_secret", "hubh_0000000000000000000000000000000000000000000000"),
     ("webhook_url", "https://weather.example/hub"),
     ("words", "Read what people write to this bot"),
     ("wx_id", "wxid_bot_1"),
@@ -170,7 +170,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("timeout_ms", 10_000),
     ("timestamp", 1_790_000_000),
     ("timestamp_ms", 1_790_000_000_000),
-    ("wait_ms", 25_000),
+    ("wait_ms", 2_000),
 ];
 
 /// Fields that contradict the rest of their example, which is of something that went well.

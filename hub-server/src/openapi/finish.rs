@@ -6,21 +6,18 @@ use poem::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Guarded, examples,
+    Guarded, examples, failures, links,
     names::{name_inline_schemas, rename_schemas},
     visit,
 };
 use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload};
 
-/// Bytes of parameters that the edge takes in any request's target, of 8 KiB.
-const MAX_PARAMETERS: u64 = 7 * 1024;
-
-/// Bytes of a character in a target at most: four of UTF-8, each in percent encoding.
-const ENCODED: u64 = 12;
-
 /// Of operations whose parameters may be as long.
 const TARGET_TOO_LONG: (StatusCode, &str) =
     (StatusCode::URI_TOO_LONG, "The parameters are too long: `PAYLOAD_TOO_LARGE`.");
+
+/// What any request may be told that only a broken program sends: 408, 414, 431.
+const RULE_OF_HTTP: &str = "A rule of HTTP was broken.";
 
 pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     document["openapi"] = "3.0.3".into();
@@ -32,9 +29,11 @@ pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     normalize(document);
     rename_schemas(document);
     if let Some(paths) = document["paths"].as_object_mut() {
-        for (method, operation) in paths.values_mut().filter_map(Value::as_object_mut).flatten() {
-            finish_operation(method, operation, guarded);
-            describe_parameters(operation);
+        for (path, operations) in paths {
+            for (method, operation) in operations.as_object_mut().into_iter().flatten() {
+                finish_operation(path, method, operation, guarded);
+                describe_parameters(operation);
+            }
         }
     }
     // The path and method of an operation in the document exist.
@@ -50,6 +49,7 @@ pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     drop_unused_schemas(document);
     admit_null(document);
     examples::fill(document);
+    links::add(document);
 }
 
 /// In a request `null` says the same as leaving a field out.
@@ -96,54 +96,32 @@ pub(super) fn drop_unused_schemas(document: &mut Value) {
 }
 
 /// Failures point to the shared responses; those that cannot happen on an operation are left out.
-fn finish_operation(method: &str, operation: &mut Value, guarded: &Guarded) {
+fn finish_operation(path: &str, method: &str, operation: &mut Value, guarded: &Guarded) {
     let operation_id = operation["operationId"].as_str().unwrap_or_default().to_owned();
-    let needs_credential = guarded.get(&*operation_id).copied().unwrap_or(false);
-    let parameters = operation["parameters"].as_array().into_iter().flatten();
-    let in_target = parameters.filter(|one| one["in"] == "query" || one["in"] == "path");
-    let longest: u64 = in_target.filter_map(|one| one["schema"]["maxLength"].as_u64()).sum();
-    let has_body = operation.get("requestBody").is_some();
-    let has_parameters = operation.get("parameters").is_some();
-    let is_health = operation["tags"][0] == "Health";
-    let redirects = operation.pointer("/responses/303").is_some();
-    if !needs_credential {
+    if !guarded.get(&*operation_id).copied().unwrap_or(false) {
         operation["security"] = json!([]);
     }
+    let statuses = FAILURES.iter().chain([&TARGET_TOO_LONG]).map(|(status, _)| *status);
+    let (possible, impossible): (Vec<_>, Vec<_>) =
+        statuses.partition(|status| failures::can_happen(path, method, operation, *status));
     let Some(responses) = operation["responses"].as_object_mut() else { return };
-    for (status, _) in FAILURES {
-        let can_happen = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                needs_credential || has_body || has_parameters
-            }
-            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
-            StatusCode::METHOD_NOT_ALLOWED => false,
-            StatusCode::CONFLICT => method != "get" || redirects,
-            // A head that breaks a rule of HTTP is refused on any.
-            StatusCode::BAD_REQUEST | StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => {
-                true
-            }
-            // Health is asked without limits, and asks nobody.
-            _ => !is_health,
-        };
-        if responses.remove(status.as_str()).is_some() && can_happen {
-            responses.insert(status.as_str().to_owned(), shared_response(status));
-        }
+    for status in impossible {
+        responses.remove(status.as_str());
+    }
+    for status in possible {
+        responses.insert(status.as_str().to_owned(), shared_response(status));
     }
     if responses.contains_key("303") {
-        // Rules of HTTP that only a broken program breaks: 408, 414, 431.
-        responses
-            .insert("default".to_owned(), failure(StatusCode::BAD_REQUEST, "A rule of HTTP was broken."));
+        // Linters want something that may be a success beside a change of place, and cannot know that nothing else may.
+        responses.insert("default".to_owned(), failure(StatusCode::BAD_REQUEST, RULE_OF_HTTP));
     }
-    if responses.contains_key("101") {
+    if responses.contains_key("101") && !responses.contains_key("200") {
+        // They want a 2xx beside a change of protocols, too, and there is one, which this hub does not speak itself.
         responses.insert(
             "200".to_owned(),
-            json!({ "description": "The same behind a proxy that speaks \
-            HTTP/2 with the client, where a WebSocket begins with this status (RFC 8441)." }),
+            json!({ "description": "The same behind a proxy that speaks HTTP/2 with the client, where a WebSocket \
+                begins with this status (RFC 8441)." }),
         );
-    }
-    if longest * ENCODED > MAX_PARAMETERS {
-        let (status, _) = TARGET_TOO_LONG;
-        responses.insert(status.as_str().to_owned(), shared_response(status));
     }
     if operation_id == "exchangeAppCode" {
         oauth_failures(responses);

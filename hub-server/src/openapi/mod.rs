@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::api::{self, Api};
 
 mod examples;
+mod failures;
 mod finish;
+mod links;
 mod names;
 mod plain;
 #[cfg(test)]

@@ -105,3 +105,141 @@ fn every_text_that_is_sent_has_a_bound() {
     }
     assert!(unbounded.is_empty(), "{unbounded:#?}");
 }
+
+/// The names of the schemas that a part of every operation leads to.
+fn reached_from(document: &Value, part: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for operation in document["paths"].as_object().unwrap().values().filter_map(Value::as_object).flatten() {
+        reached(&operation.1[part], &document["components"]["schemas"], &mut names);
+    }
+    names
+}
+
+/// Every body and every answer is a schema with a name; what such a schema looks like is tested above, and that the
+/// examples are of their schemas by `tests/endpoints/answers.rs`.
+#[test]
+fn every_body_and_every_answer_has_an_example() {
+    let document = document("/");
+    let (mut bodies, mut answers) = (0, 0);
+    for operation in document["paths"].as_object().unwrap().values().filter_map(Value::as_object).flatten() {
+        let (_, operation) = operation;
+        let id = &operation["operationId"];
+        let mut check = |content: &Value, count: &mut usize| {
+            // A page is for people.
+            let content = content.as_object().into_iter().flatten().filter(|(kind, _)| *kind != "text/html");
+            for (kind, media) in content {
+                let name = examples::reference(&media["schema"]);
+                let name = name.unwrap_or_else(|| panic!("{id}: {kind} has no name"));
+                assert!(!document["components"]["schemas"][name]["example"].is_null(), "{id}: {kind}");
+                *count += 1;
+            }
+        };
+        check(&operation["requestBody"]["content"], &mut bodies);
+        let responses = operation["responses"].as_object().unwrap();
+        for (status, answer) in responses {
+            // A WebSocket begins, or the browser goes elsewhere; nothing is said.
+            let begins = status == "200" && responses.contains_key("101") && answer.get("content").is_none();
+            let is_empty = begins || answer.get("$ref").is_some() || matches!(&**status, "101" | "303");
+            assert!(is_empty || answer["content"].is_object(), "{id} does not say what {status} looks like");
+            check(&answer["content"], &mut answers);
+        }
+    }
+    assert!(bodies > 50 && answers > 120, "{bodies} bodies, {answers} answers");
+}
+
+/// A type of an answer, as it stands in the source: its name in the document, and whether it leaves out what is none.
+struct Source {
+    name: String,
+    leaves_out: bool,
+    has_options: bool,
+}
+
+fn sources(text: &str) -> Vec<Source> {
+    let is_object = |derived: &str| derived.split(['(', ',', ')']).any(|word| word.trim() == "Object");
+    let mut found = Vec::new();
+    for (start, _) in text.match_indices("#[derive(") {
+        let rest = &text[start..];
+        let Some((derived, rest)) = rest.split_once("]\n") else { continue };
+        let Some((attributes, rest)) = rest.split_once("struct ").filter(|_| is_object(derived)) else {
+            continue;
+        };
+        let Some((fields, _)) = rest.split_once("\n}") else { continue };
+        let own = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let renamed = attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next());
+        found.push(Source {
+            name: renamed.map_or_else(|| names::readable(own), str::to_owned),
+            leaves_out: attributes.contains("skip_serializing_if_is_none"),
+            has_options: fields.contains(": Option<"),
+        });
+    }
+    found
+}
+
+fn source_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            source_files(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// What may be absent of an answer is left out, as its schema says: a bare `Option` would be `null`, which no schema
+/// here admits but that of `next_cursor`.
+///
+/// Texts of answers are plain `String`s: a bound is a promise about what may come, and what is stored came under the
+/// bounds of its own time, or from the chat network, which has none. What each of them is stands in its description
+/// and its example, which linters demand of every property.
+#[test]
+fn what_is_absent_of_an_answer_is_left_out() {
+    let answered = reached_from(&document("/"), "responses");
+    let mut files = Vec::new();
+    source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let all: Vec<Source> =
+        files.iter().flat_map(|path| sources(&std::fs::read_to_string(path).unwrap())).collect();
+    assert!(all.iter().filter(|one| one.leaves_out && answered.contains(&one.name)).count() > 30);
+    let bare: Vec<_> = all
+        .iter()
+        .filter(|one| one.has_options && !one.leaves_out && answered.contains(&one.name))
+        .map(|one| &one.name)
+        .collect();
+    assert!(bare.is_empty(), "skip_serializing_if_is_none is missing on {bare:?}");
+    let broken = "#[derive(Debug, Object)]\npub struct BotView {\n    /// A.\n    pub a: Option<u8>,\n}\n";
+    assert!(sources(broken).iter().any(|one| one.name == "Bot" && one.has_options && !one.leaves_out));
+}
+
+#[test]
+fn what_is_made_or_listed_leads_on() {
+    let document = document("/");
+    let link = |path: &str, method: &str, to: &str| {
+        document["paths"][path][method]["responses"]["200"]["links"][to].clone()
+    };
+    let channels = "/api/bots/{id}/channels";
+    assert_eq!(
+        link(channels, "post", "getChannel")["parameters"],
+        json!({ "id": "$request.path.id", "channelId": "$response.body#/data/id" })
+    );
+    assert_eq!(
+        link(channels, "get", "getChannel")["parameters"]["channelId"],
+        "$response.body#/data/items/0/id"
+    );
+    assert_eq!(
+        link("/api/bots/bind/start", "post", "confirmBind")["requestBody"],
+        json!({ "bind_id": "$response.body#/data/bind_id" })
+    );
+    assert_eq!(
+        link("/api/bots/{id}/contacts", "get", "setContactRemark")["parameters"]["userId"],
+        "$response.body#/data/items/0/user_id"
+    );
+    // A list of channels says nothing new of its bot, and what somebody else makes is another thing.
+    assert!(link(channels, "get", "getBot").is_null());
+    assert!(link("/api/apps", "post", "getChannel").is_null());
+    // Whoever is led on can go there.
+    for operation in document["paths"].as_object().unwrap().values().filter_map(Value::as_object).flatten() {
+        for (to, link) in operation.1["responses"]["200"]["links"].as_object().into_iter().flatten() {
+            assert_eq!(&link["operationId"], to);
+        }
+    }
+}

@@ -90,6 +90,7 @@ pub struct MockResponse {
 
 /// What a hook did. Nothing was sent.
 #[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct DebuggedView {
     /// The request as it would be sent, without what authenticates it; `null` when it would not be.
     pub request: Option<DebuggedRequest>,
@@ -139,7 +140,7 @@ pub struct DebuggedRequest {
 
 /// An answer.
 #[derive(Debug, Object)]
-#[oai(rename = "DebuggedAnswer")]
+#[oai(rename = "DebuggedAnswer", skip_serializing_if_is_none)]
 pub struct DebuggedResponse {
     /// Status.
     pub status: u16,
@@ -162,6 +163,7 @@ pub struct DebuggedLog {
 
 /// How a hook failed.
 #[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct DebuggedError {
     /// `syntax`, `throw`, `timeout`, `memory`, `stack`, `output`, `blocked_url` or `match`.
     pub kind: String,

@@ -193,7 +193,10 @@ impl ApiResponse for ConsentAnswer {
             },
             MetaMediaType { content_type: "text/html", schema: html },
         ];
-        responses(StatusCode::OK, "The question.", content)
+        let mut all = responses(StatusCode::OK, "The question.", content);
+        // A browser of somebody who is not signed in goes to do that first.
+        all.responses.extend(SeeOther::meta().responses);
+        all
     }
 
     fn register(registry: &mut Registry) {

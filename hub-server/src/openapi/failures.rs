@@ -1,0 +1,110 @@
+//! Which failures an operation can answer with: those that its kind has, and its own.
+//!
+//! `tests/endpoints/answers.rs` provokes every one of them, and fails for one that is given and not here.
+
+use poem::http::StatusCode;
+use serde_json::Value;
+
+const UNAUTHORIZED: u16 = 401;
+const FORBIDDEN: u16 = 403;
+const NOT_FOUND: u16 = 404;
+const CONFLICT: u16 = 409;
+const PAYLOAD_TOO_LARGE: u16 = 413;
+const BAD_GATEWAY: u16 = 502;
+
+/// What operations are refused with beside what all of their kind are.
+const OWN: &[(&str, &[u16])] = &[
+    // Sign-in: what is shown is a credential in the body.
+    ("register", &[UNAUTHORIZED, CONFLICT]),
+    ("login", &[UNAUTHORIZED]),
+    ("beginPasskeyRegistration", &[UNAUTHORIZED, CONFLICT]),
+    ("finishPasskeyRegistration", &[UNAUTHORIZED, CONFLICT]),
+    ("finishPasskeyLogin", &[UNAUTHORIZED]),
+    ("startExternalLogin", &[UNAUTHORIZED, FORBIDDEN, NOT_FOUND, BAD_GATEWAY]),
+    ("finishExternalLogin", &[UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT]),
+    ("getQrLoginStatus", &[UNAUTHORIZED]),
+    ("exchangeQrLogin", &[UNAUTHORIZED]),
+    ("resetPassword", &[UNAUTHORIZED]),
+    ("exchangeAppCode", &[CONFLICT]),
+    ("exchangeAppCodeOlder", &[UNAUTHORIZED, NOT_FOUND, CONFLICT]),
+    ("deletePasskey", &[CONFLICT]),
+    ("unlinkAccount", &[CONFLICT]),
+    // What a body or a query names may not be there.
+    ("confirmBind", &[NOT_FOUND, BAD_GATEWAY]),
+    ("startBind", &[BAD_GATEWAY]),
+    ("startChannelLogin", &[BAD_GATEWAY]),
+    ("getChannelLogin", &[NOT_FOUND, BAD_GATEWAY]),
+    ("authorizeApp", &[NOT_FOUND]),
+    ("decideApp", &[NOT_FOUND]),
+    // The state of what is asked for.
+    ("createInvite", &[CONFLICT]),
+    ("testAiConfig", &[CONFLICT]),
+    ("deleteUser", &[CONFLICT]),
+    ("updateUser", &[CONFLICT]),
+    ("approvePlugin", &[CONFLICT]),
+    ("rejectPlugin", &[CONFLICT]),
+    ("approveApp", &[CONFLICT]),
+    ("rejectApp", &[CONFLICT]),
+    ("requestAppListing", &[CONFLICT]),
+    ("setUpApp", &[CONFLICT]),
+    ("verifyAppUrl", &[CONFLICT, BAD_GATEWAY]),
+    ("changeInstalledApp", &[CONFLICT]),
+    ("updateChannel", &[CONFLICT]),
+    ("installPlugin", &[CONFLICT]),
+    ("changeChannelPlugin", &[CONFLICT]),
+    ("deletePlugin", &[CONFLICT]),
+    ("reconnectBot", &[CONFLICT]),
+    ("setChannelTyping", &[CONFLICT]),
+    ("getUploadUrl", &[CONFLICT, PAYLOAD_TOO_LARGE]),
+    ("changePassword", &[CONFLICT]),
+    ("replayTrace", &[CONFLICT]),
+    ("sendMessage", &[BAD_GATEWAY]),
+    ("sendChannelMessage", &[CONFLICT, BAD_GATEWAY]),
+    ("sendAppMessage", &[CONFLICT, BAD_GATEWAY]),
+    ("sendAppMessageOlder", &[CONFLICT, BAD_GATEWAY]),
+];
+
+/// Operations that ask neither the store nor anybody else: nothing in them can break.
+const SIMPLE: [&str; 3] = ["getHealth", "getReadiness", "listProviders"];
+
+/// Bytes of parameters that the edge takes in any request's target, of 8 KiB.
+const MAX_PARAMETERS: u64 = 7 * 1024;
+
+/// Bytes of a character in a target at most: four of UTF-8, each in percent encoding.
+const ENCODED: u64 = 12;
+
+/// Whether an operation of the document, with its security set, can answer with this failure.
+pub(super) fn can_happen(path: &str, method: &str, operation: &Value, status: StatusCode) -> bool {
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let parameters = || operation["parameters"].as_array().into_iter().flatten();
+    let security = operation["security"].to_string();
+    let has_credential = security != "[]";
+    let is_program = ["channelKey", "appToken", "appSecret"].iter().any(|name| security.contains(name));
+    let changes = method != "get";
+    let has_body = operation.get("requestBody").is_some();
+    let is_health = operation["tags"][0] == "Health";
+    let of_its_kind = match status {
+        // A head that breaks a rule of HTTP is refused on any, and so is a connection more than there may be.
+        StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE => true,
+        StatusCode::UNAUTHORIZED => has_credential,
+        // A page of another site, also where it would sign somebody in; no administrator; what is switched off.
+        StatusCode::FORBIDDEN => {
+            let signs_in = changes && operation["tags"][0] == "Auth";
+            signs_in || (has_credential && (changes || is_program || path.starts_with("/api/admin/")))
+        }
+        // A path that names something; whoever has no credential shows a code instead.
+        StatusCode::NOT_FOUND => has_credential && path.contains('{'),
+        StatusCode::CONFLICT => parameters().any(|one| one["name"] == "Idempotency-Key"),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
+        StatusCode::URI_TOO_LONG => {
+            let in_target = parameters().filter(|one| one["in"] == "query" || one["in"] == "path");
+            let longest: u64 = in_target.filter_map(|one| one["schema"]["maxLength"].as_u64()).sum();
+            longest * ENCODED > MAX_PARAMETERS
+        }
+        StatusCode::TOO_MANY_REQUESTS => !is_health,
+        StatusCode::INTERNAL_SERVER_ERROR => !SIMPLE.contains(&id),
+        _ => false,
+    };
+    let own = OWN.iter().find(|(name, _)| *name == id);
+    of_its_kind || own.is_some_and(|(_, own)| own.contains(&status.as_u16()))
+}

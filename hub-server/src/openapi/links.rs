@@ -1,0 +1,196 @@
+//! Links: which operations go on with what an operation made or lists. Fuzzers and pages of documentation follow them.
+//!
+//! They come of the ids alone. Every kind of id has a pattern of its own, so that `createChannel`, which answers a
+//! `ch_…` under a bot, leads to whatever asks for that bot and a channel.
+
+use serde_json::{Map, Value, json};
+
+use super::examples::reference;
+
+/// One operation, as far as links go.
+struct Operation {
+    id: String,
+    path: String,
+    /// Whether it makes or lists something.
+    offers: bool,
+    /// What it has to be told: ids in its path and, without those, in its query or its body.
+    needs: Vec<Need>,
+    /// The ids of what it answers.
+    own: Vec<Id>,
+}
+
+/// A parameter or a field of a body that somebody has to know.
+#[derive(Clone)]
+struct Need {
+    place: Place,
+    id: Id,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Path,
+    Query,
+    Body,
+}
+
+/// A name, and where it is an id the pattern of its kind.
+#[derive(Clone)]
+struct Id {
+    name: String,
+    pattern: String,
+    /// Where it stands in an answer.
+    pointer: String,
+}
+
+impl Id {
+    /// Whether this field of an answer is what a parameter asks for.
+    fn is(&self, wanted: &Self) -> bool {
+        let snake = snake(&wanted.name);
+        self.pattern == wanted.pattern
+            && (self.name == snake || (self.name == "id" && !self.pattern.is_empty()))
+    }
+}
+
+/// `channelId` becomes `channel_id`.
+fn snake(name: &str) -> String {
+    name.chars().fold(String::new(), |mut text, letter| {
+        if letter.is_ascii_uppercase() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+        text
+    })
+}
+
+/// Adds the links to every operation that makes or lists something.
+pub(super) fn add(document: &mut Value) {
+    let operations = operations(document);
+    for from in operations.iter().filter(|operation| operation.offers) {
+        let links: Map<String, Value> =
+            operations.iter().filter_map(|to| Some((to.id.clone(), from.link(to)?))).collect();
+        if links.is_empty() {
+            continue;
+        }
+        let described = document["paths"][&from.path].as_object_mut().into_iter().flat_map(Map::values_mut);
+        for operation in described.filter(|operation| operation["operationId"] == from.id) {
+            operation["responses"]["200"]["links"] = links.clone().into();
+        }
+    }
+}
+
+fn operations(document: &Value) -> Vec<Operation> {
+    let schemas = &document["components"]["schemas"];
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().into_iter().flatten() {
+        for (method, described) in methods.as_object().into_iter().flatten() {
+            let id = described["operationId"].as_str().unwrap_or_default();
+            let is_list = method == "get" && id.starts_with("list");
+            operations.push(Operation {
+                id: id.to_owned(),
+                path: path.clone(),
+                offers: is_list || method == "post",
+                needs: needs(described, schemas),
+                own: own(described, schemas),
+            });
+        }
+    }
+    operations
+}
+
+fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
+    reference(schema).map_or(schema, |name| resolved(&schemas[name], schemas))
+}
+
+/// Whoever takes a plugin or a version of one is told of plugins.
+fn pattern(schema: &Value) -> String {
+    schema["pattern"].as_str().unwrap_or_default().replace("pl[gv]", "plg")
+}
+
+fn needs(described: &Value, schemas: &Value) -> Vec<Need> {
+    let parameters = described["parameters"].as_array().into_iter().flatten();
+    let needed = parameters.filter(|one| one["required"] == true).filter_map(|one| {
+        let place = match one["in"].as_str()? {
+            "path" => Place::Path,
+            "query" => Place::Query,
+            _ => return None,
+        };
+        let name = one["name"].as_str()?.to_owned();
+        Some(Need { place, id: Id { name, pattern: pattern(&one["schema"]), pointer: String::new() } })
+    });
+    let mut needs: Vec<Need> = needed.collect();
+    let body = resolved(&described["requestBody"]["content"]["application/json"]["schema"], schemas);
+    let required = body["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    needs.extend(required.filter(|name| name.ends_with("_id")).map(|name| {
+        let id =
+            Id { name: name.to_owned(), pattern: pattern(&body["properties"][name]), pointer: String::new() };
+        Need { place: Place::Body, id }
+    }));
+    needs
+}
+
+/// The ids of what is answered, or of the first on the page: its `id`, or those that name it by another word.
+fn own(described: &Value, schemas: &Value) -> Vec<Id> {
+    let answer = &described["responses"]["200"]["content"]["application/json"]["schema"];
+    let data = resolved(&resolved(answer, schemas)["properties"]["data"], schemas);
+    let (record, start) = match &data["properties"]["items"]["items"] {
+        Value::Null => (data, "/data"),
+        item => (resolved(item, schemas), "/data/items/0"),
+    };
+    let fields = record["properties"].as_object().into_iter().flatten();
+    fields
+        .map(|(name, schema)| Id {
+            name: name.clone(),
+            pattern: pattern(schema),
+            pointer: format!("{start}/{name}"),
+        })
+        .collect()
+}
+
+impl Operation {
+    /// What `to` has to be told after this one; `None` when it is about something else.
+    fn link(&self, to: &Self) -> Option<Value> {
+        // What a thing is named by comes last; what it is a part of stands before it.
+        let main = to.needs.iter().rfind(|need| need.place == Place::Path).or(to.needs.last())?;
+        let is_old = |need: &Need| {
+            self.needs.iter().any(|own| own.id.pattern == need.id.pattern && !need.id.pattern.is_empty())
+        };
+        let is_below = self.id.starts_with("list")
+            && main.place == Place::Path
+            && !to.path.starts_with(self.path.trim_end_matches("list"));
+        if is_old(main) || is_below {
+            return None;
+        }
+        let (mut parameters, mut body) = (Map::new(), Map::new());
+        for need in &to.needs {
+            let told = self.tell(need);
+            match (told, need.place) {
+                (Some(expression), Place::Body) => drop(body.insert(need.id.name.clone(), expression.into())),
+                (Some(expression), _) => drop(parameters.insert(need.id.name.clone(), expression.into())),
+                (None, Place::Path) => return None,
+                (None, _) => {}
+            }
+        }
+        let is_told = match main.place {
+            Place::Body => body.contains_key(&main.id.name),
+            _ => parameters.contains_key(&main.id.name),
+        };
+        let mut link = json!({ "operationId": to.id });
+        if !parameters.is_empty() {
+            link["parameters"] = parameters.into();
+        }
+        if !body.is_empty() {
+            link["requestBody"] = body.into();
+        }
+        is_told.then_some(link)
+    }
+
+    /// Where a runtime expression finds what is needed: in the answer, or in the path that was asked.
+    fn tell(&self, need: &Need) -> Option<String> {
+        let in_path = |own: &&Need| own.place == Place::Path && own.id.pattern == need.id.pattern;
+        if let Some(parent) = self.needs.iter().find(in_path) {
+            return Some(format!("$request.path.{}", parent.id.name));
+        }
+        let found = self.own.iter().find(|own| own.is(&need.id))?;
+        Some(format!("$response.body#{}", found.pointer))
+    }
+}
