@@ -4,6 +4,7 @@ use std::{io, process::ExitCode};
 
 use hub_core::{Error, ErrorCode};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 /// The exit codes, as `hub-cli help exit-codes` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +61,22 @@ pub struct Failure {
     /// Code of the closed list of `hub_core::ErrorCode`.
     pub code: &'static str,
     pub message: String,
-    details: Vec<(String, String)>,
     pub causes: Vec<String>,
     pub hint: Option<String>,
-    /// The server that said it.
-    pub server: Option<String>,
-    /// What the server calls the request, for whoever looks it up in the server's log.
-    pub request_id: Option<String>,
+    refusal: Box<Refusal>,
     /// Whoever read our output stopped: no failure of ours.
     pub reader_gone: bool,
+}
+
+/// What a hub said besides the reason.
+#[derive(Debug, Default)]
+struct Refusal {
+    /// Every broken field.
+    details: Vec<(String, String)>,
+    /// Which server it was.
+    server: Option<String>,
+    /// What the server calls the request, for whoever looks it up in the server's log.
+    request_id: Option<String>,
 }
 
 impl Failure {
@@ -77,11 +85,9 @@ impl Failure {
             exit,
             code,
             message: message.into(),
-            details: Vec::new(),
             causes: Vec::new(),
             hint: None,
-            server: None,
-            request_id: None,
+            refusal: Box::default(),
             reader_gone: false,
         }
     }
@@ -117,25 +123,36 @@ impl Failure {
         self
     }
 
+    /// A server said it, about a request that it calls so.
+    #[must_use]
+    pub fn said_by(mut self, server: &Url, request_id: Option<&str>) -> Self {
+        self.refusal.server = Some(server.to_string());
+        self.refusal.request_id = request_id.map(str::to_owned);
+        self
+    }
+
     /// The envelope of the API, with what a script needs to know beyond it.
     pub fn to_json(&self) -> Value {
         let mut error = Map::new();
         error.insert("code".into(), self.code.into());
         error.insert("message".into(), self.message.as_str().into());
-        if !self.details.is_empty() {
-            let details =
-                self.details.iter().map(|(field, reason)| json!({ "field": field, "reason": reason }));
+        if !self.refusal.details.is_empty() {
+            let details = self
+                .refusal
+                .details
+                .iter()
+                .map(|(field, reason)| json!({ "field": field, "reason": reason }));
             error.insert("details".into(), details.collect());
         }
         if !self.causes.is_empty() {
             error.insert("causes".into(), self.causes.clone().into());
         }
-        if let Some(request_id) = &self.request_id {
+        if let Some(request_id) = &self.refusal.request_id {
             error.insert("request_id".into(), request_id.as_str().into());
         }
         let mut document =
             json!({ "success": false, "error": error, "hint": self.hint, "exit_code": self.exit as u8 });
-        if let Some(server) = &self.server {
+        if let Some(server) = &self.refusal.server {
             document["server"] = server.as_str().into();
         }
         document
@@ -145,11 +162,13 @@ impl Failure {
     pub fn to_text(&self) -> String {
         let mut lines = vec![format!("error[{}]: {}", self.code, self.message)];
         // The first field is the message already.
-        lines.extend(self.details.iter().skip(1).map(|(field, reason)| format!("  also: {field} {reason}")));
+        lines.extend(
+            self.refusal.details.iter().skip(1).map(|(field, reason)| format!("  also: {field} {reason}")),
+        );
         lines.extend(self.causes.iter().map(|cause| format!("cause: {cause}")));
         lines.extend(self.hint.iter().map(|hint| format!("hint: {hint}")));
-        if let Some(server) = &self.server {
-            let request = self.request_id.iter().map(|id| format!(", request {id}"));
+        if let Some(server) = &self.refusal.server {
+            let request = self.refusal.request_id.iter().map(|id| format!(", request {id}"));
             lines.push(format!("server: {server}{}", request.collect::<String>()));
         }
         lines.join("\n")
@@ -160,7 +179,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = exit_of(error.code());
         let mut failure = Self::new(exit, error.code().as_str(), error.message());
-        failure.details = error
+        failure.refusal.details = error
             .details()
             .iter()
             .map(|detail| (detail.field.to_string(), detail.reason.to_string()))

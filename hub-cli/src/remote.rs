@@ -182,9 +182,8 @@ impl Remote {
         };
         let message = document["error"]["message"].as_str().unwrap_or("the hub refused").to_owned();
         let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
-        let mut failure = Failure::new(exit, code.as_str(), message);
-        failure.request_id = document["error"]["request_id"].as_str().map(str::to_owned);
-        failure.server = Some(self.base.to_string());
+        let request_id = document["error"]["request_id"].as_str();
+        let failure = Failure::new(exit, code.as_str(), message).said_by(&self.base, request_id);
         Err(match exit {
             Exit::Denied if code == ErrorCode::Forbidden => {
                 failure.with_hint("this needs an administrator, or a person in a browser")
