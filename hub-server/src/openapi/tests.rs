@@ -124,7 +124,7 @@ fn every_body_and_every_answer_has_an_example() {
     for operation in document["paths"].as_object().unwrap().values().filter_map(Value::as_object).flatten() {
         let (_, operation) = operation;
         let id = &operation["operationId"];
-        let mut check = |content: &Value, count: &mut usize| {
+        let check = |content: &Value, count: &mut usize| {
             // A page is for people.
             let content = content.as_object().into_iter().flatten().filter(|(kind, _)| *kind != "text/html");
             for (kind, media) in content {

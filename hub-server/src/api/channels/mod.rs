@@ -13,9 +13,9 @@ mod requests;
 mod tests;
 mod views;
 
-pub use parts::{AiSource, AuthMethod, FilterRules, Match, OnPluginError, Ordering, WebSocketSink};
-pub use requests::{CreateChannel, SetAi, SetWebhook, UpdateChannel};
-pub use views::{ChannelView, CreatedChannelView, RegeneratedKeyView};
+pub use parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering};
+pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, UpdateChannel};
+pub use views::{ChannelView, CreatedChannelView, FilterRules, RegeneratedKeyView, WebSocketSink};
 
 use super::{Tag, traces::TraceDetail};
 use crate::{
@@ -142,7 +142,7 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<WebSocketSink>,
+        body: Body<SetWebSocket>,
     ) -> ApiResult<ChannelView> {
         let websocket = body.0.into();
         ok(hub.channels().set_websocket(&user.0, id.0.0, channel_id.0.0, &websocket).await?.into())
@@ -219,7 +219,7 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<FilterRules>,
+        body: Body<SetFilter>,
     ) -> ApiResult<ChannelView> {
         let filter = body.0.into();
         ok(hub.channels().set_filter(&user.0, id.0.0, channel_id.0.0, &filter).await?.into())

@@ -2,15 +2,15 @@
 //! one at once, so the bounds here only stop the absurd.
 
 use hub_core::channels::{
-    ChannelPatch, NewChannel,
-    sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebhookUpdate},
+    ChannelPatch, Filter, NewChannel,
+    sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebSocketSettings, WebhookUpdate},
 };
 use poem_openapi::{
     Object,
     types::{Example, MaybeUndefined},
 };
 
-use super::parts::{AiSource, AuthMethod, FilterRules, OnPluginError, Ordering, Retry, WebSocketSink};
+use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
 use crate::wire::{Secret, Text};
 
 type Name = Text<0, 1024>;
@@ -30,9 +30,9 @@ pub struct CreateChannel {
     /// Whether it gets messages; `true` when left out.
     pub enabled: Option<bool>,
     /// Which messages it gets; all when left out.
-    pub filter: Option<FilterRules>,
+    pub filter: Option<SetFilter>,
     /// The WebSocket sink; on when left out.
-    pub websocket: Option<WebSocketSink>,
+    pub websocket: Option<SetWebSocket>,
     /// The webhook sink; off when left out.
     pub webhook: Option<SetWebhook>,
     /// The AI sink; off when left out.
@@ -112,6 +112,82 @@ impl From<UpdateChannel> for ChannelPatch {
             enabled: body.enabled,
             on_plugin_error: body.on_plugin_error.map(Into::into),
             lane_hold_s: body.lane_hold_s,
+        }
+    }
+}
+
+/// What replaces the filter. Inside a list one entry is enough; an empty list has no say.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct SetFilter {
+    /// Ids of senders, at most 100.
+    pub user_ids: Option<Vec<Text<0, 1024>>>,
+    /// Texts that the content contains, without regard to case and width of letters; at most 100.
+    pub keywords: Option<Vec<Text<0, 1024>>>,
+    /// `text`, `image`, `voice`, `video`, `file`, `other`.
+    pub message_types: Option<Vec<Text<0, 64>>>,
+    /// How the lists combine; `all` when left out.
+    #[oai(rename = "match")]
+    pub mode: Option<Match>,
+    /// A CEL expression over the fields of the webhook's payload that has to be true in any case.
+    pub expression: Option<Text<0, 4096>>,
+}
+
+impl Example for SetFilter {
+    fn example() -> Self {
+        Self {
+            user_ids: None,
+            keywords: Some(vec![Text("order".to_owned())]),
+            message_types: Some(vec![Text("text".to_owned())]),
+            mode: Some(Match::All),
+            expression: Some(Text("size(content) < 500".to_owned())),
+        }
+    }
+}
+
+impl From<SetFilter> for Filter {
+    fn from(body: SetFilter) -> Self {
+        fn texts<const MAX: usize>(list: Option<Vec<Text<0, MAX>>>) -> Vec<String> {
+            list.unwrap_or_default().into_iter().map(String::from).collect()
+        }
+        Self {
+            user_ids: texts(body.user_ids),
+            keywords: texts(body.keywords),
+            message_types: texts(body.message_types),
+            mode: body.mode.unwrap_or(Match::All).into(),
+            expression: body.expression.map(String::from),
+        }
+    }
+}
+
+/// What replaces the WebSocket sink.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct SetWebSocket {
+    /// Whether clients may connect and are sent messages; `true` when left out.
+    pub enabled: Option<bool>,
+    /// Whether what the bot sends is shown to the clients too; `false` when left out.
+    pub include_outbound: Option<bool>,
+    /// Origins of pages, beside the hub's own, from which a browser may connect; `*` stands for any. At most 20.
+    pub allowed_origins: Option<Vec<Text<1, 256>>>,
+}
+
+impl Example for SetWebSocket {
+    fn example() -> Self {
+        Self {
+            enabled: Some(true),
+            include_outbound: None,
+            allowed_origins: Some(vec![Text("https://app.example".to_owned())]),
+        }
+    }
+}
+
+impl From<SetWebSocket> for WebSocketSettings {
+    fn from(body: SetWebSocket) -> Self {
+        Self {
+            enabled: body.enabled.unwrap_or(true),
+            include_outbound: body.include_outbound.unwrap_or(false),
+            allowed_origins: body.allowed_origins.into_iter().flatten().map(Into::into).collect(),
         }
     }
 }

@@ -256,6 +256,22 @@ async fn keys_are_replaced_and_creates_repeated() {
     assert_eq!(ada.get(&channels("")).await.data()["items"].as_array().unwrap().len(), 2);
 }
 
+#[tokio::test]
+async fn null_in_a_filter_or_a_websocket_says_the_same_as_leaving_it_out() {
+    let house = House::new().await;
+    let ada = house.ada();
+    let id = house.create().await["id"].as_str().unwrap().to_owned();
+    let path = |part: &str| channels(&format!("/{id}/{part}"));
+    let filter = json!({"user_ids": null, "keywords": ["order"], "message_types": null, "match": null});
+    let set = put(&ada, &path("filter"), &filter).await;
+    let wanted = json!({"user_ids": [], "keywords": ["order"], "message_types": [], "match": "all"});
+    assert_eq!(set.data()["filter"], wanted);
+    let websocket = json!({"enabled": null, "include_outbound": null, "allowed_origins": null});
+    let set = put(&ada, &path("websocket"), &websocket).await;
+    let wanted = json!({"enabled": true, "include_outbound": false, "allowed_origins": []});
+    assert_eq!(set.data()["websocket"], wanted);
+}
+
 #[test]
 fn examples_are_bodies_that_can_be_sent() {
     fn check<T: Example + ToJSON + ParseFromJSON + std::fmt::Debug>() {
@@ -267,8 +283,8 @@ fn examples_are_bodies_that_can_be_sent() {
     check::<UpdateChannel>();
     check::<SetWebhook>();
     check::<SetAi>();
-    check::<FilterRules>();
-    check::<WebSocketSink>();
+    check::<SetFilter>();
+    check::<SetWebSocket>();
 }
 
 /// What is left out of an example stands in its JSON as `null`.

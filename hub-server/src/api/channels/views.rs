@@ -1,12 +1,12 @@
 //! What callers see.
 
 use hub_core::channels::{
-    Channel, ChannelStats, CreatedChannel, RegeneratedKey,
-    sinks::{AiSettings, AuthMethod as CoreAuthMethod, WebhookSettings},
+    Channel, ChannelStats, CreatedChannel, Filter, RegeneratedKey,
+    sinks::{AiSettings, AuthMethod as CoreAuthMethod, WebSocketSettings, WebhookSettings},
 };
-use poem_openapi::Object;
+use poem_openapi::{Object, types::Example};
 
-use super::parts::{AiSource, AuthMethod, FilterRules, OnPluginError, Ordering, Retry, WebSocketSink};
+use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
 use crate::{
     api::plugins::InstalledPluginView,
     wire::{BotId, ChannelId, ShownOnce, Time},
@@ -241,5 +241,72 @@ impl From<CreatedChannel> for CreatedChannelView {
 impl From<RegeneratedKey> for RegeneratedKeyView {
     fn from(key: RegeneratedKey) -> Self {
         Self { api_key: ShownOnce(key.api_key), old_key_expires_at: key.old_key_expires_at.map(Time) }
+    }
+}
+
+/// Which messages a channel gets. Inside a list one entry is enough; an empty list has no say.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct FilterRules {
+    /// Ids of senders.
+    pub user_ids: Vec<String>,
+    /// Texts that the content contains, without regard to case and width of letters.
+    pub keywords: Vec<String>,
+    /// `text`, `image`, `voice`, `video`, `file`, `other`.
+    pub message_types: Vec<String>,
+    /// How the lists combine.
+    #[oai(rename = "match")]
+    pub mode: Match,
+    /// A CEL expression over the fields of the webhook's payload that has to be true in any case.
+    pub expression: Option<String>,
+}
+
+impl Example for FilterRules {
+    fn example() -> Self {
+        Self {
+            user_ids: Vec::new(),
+            keywords: vec!["order".to_owned()],
+            message_types: vec!["text".to_owned()],
+            mode: Match::All,
+            expression: Some("size(content) < 500".to_owned()),
+        }
+    }
+}
+
+impl From<Filter> for FilterRules {
+    fn from(filter: Filter) -> Self {
+        Self {
+            user_ids: filter.user_ids,
+            keywords: filter.keywords,
+            message_types: filter.message_types,
+            mode: filter.mode.into(),
+            expression: filter.expression,
+        }
+    }
+}
+
+/// The WebSocket sink.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct WebSocketSink {
+    /// Whether clients may connect and are sent messages.
+    pub enabled: bool,
+    /// Whether what the bot sends is shown to the clients too.
+    pub include_outbound: bool,
+    /// Origins of pages, beside the hub's own, from which a browser may connect; `*` stands for any.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Example for WebSocketSink {
+    fn example() -> Self {
+        let allowed_origins = vec!["https://app.example".to_owned()];
+        Self { enabled: true, include_outbound: false, allowed_origins }
+    }
+}
+
+impl From<WebSocketSettings> for WebSocketSink {
+    fn from(settings: WebSocketSettings) -> Self {
+        let WebSocketSettings { enabled, include_outbound, allowed_origins } = settings;
+        Self { enabled, include_outbound, allowed_origins }
     }
 }
