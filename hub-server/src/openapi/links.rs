@@ -1,7 +1,8 @@
 //! Links: which operations go on with what an operation made or lists. Fuzzers and pages of documentation follow them.
 //!
 //! They come of the ids alone. Every kind of id has a pattern of its own, so that `createChannel`, which answers a
-//! `ch_…` under a bot, leads to whatever asks for that bot and a channel.
+//! `ch_…` under a bot, leads to whatever asks for that bot and a channel. Ids that belong into a body make no link:
+//! openapi-generator refuses a document with a `requestBody` of fields, which OpenAPI 3.0.3 (Link Object) admits.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +14,13 @@ struct Operation {
     path: String,
     /// Whether it makes or lists something.
     offers: bool,
-    /// What it has to be told: ids in its path and, without those, in its query or its body.
+    /// What it has to be told in its path and its query.
     needs: Vec<Need>,
     /// The ids of what it answers.
     own: Vec<Id>,
 }
 
-/// A parameter or a field of a body that somebody has to know.
+/// A parameter that somebody has to know.
 #[derive(Clone)]
 struct Need {
     place: Place,
@@ -30,7 +31,6 @@ struct Need {
 enum Place {
     Path,
     Query,
-    Body,
 }
 
 /// A name, and where it is an id the pattern of its kind.
@@ -89,7 +89,7 @@ fn operations(document: &Value) -> Vec<Operation> {
                 id: id.to_owned(),
                 path: path.clone(),
                 offers: is_list || method == "post",
-                needs: needs(described, schemas),
+                needs: needs(described),
                 own: own(described, schemas),
             });
         }
@@ -106,7 +106,7 @@ fn pattern(schema: &Value) -> String {
     schema["pattern"].as_str().unwrap_or_default().replace("pl[gv]", "plg")
 }
 
-fn needs(described: &Value, schemas: &Value) -> Vec<Need> {
+fn needs(described: &Value) -> Vec<Need> {
     let parameters = described["parameters"].as_array().into_iter().flatten();
     let needed = parameters.filter(|one| one["required"] == true).filter_map(|one| {
         let place = match one["in"].as_str()? {
@@ -117,15 +117,7 @@ fn needs(described: &Value, schemas: &Value) -> Vec<Need> {
         let name = one["name"].as_str()?.to_owned();
         Some(Need { place, id: Id { name, pattern: pattern(&one["schema"]), pointer: String::new() } })
     });
-    let mut needs: Vec<Need> = needed.collect();
-    let body = resolved(&described["requestBody"]["content"]["application/json"]["schema"], schemas);
-    let required = body["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    needs.extend(required.filter(|name| name.ends_with("_id")).map(|name| {
-        let id =
-            Id { name: name.to_owned(), pattern: pattern(&body["properties"][name]), pointer: String::new() };
-        Need { place: Place::Body, id }
-    }));
-    needs
+    needed.collect()
 }
 
 /// The ids of what is answered, or of the first on the page: its `id`, or those that name it by another word.
@@ -160,28 +152,16 @@ impl Operation {
         if is_old(main) || is_below {
             return None;
         }
-        let (mut parameters, mut body) = (Map::new(), Map::new());
+        let mut parameters = Map::new();
         for need in &to.needs {
-            let told = self.tell(need);
-            match (told, need.place) {
-                (Some(expression), Place::Body) => drop(body.insert(need.id.name.clone(), expression.into())),
+            match (self.tell(need), need.place) {
                 (Some(expression), _) => drop(parameters.insert(need.id.name.clone(), expression.into())),
                 (None, Place::Path) => return None,
-                (None, _) => {}
+                (None, Place::Query) => {}
             }
         }
-        let is_told = match main.place {
-            Place::Body => body.contains_key(&main.id.name),
-            _ => parameters.contains_key(&main.id.name),
-        };
-        let mut link = json!({ "operationId": to.id });
-        if !parameters.is_empty() {
-            link["parameters"] = parameters.into();
-        }
-        if !body.is_empty() {
-            link["requestBody"] = body.into();
-        }
-        is_told.then_some(link)
+        let is_told = parameters.contains_key(&main.id.name);
+        is_told.then(|| json!({ "operationId": to.id, "parameters": parameters }))
     }
 
     /// Where a runtime expression finds what is needed: in the answer, or in the path that was asked.

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, env::args, error::Error, fmt::Debug, time::Dura
 use hub::{
     Client, ResponseValue,
     types::{
-        BindStatus, Bot, ConfirmBind, CreateApiKey, CreateChannel, ErrorCode, ErrorResponse, FilterRules,
-        LoginRequest, Match, RegisterRequest, SendMessage, SentResponse, StartBind,
+        BindStatus, Bot, ConfirmBind, CreateApiKey, CreateChannel, ErrorCode, ErrorResponse, LoginRequest,
+        RegisterRequest, SendMessage, SentResponse, SetFilter, StartBind,
     },
 };
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, ORIGIN, SET_COOKIE};
@@ -79,7 +79,7 @@ fn login(password: &str) -> Result<LoginRequest> {
     Ok(LoginRequest { password: password.parse()?, username: "ada".parse()? })
 }
 
-fn channel(name: &str, filter: Option<FilterRules>) -> Result<CreateChannel> {
+fn channel(name: &str, filter: Option<SetFilter>) -> Result<CreateChannel> {
     Ok(CreateChannel {
         ai: None,
         enabled: None,
@@ -183,13 +183,7 @@ async fn break_rules(hub: &str, stranger: &Client, client: &Client, bot: &Bot) -
     refused(client.get_bot(&NOBODY.parse()?).await, 404, ErrorCode::NotFound)?;
     refused(stranger.register(&ada()?).await, 409, ErrorCode::Conflict)?;
     let keywords = vec!["x".repeat(1024).parse()?; 2048];
-    let filter = FilterRules {
-        expression: None,
-        keywords,
-        match_: Match::All,
-        message_types: vec![],
-        user_ids: vec![],
-    };
+    let filter = SetFilter { keywords: Some(keywords), ..SetFilter::default() };
     let too_large = client.create_channel(&id, None, &channel("large", Some(filter))?).await;
     refused(too_large, 413, ErrorCode::PayloadTooLarge)?;
     let guess = login("wrong horse battery")?;
