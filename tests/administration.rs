@@ -60,12 +60,12 @@ async fn the_command_line_administers_a_server() {
     let sessions = document(&["users", "sessions", "list", "bob"]).await;
     let session = sessions["items"][0]["id"].as_str().unwrap().to_owned();
     bob.get("/api/auth/me").await;
-    let one = document(&["users", "sessions", "revoke", "bob", "--session", &session]).await;
+    let one = document(&["users", "sessions", "revoke", "bob", "--session", &session, "--yes"]).await;
     assert_eq!(one, json!({ "user": "bob", "ended": 1 }));
     let (status, ..) = bob.call(Method::GET, "/api/auth/me", None).await;
     assert_eq!(status.as_u16(), 401);
     bob.sign_in("/api/auth/login", json!({ "username": "bob", "password": PASSWORD })).await;
-    assert_eq!(document(&["users", "sessions", "revoke", &bob_id]).await["ended"], 1);
+    assert_eq!(document(&["users", "sessions", "revoke", &bob_id, "--yes"]).await["ended"], 1);
     bob.sign_in("/api/auth/login", json!({ "username": "bob", "password": PASSWORD })).await;
     bob.get("/api/auth/me").await;
     assert_eq!(document(&["users", "disable", "bob"]).await["status"], "disabled");
@@ -77,21 +77,21 @@ async fn the_command_line_administers_a_server() {
     assert!(log["items"][0]["credential"].as_str().unwrap().starts_with("key_"));
     // The same over the files, while the server runs: it counts from the next request on.
     let mut local = tokio::process::Command::new(binaries::release("hub-cli"));
-    local.env_clear().env("HUB_DATA_DIR", folder.path()).args(["users", "update", "bob", "--role", "admin"]);
+    local.env_clear().env("HUB_DATA_DIR", folder.path()).args(["users", "edit", "bob", "--role", "admin"]);
     assert!(local.output().await.unwrap().status.success());
     let of_bob = hub_cli(&server.url, &member, &["users", "list"]).await;
     assert_eq!(of_bob.status.code(), Some(0));
-    document(&["users", "update", "bob", "--role", "member"]).await;
+    document(&["users", "edit", "bob", "--role", "member"]).await;
     for (token, arguments, exit) in [
         (&*member, &["users", "list"][..], 4),
         ("hubu_garbage", &["stats"], 4),
         (&admin, &["users", "show", "nobody"], 5),
         (&admin, &["users", "sessions", "list", "nobody"], 5),
-        (&admin, &["users", "sessions", "revoke", "bob", "--session", &session], 5),
-        (&member, &["users", "sessions", "revoke", "ada"], 4),
+        (&admin, &["users", "sessions", "revoke", "bob", "--session", &session, "--yes"], 5),
+        (&member, &["users", "sessions", "revoke", "ada", "--yes"], 4),
         (&admin, &["users", "show", "usr_01BX5ZZKBKACTAV9WEVGEMMVRZ"], 5),
-        (&admin, &["users", "update", "ada", "--role", "member"], 6),
-        (&admin, &["users", "update", "bob", "--display-name", " "], 2),
+        (&admin, &["users", "edit", "ada", "--role", "member"], 6),
+        (&admin, &["users", "edit", "bob", "--display-name", " "], 2),
         (&admin, &["users", "delete", "bob"], 2),
         (&admin, &["users", "delete", "bob", "--yes"], 0),
         (&admin, &["users", "show", "bob"], 5),

@@ -10,6 +10,7 @@ mod jq;
 mod likeness;
 mod local;
 mod names;
+mod panics;
 mod printer;
 mod profiles;
 mod reach;
@@ -24,6 +25,12 @@ use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
+    panics::tell();
+    // What the fault is was told where it happened.
+    std::panic::catch_unwind(run).unwrap_or_else(|_| Exit::Failed.into())
+}
+
+fn run() -> ExitCode {
     // Ends here when a shell asks what can stand in a line.
     clap_complete::CompleteEnv::with_factory(names::command).complete();
     let (cli, printer) = match Cli::read(std::env::args_os()) {

@@ -38,11 +38,24 @@ pub enum Format {
     Json(Option<Vec<String>>),
 }
 
+/// How much is said besides data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Talk {
+    /// Nothing, not even errors.
+    Silent,
+    /// Errors.
+    Quiet,
+    /// What people want to know.
+    Normal,
+    /// Each request to a server, too.
+    Verbose,
+}
+
 /// Writes data to stdout and everything else to stderr.
 #[derive(Debug, Clone)]
 pub struct Printer {
     pub format: Format,
-    pub quiet: bool,
+    talk: Talk,
     /// Whether a person looks at stdout.
     terminal: bool,
     color: bool,
@@ -61,10 +74,22 @@ pub struct Extras {
     pub utc: bool,
     /// Nobody is to be asked.
     pub no_input: bool,
+    /// How far something is is not told.
+    pub no_progress: bool,
 }
 
 /// Whether prose may stand on stderr: everything but documents and errors.
 static PROSE: AtomicBool = AtomicBool::new(true);
+
+/// Whether requests are told.
+static DETAILS: AtomicBool = AtomicBool::new(false);
+
+/// Tells a detail to whoever wants them, where no printer is at hand.
+pub fn detail(text: impl FnOnce() -> String) {
+    if DETAILS.load(Ordering::Relaxed) {
+        write_err(&screen_lines(&text()));
+    }
+}
 
 /// From here on nothing is said to people.
 pub fn hush() {
@@ -104,7 +129,7 @@ impl Tone {
 const COLUMNS: usize = 80;
 
 impl Printer {
-    pub fn new(format: Format, quiet: bool, color: Color) -> Self {
+    pub fn new(format: Format, talk: Talk, color: Color) -> Self {
         let terminal = io::stdout().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let forced = set("CLICOLOR_FORCE");
@@ -116,8 +141,9 @@ impl Printer {
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let measured = comfy_table::Table::new().width().map(usize::from).filter(|_| terminal);
         let columns = asked.or(measured).unwrap_or(COLUMNS).clamp(40, 500);
-        PROSE.store(!quiet && format == Format::Text, Ordering::Relaxed);
-        Self { format, quiet, terminal, color, columns, extras: Extras::default() }
+        PROSE.store(talk >= Talk::Normal && format == Format::Text, Ordering::Relaxed);
+        DETAILS.store(talk == Talk::Verbose, Ordering::Relaxed);
+        Self { format, talk, terminal, color, columns, extras: Extras::default() }
     }
 
     #[must_use]
@@ -229,7 +255,18 @@ impl Printer {
     /// Whether something may be drawn on stderr that changes in place: a person looks, and wants no documents.
     pub fn draws(&self) -> bool {
         let is_smart = std::env::var("TERM").is_ok_and(|term| term != "dumb" && !term.is_empty());
-        self.format == Format::Text && !self.quiet && is_smart && io::stderr().is_terminal()
+        // Details that come in between would tear what is drawn.
+        self.tells_progress() && self.talk != Talk::Verbose && is_smart && io::stderr().is_terminal()
+    }
+
+    /// Whether progress is told, in place or in lines.
+    pub fn tells_progress(&self) -> bool {
+        self.speaks() && !self.extras.no_progress
+    }
+
+    /// Whether people are told anything.
+    fn speaks(&self) -> bool {
+        self.talk >= Talk::Normal && self.format == Format::Text
     }
 
     /// Whether somebody can be asked.
@@ -247,7 +284,7 @@ impl Printer {
 
     /// Something for people, on stderr.
     pub fn note(&self, text: &str) {
-        if !self.quiet && self.format == Format::Text {
+        if self.speaks() {
             write_err(text);
         }
     }
@@ -255,7 +292,7 @@ impl Printer {
     /// How something ended, on stderr: for people in words, otherwise as a document.
     pub fn summary(&self, document: &Value, text: &str) {
         match self.format {
-            Format::Json(_) if !self.quiet => write_err(&document.to_string()),
+            Format::Json(_) if self.talk >= Talk::Normal => write_err(&document.to_string()),
             _ => self.note(text),
         }
     }
@@ -275,7 +312,12 @@ impl Printer {
         if failure.reader_gone {
             return Exit::Done.into();
         }
-        if failure.exit == Exit::Interrupted && self.quiet {
+        let is_said = match self.talk {
+            Talk::Silent => false,
+            Talk::Quiet => failure.exit != Exit::Interrupted,
+            Talk::Normal | Talk::Verbose => true,
+        };
+        if !is_said {
             return failure.exit.into();
         }
         match self.format {

@@ -7,13 +7,14 @@ use hub_core::{
     ErrorCode,
     egress::{Call, Egress, EgressConfig},
     secret::Secret,
+    time::Stopwatch,
 };
 use serde_json::Value;
 use url::Url;
 
 use crate::{
     exit::{Exit, Failure, exit_of},
-    printer::speak,
+    printer::{detail, speak},
 };
 
 /// Longest wait for an answer.
@@ -166,11 +167,17 @@ impl Remote {
             deadline: DEADLINE,
             max_answer: MAX_ANSWER,
         };
+        detail(|| format!("> {method} {url}"));
+        let asked = Stopwatch::start();
         let answer = self.egress.send(call).await.map_err(|error| {
             let mut failure = Failure::unreachable(format!("no hub answers at {}", self.base));
             failure.causes.push(error.to_string());
             failure.with_hint("is the server running? another address goes into --server")
         })?;
+        detail(|| {
+            let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
+            format!("< {} in {millis} ms, {size} bytes", answer.status)
+        });
         let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() && document["success"] == true {
             return Ok(document);

@@ -69,7 +69,7 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     let nobody = run(home, &["whoami"]).await;
     assert_eq!(nobody.status.code(), Some(4));
 
-    let mut login = hub_cli(home, &["login", "--server", &house.url]).spawn().unwrap();
+    let mut login = hub_cli(home, &["login", "--qr", "--server", &house.url]).spawn().unwrap();
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let (mut drawing, mut link, mut code) = (Vec::new(), String::new(), String::new());
     while code.is_empty() {

@@ -1,6 +1,9 @@
 //! Every method of the store has a case, and every case names methods that exist and that it calls.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 /// By the file of the contract.
 const CASES: &[(&str, super::Covered)] = &[
@@ -47,13 +50,26 @@ const CASES: &[(&str, super::Covered)] = &[
     ("writer", super::writer::NOTICES),
 ];
 
+fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
+}
+
+/// The files of the store with the names of their rooms: what lies in a folder belongs to the file beside it.
+fn sources(store: &Path) -> Vec<(String, PathBuf)> {
+    let room = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let parts = |path: PathBuf| {
+        let parts = if path.is_dir() { files(&path).collect() } else { vec![path.clone()] };
+        let room = room(&path);
+        parts.into_iter().map(move |part| (room.clone(), part))
+    };
+    files(store).flat_map(parts).collect()
+}
+
 #[test]
 fn every_method_of_the_store_has_a_case() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hub-core/src/store");
     let mut methods = BTreeSet::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let file = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    for (file, path) in sources(&folder) {
         let source = std::fs::read_to_string(&path).unwrap();
         // What tests alone can call stands at the end of the file.
         let source = source.split("#[cfg(test)]").next().unwrap();

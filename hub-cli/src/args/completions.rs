@@ -1,7 +1,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-/// Print a script with which a shell completes commands, options and names
+/// Print a script with which a shell completes commands and names
 ///
 /// The script asks this program: bots, channels, plugins and profiles are those of the hub that a command would work
 /// on. A hub that does not answer at once is not waited for.

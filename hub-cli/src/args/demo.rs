@@ -1,6 +1,6 @@
 use clap::Args;
 
-/// Run one message through a hub in this process and show what happened
+/// Run a message through a hub in this process, and show its way
 ///
 /// Ada, in a simulated chat network, orders something. The hub stores the message, filters it, posts it signed
 /// to a receiver, and sends the receiver's answer back into the chat. No port, no account, and no file is left.

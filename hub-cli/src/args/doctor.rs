@@ -2,7 +2,7 @@ use clap::Args;
 
 use super::LocalArgs;
 
-/// Look whether a hub is set up as it should be, and say what to do where it is not
+/// Look whether a hub is set up well, and say what to do
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli doctor\n  hub-cli doctor --only store,keys --fix\n  hub-cli doctor --offline --json=id,status,message\n

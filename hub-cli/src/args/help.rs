@@ -2,7 +2,7 @@ use clap::Args;
 
 use crate::exit;
 
-/// Explain a command or a topic: exit-codes, env, config, filters, formatting
+/// Explain a command, exit-codes, env, config, filters, formatting
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli help exit-codes\n  hub-cli help sim say\n  hub-cli help --json\n

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -21,6 +21,7 @@ mod db;
 mod debug;
 mod demo;
 mod doctor;
+mod groups;
 mod help;
 mod listen;
 mod login;
@@ -92,7 +93,7 @@ pub use version::VersionArgs;
 use crate::{
     exit::{Exit, Failure},
     jq::Jq,
-    printer::{Color, Extras, Format, Printer},
+    printer::{Color, Extras, Format, Printer, Talk},
 };
 
 /// The command line of Message Hub.
@@ -130,9 +131,15 @@ struct Global {
     /// Never ask anything, also at a terminal
     #[arg(long, global = true, help_heading = "Output")]
     no_input: bool,
-    /// Write data and errors, nothing else
-    #[arg(long, short, global = true, help_heading = "Output")]
-    quiet: bool,
+    /// Write data and errors, nothing else; twice, no errors either: the exit code says how it ended
+    #[arg(long, short, global = true, action = ArgAction::Count, help_heading = "Output")]
+    quiet: u8,
+    /// Tell each request to a server, and how it was answered; nothing is drawn in place then
+    #[arg(long, short, global = true, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
+    /// Draw nothing in place, and tell nothing about the progress
+    #[arg(long, global = true, help_heading = "Output")]
+    no_progress: bool,
     /// When to colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: Color,
@@ -199,7 +206,7 @@ pub struct PageArgs {
 /// Everything the command line can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run one message through a hub in this process and show what happened
+    /// Run a message through a hub in this process, and show its way
     Demo(DemoArgs),
     /// Sign in to a hub
     Login(LoginArgs),
@@ -219,9 +226,9 @@ pub enum Command {
     /// Send recorded deliveries again
     Replay(Box<ReplayArgs>),
     /// Look at what happened to messages
-    #[command(subcommand, visible_alias = "trace")]
+    #[command(subcommand, alias = "trace")]
     Traces(TracesCommand),
-    /// Sign a body as the hub does, or find out why a signature does not fit
+    /// Sign a body as the hub does, or find out why one is refused
     #[command(subcommand)]
     Signature(SignatureCommand),
     /// Bind chat accounts, and look after them
@@ -256,7 +263,7 @@ pub enum Command {
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
-    /// Look whether a hub is set up as it should be, and say what to do where it is not
+    /// Look whether a hub is set up well, and say what to do
     Doctor(DoctorArgs),
     /// The settings of the server
     #[command(subcommand)]
@@ -264,13 +271,13 @@ pub enum Command {
     /// The description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
-    /// Print a script with which a shell completes commands, options and names
+    /// Print a script with which a shell completes commands and names
     Completions(CompletionsArgs),
     /// Write the manual pages, one per command
     Man(ManArgs),
     /// Show which version this is
     Version(VersionArgs),
-    /// Explain a command or a topic: exit-codes, env, config, filters, formatting
+    /// Explain a command, exit-codes, env, config, filters, formatting
     Help(HelpArgs),
 }
 
@@ -282,6 +289,11 @@ pub struct Refused {
 }
 
 impl Cli {
+    /// All commands, with a first page that groups them.
+    pub fn tree() -> clap::Command {
+        groups::grouped(Self::command())
+    }
+
     /// Reads the arguments.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<(Self, Printer), Refused> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -299,7 +311,7 @@ impl Cli {
             (None, Some("jsonl")) => (Some(""), true),
             (None, Some(other)) => {
                 let wrong = format!("HUB_FORMAT is {other}: it can be text, json or jsonl");
-                return Err(refused(Self::command().error(ErrorKind::InvalidValue, wrong)));
+                return Err(refused(Self::tree().error(ErrorKind::InvalidValue, wrong)));
             }
         };
         let format = fields.map_or(Format::Text, |fields| {
@@ -307,15 +319,27 @@ impl Cli {
             let fields: Vec<String> = fields.map(str::to_owned).collect();
             Format::Json((!fields.is_empty()).then_some(fields))
         });
-        let extras = Extras { lines, jq: global.jq.clone(), utc: global.utc, no_input: global.no_input };
-        let printer = Printer::new(format, global.quiet, global.color).with(extras);
+        let extras = Extras {
+            lines,
+            jq: global.jq.clone(),
+            utc: global.utc,
+            no_input: global.no_input,
+            no_progress: global.no_progress,
+        };
+        let talk = match global.quiet {
+            0 if global.verbose => Talk::Verbose,
+            0 => Talk::Normal,
+            1 => Talk::Quiet,
+            _ => Talk::Silent,
+        };
+        let printer = Printer::new(format, talk, global.color).with(extras);
         Ok((cli, printer))
     }
 
     /// Parses. `--json=?` asks about a command, it does not run it: what the command needs is made up then.
     fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let parse = |arguments: &[OsString]| {
-            let matches = Self::command().try_get_matches_from(arguments)?;
+            let matches = Self::tree().try_get_matches_from(arguments)?;
             Self::from_arg_matches(&matches)
         };
         parse(arguments).or_else(|error| {
@@ -389,7 +413,7 @@ impl Refused {
             let text = self.error.to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
             let failure = Failure::usage(first).with_hint("add --help for the arguments");
-            return Printer::new(Format::Json(None), false, Color::Never).fail(&failure);
+            return Printer::new(Format::Json(None), Talk::Normal, Color::Never).fail(&failure);
         }
         let bare = self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         let _ = self.error.print();

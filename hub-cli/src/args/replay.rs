@@ -84,7 +84,4 @@ pub struct ReplayPace {
     /// Seconds that the hub's first attempt at each is waited for
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
-    /// No bar, and no lines about the progress
-    #[arg(long)]
-    pub no_progress: bool,
 }

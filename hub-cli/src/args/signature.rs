@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand};
 
-/// Sign a body as the hub does, or find out why a signature does not fit
+/// Sign a body as the hub does, or find out why one is refused
 #[derive(Debug, Subcommand)]
 pub enum SignatureCommand {
     /// The headers with which the hub would sign a body

@@ -1,6 +1,6 @@
 //! `help`: topics, and the long help of commands; for programs, the tree of commands.
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,7 +17,7 @@ pub fn run(args: &HelpArgs, printer: &Printer) -> Result<(), Failure> {
     {
         return printer.one(json!({ "name": topic, "about": text }), text);
     }
-    let mut root = Cli::command();
+    let mut root = Cli::tree();
     root.build();
     let found = find(&mut root, &args.topic)?;
     match printer.format {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_tree_has_every_command_with_examples_and_arguments() {
-        let mut root = Cli::command();
+        let mut root = Cli::tree();
         root.build();
         let tree = tree(&root, true);
         let mut found = Vec::new();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_not_found() {
-        let mut root = Cli::command();
+        let mut root = Cli::tree();
         root.build();
         assert_eq!(find(&mut root, &["sim".into(), "say".into()]).unwrap().get_name(), "say");
         let failure = find(&mut root, &["sim".into(), "sing".into()]).unwrap_err();

@@ -44,7 +44,7 @@ use crate::{
         SignatureCommand, UserSessionsCommand, UsersCommand,
     },
     exit::{Exit, Failure},
-    printer::{Format, Printer},
+    printer::{Color, Format, Printer, Talk},
 };
 
 /// Most that is read from stdin or from a small file, in bytes.
@@ -59,7 +59,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         let known = fields(&cli.command);
         if wanted.len() == 1 && wanted[0] == "?" {
             let names = known.join("\n");
-            return Printer::new(Format::Text, true, crate::printer::Color::Never)
+            return Printer::new(Format::Text, Talk::Quiet, Color::Never)
                 .one(serde_json::Value::Null, &names)
                 .map(|()| Exit::Done);
         }

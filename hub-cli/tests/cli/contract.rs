@@ -124,6 +124,27 @@ fn the_numbers_are_shown_again_when_they_change() {
 }
 
 #[test]
+fn as_much_is_said_as_somebody_wants_to_hear() {
+    let stage = Stage::new();
+    let said = |arguments: &[&str], exit: i32| {
+        let mut command = stage.signed_in();
+        ends(&command.args(arguments).output().unwrap(), exit)
+    };
+    let (data, told) = said(&["bots", "list", "--verbose"], 0);
+    assert!(data.contains("demo"), "{data}");
+    assert!(
+        told.contains(&format!("> GET {}/api/bots", stage.url)) && told.contains("< 200 OK in "),
+        "{told}"
+    );
+    assert!(!told.contains(&stage.key), "{told}");
+    let (_, told) = said(&["bots", "show", "nobody", "--quiet"], 5);
+    assert!(told.starts_with("error[NOT_FOUND]"), "{told}");
+    assert_eq!(said(&["bots", "show", "nobody", "-qq"], 5), (String::new(), String::new()));
+    let (_, told) = said(&["bots", "list", "--verbose", "--quiet"], 2);
+    assert!(told.contains("cannot be used with"), "{told}");
+}
+
+#[test]
 fn a_listener_finds_its_server_as_every_command_does() {
     let stage = Stage::new();
     let (config, nobody) = (temp(), "http://127.0.0.1:1");

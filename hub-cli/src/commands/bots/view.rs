@@ -120,7 +120,7 @@ fn way(status: &str, printer: &Printer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printer::{Color, Format};
+    use crate::printer::{Color, Format, Talk};
 
     #[test]
     fn the_lines_below_the_code_say_how_far_it_is() {
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(bar(age(240), 2), half);
         assert!(bar(age(0), 1).starts_with(&format!("[{}]", "░".repeat(20))));
         assert!(bar(age(9_999), 1).starts_with(&format!("[{}]", "█".repeat(20))));
-        let printer = Printer::new(Format::Text, false, Color::Never);
+        let printer = Printer::new(Format::Text, Talk::Normal, Color::Never);
         assert_eq!(way("scanned", &printer), "✓ waiting → ● scanned → confirmed → online");
         assert_eq!(way("online", &printer), "✓ waiting → ✓ scanned → ✓ confirmed → ● online");
         assert_eq!(way("need\u{1b}_code", &printer), "need_code");

@@ -63,7 +63,7 @@ pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exi
     let source = source(&args, reach.as_ref()).await?;
     let stop = Stop::default();
     let ended = tokio::select! {
-        ended = drive(&args, &replay, source, way, reach.as_ref(), &stop, printer) => ended,
+        ended = drive(&replay, source, way, reach.as_ref(), &stop, printer) => ended,
         never = interrupted(&stop, printer) => match never {},
     };
     if let Some(reach) = reach {
@@ -121,7 +121,6 @@ async fn only_bot(reach: &Reach) -> Result<BotId, Failure> {
 }
 
 async fn drive(
-    args: &ReplayArgs,
     replay: &Replay,
     source: Source<'_>,
     way: Way,
@@ -135,7 +134,7 @@ async fn drive(
         total = source.count() => total?,
         () = stop.soon.cancelled() => return Err(Failure::interrupted()),
     };
-    let mut progress = Progress::new(total, !args.pace.no_progress, printer);
+    let mut progress = Progress::new(total, printer);
     let (watch, mut written) = (Stopwatch::start(), Ok(()));
     let told = |report: &Report, totals: &Totals| {
         let is_told = progress.leaves_room(printer) || report.outcome != Outcome::Ok || differs(report);

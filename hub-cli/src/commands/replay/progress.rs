@@ -1,11 +1,11 @@
 //! How far a replay is: a bar at a terminal, otherwise a line now and then. Both on stderr.
 
-use std::{io::IsTerminal, time::Duration};
+use std::time::Duration;
 
 use hub_core::{replay::Totals, time::Stopwatch};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::printer::{Format, Printer};
+use crate::printer::Printer;
 
 /// Redraws per second (`ux` C8).
 const REDRAWS: u8 = 20;
@@ -23,11 +23,10 @@ pub struct Progress {
 
 impl Progress {
     /// Nothing is shown for one thing alone, for scripts, or when nobody wants it.
-    pub fn new(total: Option<u64>, is_wanted: bool, printer: &Printer) -> Self {
+    pub fn new(total: Option<u64>, printer: &Printer) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let is_wanted = is_wanted && !printer.quiet && printer.format == Format::Text && total != Some(1);
-        let draws = is_wanted && std::io::stderr().is_terminal() && !dumb && !set("CI");
+        let is_wanted = printer.tells_progress() && total != Some(1);
+        let draws = is_wanted && printer.draws() && !set("CI");
         let progress = Self {
             total,
             bar: draws.then(|| bar(total)),

@@ -1,0 +1,69 @@
+//! The first page of help: the commands by what they are for, everyday ones first.
+
+use std::fmt::Write as _;
+
+use clap::{Command, builder::StyledStr};
+
+/// Every command, once.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Everyday", &["demo", "send", "tail", "listen", "replay", "traces", "signature"]),
+    ("Manage", &["bots", "channels", "apps", "sim"]),
+    ("Plugins", &["plugins", "debug"]),
+    ("Admin", &["users", "stats", "audit", "ai-config", "db", "doctor"]),
+    (
+        "Setup",
+        &[
+            "login",
+            "logout",
+            "whoami",
+            "profiles",
+            "config",
+            "openapi",
+            "completions",
+            "man",
+            "version",
+            "help",
+        ],
+    ),
+];
+
+/// The same commands, whose first page shows them in groups. clap has one heading for all of them.
+pub fn grouped(root: Command) -> Command {
+    let (header, literal) = (*root.get_styles().get_header(), *root.get_styles().get_literal());
+    let mut page = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    // Writing to a String cannot fail.
+    for (group, names) in GROUPS {
+        let _ = writeln!(page, "\n{header}{group}:{header:#}");
+        for name in names {
+            let about = root.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(page, "  {literal}{name:<11}{literal:#}  {about}");
+        }
+    }
+    let _ = write!(page, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    root.help_template(StyledStr::from(page))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn every_command_is_in_one_group_and_fits_its_line() {
+        let root = Cli::command();
+        let named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let once: BTreeSet<&str> = named.iter().copied().collect();
+        let all: BTreeSet<&str> = root.get_subcommands().map(Command::get_name).collect();
+        assert_eq!((once, named.len()), (all.clone(), all.len()));
+        let page = grouped(root.clone()).render_help().to_string();
+        for name in all {
+            let line = page.lines().find(|line| line.starts_with(&format!("  {name} "))).unwrap();
+            assert!(line.chars().count() <= 80 && line.len() > 15 && !line.contains('{'), "{line}");
+        }
+    }
+}

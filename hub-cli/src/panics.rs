@@ -1,0 +1,72 @@
+//! A fault of the program itself: a short text for whoever sees it, and a report for whoever mends it.
+
+use std::{
+    backtrace::Backtrace,
+    fs::OpenOptions,
+    io::{self, Write},
+    panic::PanicHookInfo,
+    path::{Path, PathBuf},
+};
+
+/// From here on a panic is told in three lines; with `HUB_BACKTRACE=1` its backtrace follows.
+pub fn tell() {
+    std::panic::set_hook(Box::new(|info| {
+        let report = report(info, &Backtrace::force_capture());
+        let place = write(&std::env::temp_dir(), &report);
+        let shown = std::env::var_os("HUB_BACKTRACE").is_some_and(|value| value == "1");
+        // There is nobody to tell when stderr is gone.
+        let _ = io::stderr().write_all(text(place.as_deref().ok(), &report, shown).as_bytes());
+    }));
+}
+
+fn report(info: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
+    format!("hub-cli {}\n{info}\n\n{backtrace}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// A file that only this user can read: what went wrong may have had a secret in its hands.
+fn write(folder: &Path, report: &str) -> io::Result<PathBuf> {
+    let path = folder.join(format!("hub-cli-fault-{}.txt", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&path)?.write_all(report.as_bytes())?;
+    Ok(path)
+}
+
+fn text(report_at: Option<&Path>, report: &str, shown: bool) -> String {
+    let mut text = "error[INTERNAL_ERROR]: hub-cli has a fault\n".to_owned();
+    if let Some(path) = report_at {
+        text.push_str(&format!("report: {}\n", path.display()));
+    }
+    if shown {
+        text.push_str(report);
+    } else {
+        text.push_str(
+            "hint: HUB_BACKTRACE=1 shows what happened; please report it, after a look for secrets in it\n",
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_its_owners_alone_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), "a backtrace").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a backtrace");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        // Somebody may have put a link there: nothing is written through it.
+        assert!(write(folder.path(), "again").is_err());
+        let short = text(Some(&path), "a backtrace", false);
+        assert!(short.contains(&path.display().to_string()) && !short.contains("a backtrace"), "{short}");
+        assert!(text(None, "a backtrace", true).contains("a backtrace"));
+    }
+}
