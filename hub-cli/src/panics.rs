@@ -35,18 +35,10 @@ fn write(folder: &Path, report: &str) -> io::Result<PathBuf> {
 }
 
 fn text(report_at: Option<&Path>, report: &str, shown: bool) -> String {
-    let mut text = "error[INTERNAL_ERROR]: hub-cli has a fault\n".to_owned();
-    if let Some(path) = report_at {
-        text.push_str(&format!("report: {}\n", path.display()));
-    }
-    if shown {
-        text.push_str(report);
-    } else {
-        text.push_str(
-            "hint: HUB_BACKTRACE=1 shows what happened; please report it, after a look for secrets in it\n",
-        );
-    }
-    text
+    let place = report_at.map(|path| format!("report: {}\n", path.display())).unwrap_or_default();
+    let hint = "hint: HUB_BACKTRACE=1 shows where; please report it, after a look for secrets in it\n";
+    let more = if shown { report } else { hint };
+    format!("error[INTERNAL_ERROR]: hub-cli has a fault\n{place}{more}")
 }
 
 #[cfg(test)]

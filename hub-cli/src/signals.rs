@@ -1,4 +1,4 @@
-//! The signals that end a program: what a person presses, what whoever started it sends, and a terminal that is closed.
+//! The signals that end a program: what a person presses, and what whoever started it sends.
 
 use tokio::signal;
 
@@ -6,13 +6,15 @@ use tokio::signal;
 #[cfg(unix)]
 pub fn stopped() -> impl Future<Output = ()> {
     use signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let heard: std::io::Result<Vec<_>> = kinds.into_iter().map(signal).collect();
+    // Not the hangup: listening for it would undo what `nohup` asked for.
+    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     async move {
         // Where they cannot be heard they end the program, as they always do.
-        let Ok(mut heard) = heard else { return std::future::pending().await };
-        let waits = heard.iter_mut().map(|signal| Box::pin(signal.recv()));
-        futures_util::future::select_all(waits).await;
+        let (Ok(mut interrupt), Ok(mut terminate)) = heard else { return std::future::pending().await };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     }
 }
 
