@@ -6,6 +6,7 @@ use hub_core::{
     accounts::UserStatus,
     admin::UserPatch,
     apps::{AppEventState, InstallationPatch},
+    events::Event,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -139,7 +140,11 @@ async fn whatever_takes_the_app_away_ends_its_sockets() {
         None => scene.event(&mut whole).await,
     };
     assert_eq!(told["event"]["type"], "app.uninstalled");
+    let mut news = hub.events();
     scene.stage.say("after it was taken off");
+    // The hub has it before the app is there again.
+    let comes = async { while !matches!(news.recv().await.unwrap(), Event::Message { .. }) {} };
+    scene.while_time_passes(comes).await;
     let (installation, token) = super::apps::install(&scene.stage, bot, app).await;
     (scene.installation, scene.token) = (installation, token);
     scene.stage.say("and is there again");
