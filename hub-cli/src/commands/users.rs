@@ -169,9 +169,8 @@ fn show_link(made: Value, user: &str, qr: bool, printer: &Printer) -> Result<(),
 }
 
 fn print(user: Value, printer: &Printer) -> Result<(), Failure> {
-    let lines = FIELDS[..12]
-        .iter()
-        .map(|field| format!("{field:<13}  {}", crate::screen::clean(&cell(&user, field))));
+    let own = FIELDS.iter().filter(|field| !RESET_LINK_FIELDS.contains(field));
+    let lines = own.map(|field| format!("{field:<13}  {}", crate::screen::clean(&cell(&user, field))));
     let text = lines.collect::<Vec<_>>().join("\n");
     printer.one(user, &text)
 }

@@ -17,8 +17,6 @@ use crate::exit::Failure;
 const PATH: &str = "/bot/v1/messages/send";
 /// Where the token comes from: arguments can be read by everybody on the machine.
 const TOKEN: &str = "HUB_APP_TOKEN";
-/// Characters of a token that are shown.
-const SHOWN: usize = 4;
 
 impl Reach {
     /// Accepts a text of an app into the outbox: `message_id`, `trace_id`, `status`.
@@ -47,12 +45,12 @@ fn token(shown: &Value) -> Result<Secret, Failure> {
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
         Failure::usage(format!("--via-app: a server wants the app's token in {TOKEN}")).with_hint(rotate)
     })?;
-    let end = token.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
-    if *shown != token_prefix(&token[end..]) {
+    let token = Secret::new(token);
+    if *shown != token_prefix(&token.last4()) {
         return Err(Failure::usage(format!("--via-app: {TOKEN} is not the app's token on this bot"))
             .with_hint(rotate));
     }
-    Ok(Secret::new(token))
+    Ok(token)
 }
 
 /// On files the operator acts for the app; the call stands in the app's log as if it had come over the bot API.

@@ -1,22 +1,17 @@
 //! The configuration of the server: flag before `HUB_…` variable before systemd credential before `hub.toml`
 //! (`contract.md` §11). All problems are found in one pass and reported together.
 
-use std::{collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr};
+use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    backup::{self, Home, HomeKey},
-    config::HubConfig,
-    data_dir,
-    egress::AllowRule,
-    media::MediaConfig,
-    random::Random,
-    secret::Secret,
-    store::StoreConfig,
+    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, secret::Secret, store::StoreConfig,
 };
 use ipnet::IpNet;
 use url::Url;
 
 mod buckets;
+mod home;
+mod limits;
 mod media;
 mod providers;
 #[cfg(test)]
@@ -320,16 +315,7 @@ impl Config {
         let max_connections = reader.value("max_connections", "10000", read_connections);
         let max_connections_per_address =
             reader.value("max_connections_per_address", "200", read_connections);
-        let hub_defaults = HubConfig::default();
-        let mut clients = |name, default: usize| {
-            reader.value(name, &default.to_string(), read_connections).unwrap_or(default)
-        };
-        let max_sockets = clients("max_sockets", hub_defaults.max_sockets);
-        let max_sockets_per_channel =
-            clients("max_sockets_per_channel", hub_defaults.max_sockets_per_channel);
-        let max_sockets_per_user = clients("max_sockets_per_user", hub_defaults.max_sockets_per_user);
-        let max_polls = clients("max_polls", hub_defaults.max_polls);
-        let max_polls_per_channel = clients("max_polls_per_channel", hub_defaults.max_polls_per_channel);
+        let clients = limits::clients(reader);
         let metrics_listen = reader.value("metrics_listen", "", |text| {
             text.parse().map_err(|_| "must be an address with a port, like 127.0.0.1:9802".to_owned())
         });
@@ -345,20 +331,7 @@ impl Config {
                 "this server was built without OpenTelemetry; build it with --features otel",
             );
         }
-        let limits = RateLimitSettings::default();
-        let mut rate = |name, default: NonZeroU32| {
-            let rate = reader.number(name, &default.to_string(), "a number of requests from 1 on");
-            rate.unwrap_or(default)
-        };
-        let rate_limits = RateLimitSettings {
-            default: rate("rate_default", limits.default),
-            sends: rate("rate_sends", limits.sends),
-            auth_per_ip: rate("rate_auth_per_ip", limits.auth_per_ip),
-            auth_per_account: rate("rate_auth_per_account", limits.auth_per_account),
-            debug: rate("rate_debug", limits.debug),
-            bad_credentials: rate("rate_bad_credentials", limits.bad_credentials),
-            ..limits
-        };
+        let rate_limits = limits::rates(reader);
         let admin = match (username.is_empty(), password.is_empty()) {
             (false, false) => Some((username, Secret::new(password))),
             (false, true) => {
@@ -379,16 +352,11 @@ impl Config {
             reader.problem(&origin, reason);
         }
         let providers = read_providers(reader);
-        let mut hub = HubConfig::default();
+        let mut hub = clients;
         hub.providers = providers;
         hub.registration = registration?;
         hub.setup_token_required = !development;
         hub.node_name = node_name;
-        hub.max_sockets = max_sockets;
-        hub.max_sockets_per_channel = max_sockets_per_channel;
-        hub.max_sockets_per_user = max_sockets_per_user;
-        hub.max_polls = max_polls;
-        hub.max_polls_per_channel = max_polls_per_channel;
         Some(Self {
             listen,
             listen_is_default,
@@ -424,33 +392,6 @@ impl Config {
             effective: Vec::new(),
             warnings: Vec::new(),
         })
-    }
-
-    /// The key that seals secrets: the setting, or the file in the data folder, which is made on first start.
-    ///
-    /// # Errors
-    /// A sentence that names the file.
-    pub fn load_key(&self, random: &Random) -> Result<[u8; 32], String> {
-        // The key may be what a restore was about to replace.
-        backup::settle(&self.data_dir).map_err(|error| error.message().to_owned())?;
-        if let Some(key) = &self.secret_key {
-            return read_key(key);
-        }
-        data_dir::load_key(&self.data_dir, random).map_err(|error| error.message().to_owned())
-    }
-
-    /// The key that a rotation has begun to seal with, when one was interrupted.
-    ///
-    /// # Errors
-    /// When its file cannot be read.
-    pub fn next_key(&self) -> hub_core::Result<Option<[u8; 32]>> {
-        if self.secret_key.is_some() { Ok(None) } else { data_dir::next_key(&self.data_dir) }
-    }
-
-    /// What the hub keeps, and where.
-    pub fn home(&self) -> Home {
-        let key = self.secret_key.as_ref().and_then(|key| read_key(key).ok()).map(HomeKey);
-        Home { data_dir: self.data_dir.clone(), store: self.store.clone(), media: self.media.clone(), key }
     }
 }
 

@@ -1,3 +1,5 @@
+use hub_core::random::Random;
+
 use super::*;
 
 fn load(flags: &[(&str, &str)], env: &[(&str, &str)], file: Option<&str>) -> Result<Config, Problems> {

@@ -8,6 +8,7 @@ use rustix::{
 use tokio::sync::mpsc;
 
 /// Keys that wait to be looked at.
+#[cfg(unix)]
 const AHEAD: usize = 16;
 
 /// The keyboard; the terminal is as it was before when this is dropped.
@@ -38,7 +39,6 @@ impl Keys {
     /// Nowhere else.
     #[cfg(not(unix))]
     pub fn listen() -> Option<Self> {
-        let _ = AHEAD;
         None
     }
 

@@ -1,0 +1,38 @@
+//! What a hub keeps, and the key that seals it.
+
+use hub_core::{
+    backup::{self, Home, HomeKey},
+    data_dir,
+    random::Random,
+};
+
+use super::{Config, values::read_key};
+
+impl Config {
+    /// The key that seals secrets: the setting, or the file in the data folder, which is made on first start.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn load_key(&self, random: &Random) -> Result<[u8; 32], String> {
+        // The key may be what a restore was about to replace.
+        backup::settle(&self.data_dir).map_err(|error| error.message().to_owned())?;
+        if let Some(key) = &self.secret_key {
+            return read_key(key);
+        }
+        data_dir::load_key(&self.data_dir, random).map_err(|error| error.message().to_owned())
+    }
+
+    /// The key that a rotation has begun to seal with, when one was interrupted.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub fn next_key(&self) -> hub_core::Result<Option<[u8; 32]>> {
+        if self.secret_key.is_some() { Ok(None) } else { data_dir::next_key(&self.data_dir) }
+    }
+
+    /// What the hub keeps, and where.
+    pub fn home(&self) -> Home {
+        let key = self.secret_key.as_ref().and_then(|key| read_key(key).ok()).map(HomeKey);
+        Home { data_dir: self.data_dir.clone(), store: self.store.clone(), media: self.media.clone(), key }
+    }
+}
