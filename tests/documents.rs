@@ -1,6 +1,7 @@
 //! What is written down is true: the commands of the guides are typed into a shell beside a hub, in their order, as a
 //! reader would; the tables of the reference pages are held to the code; links lead somewhere.
 
+mod build;
 mod links;
 mod markdown;
 mod references;

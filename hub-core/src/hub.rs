@@ -1,4 +1,28 @@
 //! The hub as a value: built once, cloned cheaply, shut down at the end.
+//!
+//! ```
+//! use hub_core::{Hub, access::Actor, page::PageRequest, random::Random, store::StoreConfig};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> hub_core::Result<()> {
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # let folder = folder.path();
+//! // Only the store and the key are required. A preset chooses the rest: see `hub_core::presets`.
+//! let hub = Hub::builder()
+//!     .store(StoreConfig::Sqlite(folder.join("hub.db")))
+//!     .secret_key(hub_core::data_dir::load_key(folder, &Random::system())?)
+//!     .open() // migrates the schema
+//!     .await?;
+//! hub.start().await?; // polls, delivers and sends from here on
+//!
+//! let mut events = hub.events();
+//! let bots = hub.bots().list(&Actor::Operator, &PageRequest::default()).await?;
+//! assert!(bots.items.is_empty() && events.try_recv().is_err());
+//!
+//! hub.shutdown().await; // finishes what is in flight; the rest stays in the store
+//! # Ok(())
+//! # }
+//! ```
 
 use std::{
     collections::{HashMap, HashSet},

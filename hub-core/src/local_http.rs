@@ -1,5 +1,41 @@
 //! HTTP services inside the process: the simulator, the demo's receiver, receivers of tests. They are called
 //! directly, without a port, or [served](serve) on a listener.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use hub_core::{
+//!     local_http::{Cut, Limits, LocalService, serve},
+//!     tasks::Tasks,
+//! };
+//!
+//! /// Returns the body of each request.
+//! struct Echo;
+//!
+//! #[async_trait::async_trait]
+//! impl LocalService for Echo {
+//!     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+//!         Ok(Response::new(request.into_body()))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Without a port; as the receiver of a hub's webhooks: `Dev::receiver("echo.example", service)`.
+//! let service = Arc::new(Echo);
+//! let response = service.call(Request::new("hello".into())).await?;
+//! assert_eq!(response.body(), "hello");
+//!
+//! // On a port, until the tasks are stopped.
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! let tasks = Tasks::new();
+//! tasks.spawn("echo", serve(listener, service, Limits::default(), tasks.clone()));
+//! tasks.stop();
+//! # Ok(())
+//! # }
+//! ```
 
 use std::{sync::Arc, time::Duration};
 

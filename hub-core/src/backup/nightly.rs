@@ -113,8 +113,8 @@ impl Nightly {
         if newest.is_some_and(|newest| self.at.next_after(newest) > now) {
             return Ok(None);
         }
-        if let Shelf::Folder(folder) = &self.shelf {
-            let folder = folder.clone();
+        if let Some(folder) = self.shelf.folder() {
+            let folder = folder.to_owned();
             blocking(move || {
                 remove_rests(&folder, &names, |name| made_at(name).is_some());
                 Ok(())

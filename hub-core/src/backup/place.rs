@@ -66,6 +66,15 @@ impl Shelf {
         }
     }
 
+    /// The folder; `None` for a bucket.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(path) => Some(path),
+            #[cfg(feature = "s3")]
+            Self::Bucket(_) => None,
+        }
+    }
+
     /// The names of everything that lies there; none where there is no folder yet.
     ///
     /// # Errors

@@ -4,6 +4,85 @@
 //! [`Network`] logs accounts in and opens [`Connection`]s; a connection receives batches and sends one item
 //! at a time. When to call what, and what to do when it fails, is decided above: by the poller and the outbox
 //! in `delivery`, by the bind flow in `bots`.
+//!
+//! # A network of your own
+//!
+//! Six methods are required, three of each trait; the others have defaults. This network has one person, Eve, who
+//! writes `hello` once and prints what she receives:
+//!
+//! ```no_run
+//! use std::{sync::Arc, time::Duration};
+//!
+//! use hub_core::{
+//!     Hub,
+//!     network::{
+//!         Batch, Connection, Credentials, InboundMessage, LoginProgress, LoginPrompt, LoginState, LoginStep,
+//!         Network, NetworkError, Outgoing, SendOutcome,
+//!     },
+//!     presets::{Preset, SelfHosted},
+//!     secret::Secret,
+//!     time::Clock,
+//! };
+//!
+//! #[derive(Debug)]
+//! struct Paper;
+//!
+//! #[async_trait::async_trait]
+//! impl Network for Paper {
+//!     fn name(&self) -> &'static str {
+//!         "paper"
+//!     }
+//!
+//!     // A login: a text that is shown as a QR code, and steps until the person has confirmed it.
+//!     async fn begin_login(&self, _: &[Secret]) -> Result<LoginPrompt, NetworkError> {
+//!         let state = LoginState("".into());
+//!         Ok(LoginPrompt { qr_text: "sign here".into(), state, lives: Duration::from_secs(60) })
+//!     }
+//!
+//!     async fn login_step(
+//!         &self,
+//!         state: &LoginState,
+//!         _: Option<&str>,
+//!         _: Duration,
+//!     ) -> Result<LoginProgress, NetworkError> {
+//!         let step = LoginStep::Confirmed(Credentials::new("token", "bot", "eve"));
+//!         Ok(LoginProgress { step, state: state.clone() })
+//!     }
+//!
+//!     fn connect(&self, _: &Credentials) -> Arc<dyn Connection> {
+//!         Arc::new(Paper)
+//!     }
+//! }
+//!
+//! #[async_trait::async_trait]
+//! impl Connection for Paper {
+//!     // The cursor is committed with the messages; after a crash the same cursor is passed again.
+//!     async fn receive(&self, cursor: &str) -> Result<Batch, NetworkError> {
+//!         if cursor == "1" {
+//!             Clock::system().sleep(Duration::from_secs(30)).await;
+//!             return Ok(Batch { answered: true, ..Batch::default() });
+//!         }
+//!         let mut hello = InboundMessage::text("1", "eve", "bot", "hello", Clock::system().now());
+//!         // What the hub passes back to `send`; without it the hub cannot write to Eve.
+//!         hello.context_token = Some("stamp".into());
+//!         Ok(Batch { messages: vec![hello], cursor: Some("1".into()), answered: true })
+//!     }
+//!
+//!     async fn send(&self, outgoing: &Outgoing) -> SendOutcome {
+//!         println!("Eve reads: {}", outgoing.text);
+//!         SendOutcome::Sent { network_id: outgoing.client_id.clone() }
+//!     }
+//! }
+//!
+//! # async fn open() -> hub_core::Result<()> {
+//! // Next to the network of the preset; without a preset: `Hub::builder().network(Paper)`.
+//! let hub: Hub = SelfHosted::in_folder("/var/lib/my-bots").builder()?.network(Paper).open().await?;
+//! hub.start().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `testing::conformance::check_network` (feature `testing`) tests an implementation against what the hub relies on.
 
 use std::{fmt, sync::Arc, time::Duration};
 

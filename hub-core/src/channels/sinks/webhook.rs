@@ -159,8 +159,9 @@ pub struct AuthUpdate {
     pub secret: Change<Secret>,
 }
 
-/// What replaces the webhook sink's settings; the fields are those of [`WebhookSettings`], and what is left
-/// out gets its default.
+/// Replaces the settings of the webhook sink. The fields are those of [`WebhookSettings`]. A field that is left out
+/// gets its default, except the secret, which is kept; to keep the other settings too, start from the stored ones:
+/// `WebhookUpdate { url, ..channel.webhook.into() }`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields are documented where they are stored")]
@@ -177,13 +178,31 @@ pub struct WebhookUpdate {
 }
 
 impl Default for WebhookUpdate {
-    /// On: who configures a webhook wants it.
+    /// Enabled, with the other settings at the defaults of [`WebhookSettings`].
     fn default() -> Self {
-        let stored = WebhookSettings::default();
+        Self { enabled: true, ..WebhookSettings::default().into() }
+    }
+}
+
+/// Keeps the stored settings and the secret, for an update that changes some of them:
+///
+/// ```
+/// use hub_core::channels::sinks::{WebhookSettings, WebhookUpdate};
+///
+/// let stored = WebhookSettings { auto_reply: true, ..WebhookSettings::default() };
+/// let update = WebhookUpdate { url: "https://shop.example/hook".into(), ..stored.into() };
+/// assert!(update.auto_reply);
+/// ```
+impl From<WebhookSettings> for WebhookUpdate {
+    fn from(stored: WebhookSettings) -> Self {
         Self {
-            enabled: true,
+            enabled: stored.enabled,
             url: stored.url,
-            auth: AuthUpdate::default(),
+            auth: AuthUpdate {
+                method: stored.auth.method,
+                header_name: stored.auth.header_name,
+                secret: Change::Keep,
+            },
             timeout_ms: stored.timeout_ms,
             retry: stored.retry,
             ordering: stored.ordering,
