@@ -20,6 +20,7 @@ mod pipeline;
 mod plugins;
 mod s3;
 mod sandbox;
+mod settings;
 mod sockets;
 mod store_contract;
 mod story;

@@ -69,8 +69,8 @@ pub fn sources(config_file: Option<PathBuf>) -> Sources {
 /// Settings that are wrong, as a failure that names every problem.
 pub fn unusable(problems: Problems) -> Failure {
     let mut failure = Failure::usage(problems.problems.join("; "));
-    failure.causes = problems.warnings;
-    failure.with_hint("hub-cli config check lists what is wrong, one by one")
+    failure.causes = problems.warnings.iter().map(ToString::to_string).collect();
+    failure.with_hint("hub-cli config check lists each problem")
 }
 
 fn refuse_shared_secrets(config: &Config) -> Result<(), Failure> {

@@ -2,7 +2,8 @@
 
 use std::{fmt::Write as _, net::SocketAddr};
 
-use hub_core::{secret::Secret, store::StoreConfig};
+use hub_core::{secret::Secret, store::StoreConfig, time::Clock};
+use serde_json::json;
 use url::Url;
 
 use crate::config::Config;
@@ -75,6 +76,35 @@ pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup
     text
 }
 
+/// The same as a line of a JSON log. It is not subject to the log filter: it may have the setup token.
+pub fn banner_line(
+    config: &Config,
+    url: &Url,
+    sim_control: Option<SocketAddr>,
+    setup: Option<&Secret>,
+) -> String {
+    let network = match (config.networks.sim, config.networks.ilink) {
+        (true, true) => "both",
+        (true, false) => "sim",
+        _ => "ilink",
+    };
+    json!({
+        "timestamp": Clock::system().now(),
+        "level": "INFO",
+        "message": "hub-server started",
+        "target": "hub_server",
+        "version": env!("CARGO_PKG_VERSION"),
+        "mode": if config.development { "development" } else { "production" },
+        "url": url.as_str(),
+        "data": config.data_dir,
+        "config": config.file,
+        "network": network,
+        "simulator": sim_control,
+        "setup_token": setup.map(Secret::expose),
+    })
+    .to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +117,9 @@ mod tests {
         let url = public_url(&config, &config.listen);
         let text = banner(&config, &url, None, Some(&Secret::new("hubt_token")));
         assert!(text.contains(url.as_str()) && text.contains("hubt_token"), "{text}");
+        let line = banner_line(&config, &url, None, Some(&Secret::new("hubt_token")));
+        let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&fields["url"], &fields["setup_token"]), (&json!(url), &json!("hubt_token")));
         url.to_string()
     }
 

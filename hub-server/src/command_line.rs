@@ -55,7 +55,17 @@ pub fn command() -> Command {
                 .subcommand(
                     Command::new("init").about("Write a hub.toml that explains every setting").arg(file),
                 )
-                .subcommand(Command::new("check").about("Say what is wrong, or what is in force and why")),
+                .subcommand(
+                    Command::new("check")
+                        .about("Check the settings as the start does; print those that are not defaults")
+                        .after_help("Exit codes: 0 the hub starts with these settings, 9 it does not")
+                        .arg(
+                            Arg::new("all")
+                                .long("all")
+                                .action(ArgAction::SetTrue)
+                                .help("Print the settings at their defaults, too"),
+                        ),
+                ),
         )
 }
 

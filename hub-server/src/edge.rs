@@ -19,6 +19,9 @@ use crate::{
 /// What a form may have around its file.
 const FORM_ROOM: usize = 256 * 1024;
 
+/// Paths that monitoring calls again and again.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", metrics::PATH];
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Id of a request, as handlers see it: `Data<&RequestId>`.
@@ -96,7 +99,12 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         span.record("http.response.status_code", status.as_u16());
         self.settings.metrics.count(route, &method, status, took);
         let (status, duration_ms) = (status.as_u16(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-        tracing::info!(%method, route = &**route, operation, status, duration_ms, request_id = %id.0, "request");
+        // Probes and scrapes come every few seconds.
+        if status < 400 && PROBES.contains(&path.as_str()) {
+            tracing::debug!(%method, route = &**route, operation, status, duration_ms, request_id = %id.0, "request");
+        } else {
+            tracing::info!(%method, route = &**route, operation, status, duration_ms, request_id = %id.0, "request");
+        }
         Ok(response)
     }
 }

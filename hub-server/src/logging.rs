@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use tokio::runtime::Handle;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::config::Config;
+use crate::config::{Config, LogFormat};
 
 /// What has to be finished before the process ends.
 #[derive(Debug)]
@@ -15,17 +15,23 @@ pub struct Logging {
     spans: Option<crate::otel::Spans>,
 }
 
-/// One line of JSON per event, or something for people at a terminal. The runtime carries the export of spans.
+/// The form of log lines: the setting, else text at a terminal and JSON elsewhere.
+pub fn format(config: &Config) -> LogFormat {
+    config
+        .log_format
+        .unwrap_or_else(|| if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json })
+}
+
+/// Writes the log to stderr. The runtime carries the export of spans.
 ///
 /// # Errors
 /// Half a sentence about the log filter or the collector.
 pub fn start(config: &Config, runtime: &Handle) -> Result<Logging, String> {
     let filter = EnvFilter::try_new(&config.log).map_err(|error| format!("log: {error}"))?;
     let lines = fmt::layer().with_writer(io::stderr);
-    let lines = if io::stderr().is_terminal() {
-        lines.with_filter(filter).boxed()
-    } else {
-        lines.json().flatten_event(true).with_filter(filter).boxed()
+    let lines = match format(config) {
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     };
     let mut layers: Layers = vec![lines];
     let logging = add_spans(config, runtime, &mut layers)?;

@@ -18,9 +18,9 @@ use hub_core::{
 };
 use hub_server::{
     AppSettings, app,
-    banner::{banner, loopback_origins, public_url},
+    banner::{banner, banner_line, loopback_origins, public_url},
     boot, command_line,
-    config::{Config, DEFAULT_FILE, Sources},
+    config::{Config, DEFAULT_FILE, LogFormat, Report, Sources},
     health, logging, metrics_app,
     serve::{self, ServeLimits, Server, bind},
     service_manager,
@@ -33,6 +33,9 @@ use tokio::{
 
 /// Wrong configuration, or a port that is taken.
 const EXIT_USAGE: u8 = 2;
+
+/// `config check` found problems: the code of a failed check in `hub-cli`.
+const EXIT_CHECK_FAILED: u8 = 9;
 
 /// Connections to the simulator's control address at a time.
 const SIM_CONNECTIONS: usize = 21_000;
@@ -58,7 +61,8 @@ fn main() -> ExitCode {
             Some(("init", arguments)) => {
                 init_config(arguments.get_one::<PathBuf>("file").expect("has a default"))
             }
-            _ => check_config(&sources),
+            Some((_, arguments)) => check_config(&sources, arguments.get_flag("all")),
+            None => check_config(&sources, false),
         },
         Some(("health", _)) => check_health(&sources),
         _ => serve_until_stopped(&sources),
@@ -69,7 +73,9 @@ fn serve_until_stopped(sources: &Sources) -> ExitCode {
     match Config::load(sources) {
         Ok(config) => run(&config),
         Err(problems) => {
-            say(&format!("{problems}hint: hub-server config check shows what is in force"));
+            say(&format!(
+                "{problems}hint: hub-server config check lists the settings and what is wrong with them"
+            ));
             ExitCode::from(EXIT_USAGE)
         }
     }
@@ -104,22 +110,11 @@ fn init_config(path: &Path) -> ExitCode {
     }
 }
 
-fn check_config(sources: &Sources) -> ExitCode {
-    match Config::load(sources) {
-        Ok(config) => {
-            let mut out = io::stdout().lock();
-            for (name, value, origin) in &config.effective {
-                // A closed pipe is the reader's choice.
-                let _ = writeln!(out, "{name:<22} {value:<32} # {origin}");
-            }
-            config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-            ExitCode::SUCCESS
-        }
-        Err(problems) => {
-            say(&problems.to_string());
-            ExitCode::from(EXIT_USAGE)
-        }
-    }
+fn check_config(sources: &Sources, all: bool) -> ExitCode {
+    let report = Report::new(Config::load(sources), all);
+    // A closed pipe is the reader's choice.
+    let _ = writeln!(io::stdout(), "{report}");
+    if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_CHECK_FAILED) }
 }
 
 /// Every failure is exit code 1, a wrong configuration too: container engines know no other.
@@ -249,6 +244,11 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         let served = local_http::serve(listener, Arc::new(simulated), limits, background.clone());
         background.spawn("simulator", served);
     }
+    // Before the first line of the bots; the listeners take connections already.
+    say(&match logging::format(config) {
+        LogFormat::Text => banner(config, &url, sim_control, setup.as_ref()),
+        LogFormat::Json => banner_line(config, &url, sim_control, setup.as_ref()),
+    });
     booted.hub.start().await?;
     if let Some(nightly) = config.nightly() {
         let (counters, draining) = (Arc::clone(&booted.hub.context().counters), settings.draining.clone());
@@ -292,7 +292,6 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         new_server(ServeLimits { connections: METRICS_CONNECTIONS, ..ServeLimits::default() })
             .serve(vec![listener], page);
     }
-    say(&banner(config, &url, sim_control, setup.as_ref()));
     service_manager::feed_watchdog(&Clock::system(), &background);
     service_manager::ready(&url);
     Ok(Running { hub: booted.hub, http, background, settings, terminate, interrupt })

@@ -43,6 +43,6 @@ impl Server {
 
     /// Waits until it serves and says where.
     pub async fn ready(&mut self) -> String {
-        self.process.wait_line("Start page").await.trim_end_matches('/').to_owned()
+        self.process.wait_url().await
     }
 }

@@ -15,7 +15,7 @@ use crate::support::{
     binaries,
     http::{Caller, until},
     postgres_user::find_program,
-    process::Process,
+    process::{Process, reported_url},
 };
 
 const UNIT: &str = "systemd/hub.service";
@@ -108,7 +108,7 @@ async fn start_traced(data: &Path, calls: &Path) -> Option<(Process, String)> {
     let url = until("the hub, or that it may not be traced", async || {
         let log = process.log();
         let refused = log.contains("ptrace") && log.contains("Operation not permitted");
-        let serving = log.lines().find_map(|line| Some(line.split_once("Start page")?.1.trim().to_owned()));
+        let serving = log.lines().filter(|line| line.contains("hub-server started")).find_map(reported_url);
         refused.then_some(None).or(serving.map(Some))
     })
     .await;

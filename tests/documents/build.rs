@@ -1,17 +1,15 @@
 //! The READMEs build both programs with one command, and either program alone is built with the same features, so that
 //! no crate is compiled twice.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    process::Command,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{read, workspace};
+use crate::support::binaries::cargo;
 
 /// The feature sets of each crate in a build of these packages: more than one where a crate is also built for build
 /// scripts and macros.
 fn features(packages: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = cargo();
     cargo.args([
         "tree",
         "--offline",
@@ -23,7 +21,7 @@ fn features(packages: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
         "--no-dedupe",
     ]);
     cargo.args(["--format", "{p}|{f}"]).current_dir(workspace());
-    packages.iter().for_each(|package| drop(cargo.args(["--package", package])));
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

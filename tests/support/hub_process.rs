@@ -39,7 +39,7 @@ impl HubProcess {
         environment.extend(settings);
         let arguments = ["--listen", listen];
         let mut process = Process::start(&binaries::release("hub-server"), &arguments, &environment);
-        let url = process.wait_line("Start page").await.trim_end_matches('/').to_owned();
+        let url = process.wait_url().await;
         let ready = Caller::stranger(&url);
         until("readyz", async || {
             let (status, ..) = ready.call(reqwest::Method::GET, "/readyz", None).await;

@@ -27,6 +27,12 @@ pub struct Process {
     _reader: Tasks,
 }
 
+/// The address in the line with which a server starts its JSON log, without a slash at the end.
+pub fn reported_url(line: &str) -> Option<String> {
+    let (_, url) = line.split_once("\"url\":\"")?;
+    Some(url.split('"').next()?.trim_end_matches('/').to_owned())
+}
+
 impl Process {
     /// Starts a program with these arguments and, of the environment, only what it is given.
     pub fn start(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
@@ -89,6 +95,12 @@ impl Process {
         };
         let found = Clock::system().timeout(PATIENCE, found).await.flatten();
         found.unwrap_or_else(|| panic!("no line with {marker:?} in:\n{}", self.log()))
+    }
+
+    /// Waits until a server reports its address in its JSON log; the address, without a slash at the end.
+    pub async fn wait_url(&mut self) -> String {
+        let line = self.wait_line("\"message\":\"hub-server started\"").await;
+        reported_url(&line).unwrap_or_else(|| panic!("no address in {line}"))
     }
 
     /// Sends SIGKILL and waits for the end.

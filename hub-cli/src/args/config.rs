@@ -13,13 +13,19 @@ Exit codes: 0 written, 6 there is such a file, or it cannot be written.\nSee als
         #[arg(default_value = "hub.toml")]
         file: PathBuf,
     },
-    /// Say everything that is wrong with the settings, with lines and with what was probably meant
+    /// Check the settings as the start of the server does, and print those that are not defaults
     #[command(
         after_help = "Examples:\n  hub-cli config check\n  hub-cli config check /etc/hub/hub.toml --json\n
-The environment counts too, as it does for the server.
-Exit codes: 0 nothing is wrong, 9 something is.\nSee also: hub-cli config list --origin"
+The environment counts too, as it does for the server. With --json: the problems and warnings.
+Exit codes: 0 the server starts with these settings, 9 it does not.\nSee also: hub-cli config list --origin"
     )]
-    Check(ConfigFile),
+    Check {
+        /// Print the settings at their defaults, too
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        file: ConfigFile,
+    },
     /// The settings that are in force
     #[command(
         alias = "ls",

@@ -1,14 +1,14 @@
 //! `config`: the settings of the server, from where the server reads them.
 
 use hub_core::private_files;
-use hub_server::config::{Config, DEFAULT_FILE, schema};
+use hub_server::config::{Config, DEFAULT_FILE, Report, schema};
 use serde_json::{Value, json};
 
 use crate::{
     args::{ConfigCommand, ConfigFile},
     exit::{Exit, Failure},
     local,
-    printer::{List, Printer},
+    printer::{Format, List, Printer},
 };
 
 pub const INIT_FIELDS: [&str; 1] = ["file"];
@@ -29,7 +29,7 @@ pub fn run(command: ConfigCommand, printer: &Printer) -> Result<Exit, Failure> {
             printer.note("every setting is in it, commented out");
             printer.one(json!({ "file": path }), &path)?;
         }
-        ConfigCommand::Check(file) => return check(file, printer),
+        ConfigCommand::Check { all, file } => return check(all, file, printer),
         ConfigCommand::List { origin, file } => list(origin, file, printer)?,
         ConfigCommand::Schema => {
             let schema = schema();
@@ -44,33 +44,25 @@ pub fn run(command: ConfigCommand, printer: &Printer) -> Result<Exit, Failure> {
 pub fn fields(command: &ConfigCommand) -> &'static [&'static str] {
     match command {
         ConfigCommand::Init { .. } => &INIT_FIELDS,
-        ConfigCommand::Check(_) => &CHECK_FIELDS,
+        ConfigCommand::Check { .. } => &CHECK_FIELDS,
         ConfigCommand::List { .. } => &LIST_FIELDS,
         ConfigCommand::Schema => &SCHEMA_FIELDS,
     }
 }
 
-fn check(file: ConfigFile, printer: &Printer) -> Result<Exit, Failure> {
-    let (problems, warnings) = match Config::load(&local::sources(file.file)) {
-        Ok(config) => (Vec::new(), config.warnings),
-        Err(found) => (found.problems, found.warnings),
-    };
-    let errors = problems.iter().map(|message| ("error", message));
-    let told: Vec<_> = errors.chain(warnings.iter().map(|message| ("warning", message))).collect();
-    printer.list(List {
-        columns: &["SEVERITY", "MESSAGE"],
-        rows: told
-            .iter()
-            .map(|(severity, message)| vec![(*severity).to_owned(), (*message).clone()])
-            .collect(),
-        items: told
-            .iter()
-            .map(|(severity, message)| json!({ "severity": severity, "message": message }))
-            .collect::<Vec<Value>>(),
-        next_cursor: None,
-        empty: "nothing is wrong with the settings",
-    })?;
-    Ok(if problems.is_empty() { Exit::Done } else { Exit::CheckFailed })
+fn check(all: bool, file: ConfigFile, printer: &Printer) -> Result<Exit, Failure> {
+    let report = Report::new(Config::load(&local::sources(file.file)), all);
+    let problems = report.problems.iter().map(|text| json!({ "severity": "error", "message": text }));
+    let warnings = report.warnings.iter();
+    let warnings = warnings.map(|found| json!({ "severity": "warning", "message": found.text }));
+    let items: Vec<Value> = problems.chain(warnings).collect();
+    match printer.format {
+        Format::Text => printer.one(Value::Null, &report.to_string())?,
+        Format::Json(_) => {
+            printer.list(List { columns: &[], rows: Vec::new(), items, next_cursor: None, empty: "" })?;
+        }
+    }
+    Ok(if report.is_ok() { Exit::Done } else { Exit::CheckFailed })
 }
 
 fn list(origin: bool, file: ConfigFile, printer: &Printer) -> Result<(), Failure> {

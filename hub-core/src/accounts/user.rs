@@ -115,6 +115,17 @@ pub(super) fn canonical_username(text: &str) -> Option<String> {
 }
 
 impl NewUser {
+    /// Checks every field, as creating the account does.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every broken field.
+    pub fn validate(&self) -> Result<()> {
+        let Self { username, password, display_name, email } = self.clone();
+        NewProfile { username, display_name, email }
+            .validate(Problems::default(), Some(&password))
+            .map(|_| ())
+    }
+
     /// Checks every field and makes a user of them; the role is the store's to give.
     ///
     /// # Errors
@@ -135,11 +146,25 @@ impl NewProfile {
     /// `INVALID_PARAMS` naming every broken field.
     pub(super) fn into_user(
         self,
-        mut problems: Problems,
+        problems: Problems,
         password: Option<&Secret>,
         id: UserId,
         now: Timestamp,
     ) -> Result<User> {
+        let username = self.validate(problems, password)?;
+        Ok(User {
+            id,
+            username,
+            display_name: self.display_name.unwrap_or(self.username),
+            email: self.email.unwrap_or_default(),
+            role: Role::Member,
+            status: UserStatus::Active,
+            created_at: now,
+        })
+    }
+
+    /// Returns the stored form of the username.
+    fn validate(&self, mut problems: Problems, password: Option<&Secret>) -> Result<String> {
         let username = canonical_username(&self.username);
         problems.check(
             username.is_some(),
@@ -152,18 +177,9 @@ impl NewProfile {
         if let Some(name) = &self.display_name {
             text::check_name(&mut problems, "display_name", name, 1..=64);
         }
-        let email = self.email.unwrap_or_default();
-        check_email(&mut problems, &email);
+        check_email(&mut problems, self.email.as_deref().unwrap_or_default());
         problems.finish()?;
-        Ok(User {
-            id,
-            username: username.unwrap_or_default(),
-            display_name: self.display_name.unwrap_or(self.username),
-            email,
-            role: Role::Member,
-            status: UserStatus::Active,
-            created_at: now,
-        })
+        Ok(username.unwrap_or_default())
     }
 }
 

@@ -107,6 +107,25 @@ impl Upkeep {
         Ok(Schema { version, newest: known.newest(), pending })
     }
 
+    /// When the database was created; `None` without a schema.
+    pub async fn created_at(&mut self) -> Result<Option<Timestamp>> {
+        let first: Option<i64> = match &mut self.tx.conn() {
+            Conn::Sqlite(conn) => sqlx::query_scalar(
+                "SELECT CAST(strftime('%s', MIN(installed_on)) AS INTEGER) FROM _sqlx_migrations",
+            )
+            .fetch_one(&mut **conn)
+            .await
+            .map_err(classify)?,
+            Conn::Postgres(conn) => sqlx::query_scalar(
+                "SELECT CAST(EXTRACT(EPOCH FROM MIN(installed_on)) AS BIGINT) FROM _sqlx_migrations",
+            )
+            .fetch_one(&mut **conn)
+            .await
+            .map_err(classify)?,
+        };
+        Ok(first.map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000))))
+    }
+
     async fn applied(&mut self) -> Result<i64> {
         let mut conn = self.tx.conn();
         let version: Option<i64> =

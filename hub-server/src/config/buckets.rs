@@ -10,7 +10,7 @@ use hub_core::{
 };
 use url::Url;
 
-use super::{Config, Reader};
+use super::{Config, Reader, Warning};
 
 /// The service, and who the hub is there.
 #[derive(Debug, Clone)]
@@ -90,9 +90,10 @@ impl BackupSettings {
             reader.problem(&origin, "PostgreSQL is backed up by its own tools (pg_dump); leave it out");
         }
         if matches!(shelf, Some(Shelf::Bucket(_))) && passphrase.is_none() {
-            reader.findings.warnings.push(format!(
-                "{origin}: without backup_passphrase whoever reads the bucket has every bot's login"
-            ));
+            let text = format!(
+                "{origin}: set backup_passphrase; without it, anyone who reads the bucket has every bot's login"
+            );
+            reader.findings.warnings.push(Warning::new("store.backup-age", text));
         }
         Some(Self { shelf: shelf?, at: at?, keep: keep?, passphrase })
     }

@@ -16,19 +16,26 @@ mod media;
 mod providers;
 #[cfg(test)]
 mod reference;
+mod report;
 mod schema;
 mod setting;
 mod sources;
 mod values;
+mod warnings;
 
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 pub use buckets::{BackupSettings, S3Service};
 use providers::read_providers;
+pub use report::Report;
 pub use schema::schema;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
-use values::{read_connections, read_key, read_listen, read_networks, read_proxy_header, read_registration};
+use values::{
+    read_admin, read_connections, read_key, read_listen, read_log, read_log_format, read_networks,
+    read_proxy_header, read_public_url, read_registration, read_url,
+};
+pub use warnings::{Warning, is_this_machine};
 
 /// The file that `config init` writes: every setting with its default, commented out. It is the manual.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
@@ -40,6 +47,15 @@ pub struct Networks {
     pub sim: bool,
     /// The real one.
     pub ilink: bool,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For reading.
+    Text,
+    /// A JSON object per line.
+    Json,
 }
 
 /// The settings, typed and checked.
@@ -85,6 +101,8 @@ pub struct Config {
     pub secret_key: Option<Secret>,
     /// Log filter.
     pub log: String,
+    /// Form of the log; absent means: text at a terminal, else JSON.
+    pub log_format: Option<LogFormat>,
     /// Whether to seed the demo.
     pub demo: bool,
     /// Whether to bring the database's schema up to date.
@@ -109,8 +127,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// Every setting with its value as text, secrets masked, and where it came from.
     pub effective: Vec<(&'static str, String, Origin)>,
-    /// What somebody may have meant otherwise.
-    pub warnings: Vec<String>,
+    /// Settings that are accepted and probably mistakes.
+    pub warnings: Vec<Warning>,
 }
 
 /// Everything that is wrong with a configuration.
@@ -119,7 +137,7 @@ pub struct Problems {
     /// One line each.
     pub problems: Vec<String>,
     /// As in [`Config::warnings`].
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 impl fmt::Display for Problems {
@@ -186,13 +204,7 @@ impl Reader {
     }
 
     fn url(&mut self, name: &'static str) -> Option<Url> {
-        self.value(name, "", |text| {
-            let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
-            match (url.scheme(), url.has_host()) {
-                ("http" | "https", true) => Ok(url),
-                _ => Err("must start with http:// or https://".to_owned()),
-            }
-        })
+        self.value(name, "", read_url)
     }
 
     fn list<T>(
@@ -238,23 +250,7 @@ impl Config {
         match config {
             Some(config) if problems.is_empty() => {
                 let mut warnings = warnings;
-                if matches!(config.store, StoreConfig::Postgres(_)) && config.secret_key.is_none() {
-                    let path = config.data_dir.join("secret.key");
-                    warnings.push(format!(
-                        "secret_key is not set: other nodes on this database need the key in {}",
-                        path.display()
-                    ));
-                }
-                if matches!(
-                    (&config.store, &config.media),
-                    (StoreConfig::Postgres(_), MediaConfig::Folder(_))
-                ) {
-                    warnings.push(
-                        "files lie in a folder: nodes that share this database need one that they share, or media_url \
-                         with s3://"
-                            .to_owned(),
-                    );
-                }
+                warnings.extend(warnings::find(&config));
                 Ok(Self { effective: reader.effective, warnings, ..config })
             }
             _ => Err(Problems { problems, warnings }),
@@ -268,7 +264,7 @@ impl Config {
         if listen.is_empty() && listen_is_default {
             return None;
         }
-        let public_url = reader.url("public_url");
+        let public_url = reader.value("public_url", "", read_public_url);
         let development = listen.iter().all(|address| address.ip().is_loopback())
             && public_url.as_ref().is_none_or(|url| url.scheme() != "https");
         let default_data_dir = data_dir::default_path(|name| env.get(name).cloned()).display().to_string();
@@ -308,7 +304,8 @@ impl Config {
         let (password, password_origin) = reader.text("admin_password", "");
         let (secret_key, _) = reader.text("secret_key", "");
         let node_name = reader.text("node_name", "").0;
-        let log = reader.text("log", "info").0;
+        let log = reader.value("log", "info", read_log);
+        let log_format = reader.value("log_format", "", read_log_format);
         let demo = reader.number("demo", "true", "true or false");
         let migrate = reader.number("migrate", "true", "true or false");
         let max_body = reader.number("max_body", "1048576", "a number of bytes");
@@ -333,13 +330,19 @@ impl Config {
         }
         let rate_limits = limits::rates(reader);
         let admin = match (username.is_empty(), password.is_empty()) {
-            (false, false) => Some((username, Secret::new(password))),
+            (false, false) => {
+                let password = Secret::new(password);
+                for (is_name, reason) in read_admin(&username, &password) {
+                    reader.problem(if is_name { &name_origin } else { &password_origin }, reason);
+                }
+                Some((username, password))
+            }
             (false, true) => {
-                reader.problem(&name_origin, "needs admin_password or admin_password_file beside it");
+                reader.problem(&name_origin, "needs admin_password or admin_password_file too");
                 None
             }
             (true, false) => {
-                reader.problem(&password_origin, "needs admin_username beside it");
+                reader.problem(&password_origin, "needs admin_username too");
                 None
             }
             (true, true) => None,
@@ -377,7 +380,8 @@ impl Config {
             hub,
             admin,
             secret_key,
-            log,
+            log: log?,
+            log_format,
             demo: demo?,
             migrate: migrate?,
             max_body: max_body?,

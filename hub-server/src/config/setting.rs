@@ -108,6 +108,11 @@ pub const SETTINGS: &[Setting] = &[
     plain("otlp_endpoint", "URL", "OpenTelemetry collector that gets traces, like http://localhost:4318"),
     plain("node_name", "NAME", "Name of this node in statuses and leases"),
     plain("log", "FILTER", "Log filter, for example info or warn,hub_core=debug"),
+    plain(
+        "log_format",
+        "text|json",
+        "Form of the log; default: text at a terminal, else a JSON object per line",
+    ),
     plain("demo", "true|false", "Make a demo bot and channel on a fresh simulated hub"),
     plain("migrate", "true|false", "Bring the schema of the database up to date at the start"),
     plain("max_body", "BYTES", "Largest JSON body"),

@@ -8,9 +8,12 @@ use std::{
 
 use hub_core::{private_files, secret::Secret};
 
-use super::setting::{Origin, SETTINGS, Setting, nearest};
+use super::{
+    setting::{Origin, SETTINGS, Setting, nearest},
+    warnings::Warning,
+};
 
-/// What the process was started with. Values of the environment that are empty count as not set.
+/// What the process was started with. An empty value counts as not set.
 #[derive(Debug, Default, Clone)]
 pub struct Sources {
     /// Flags by setting name.
@@ -41,13 +44,18 @@ pub struct Given {
 pub struct Findings {
     /// The hub does not start with these.
     pub problems: Vec<String>,
-    /// It starts, but somebody may have meant something else.
-    pub warnings: Vec<String>,
+    /// It starts, but they are probably mistakes.
+    pub warnings: Vec<Warning>,
 }
 
 impl Findings {
     pub fn problem(&mut self, text: impl Into<String>) {
         self.problems.push(text.into());
+    }
+
+    /// A name that is no setting, or a source that cannot be read.
+    fn unknown(&mut self, text: impl Into<String>) {
+        self.warnings.push(Warning::new("env.unknown", text));
     }
 }
 
@@ -76,6 +84,7 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
         let flag = sources
             .flags
             .get(setting.name)
+            .filter(|text| !text.trim().is_empty())
             .map(|text| Found { text: text.as_str().into(), origin: Origin::Flag(setting.flag()) });
         let variable = setting.variable();
         let found = flag
@@ -85,7 +94,9 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
             })
             .or_else(|| credential(setting, credentials.get(setting.name)?, findings))
             .or_else(|| {
-                let get = |name: &str| keys.get(name).map(|(text, _)| text.clone());
+                let get = |name: &str| {
+                    keys.get(name).map(|(text, _)| text.clone()).filter(|text| !text.trim().is_empty())
+                };
                 let line = |name: &str| keys.get(name).map_or(0, |(_, line)| *line);
                 let origin = |name: String| Origin::File(name.clone(), line(&name));
                 direct_or_file(setting, setting.name, "_file", get, origin, findings)
@@ -115,7 +126,7 @@ fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findin
             Some(nearest) => format!("; did you mean HUB_{nearest}?"),
             None => String::new(),
         };
-        findings.warnings.push(format!("{name} is not a setting of the hub{hint}"));
+        findings.unknown(format!("{name} is not a setting of the hub{hint}"));
     }
 }
 
@@ -126,7 +137,7 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
         Ok(entries) => entries,
         // It may be the one of another service, which this process was started from.
         Err(error) => {
-            findings.warnings.push(format!("{CREDENTIALS}: {folder}: {error}"));
+            findings.unknown(format!("{CREDENTIALS}: {folder}: {error}"));
             return BTreeMap::new();
         }
     };
@@ -139,7 +150,7 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
         let is_known = known.clone().any(|known| known == *name);
         if !is_known {
             let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean {near}?"));
-            findings.warnings.push(format!("no setting is read from the credential {name}{hint}"));
+            findings.unknown(format!("no setting is read from the credential {name}{hint}"));
         }
         is_known
     });

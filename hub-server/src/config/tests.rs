@@ -12,6 +12,10 @@ fn load(flags: &[(&str, &str)], env: &[(&str, &str)], file: Option<&str>) -> Res
     Config::load(&Sources { flags: own(flags), env: own(env), config_file: Some(path) })
 }
 
+fn warnings(config: &Config) -> Vec<String> {
+    config.warnings.iter().map(ToString::to_string).collect()
+}
+
 fn effective(config: &Config, name: &str) -> (String, String) {
     let (_, value, origin) = config.effective.iter().find(|(found, ..)| *found == name).unwrap();
     (value.clone(), origin.to_string())
@@ -72,7 +76,8 @@ fn all_problems_are_reported_at_once() {
         assert_eq!(problems.problems.iter().filter(fits).count(), 1, "{sign}: {problems}");
     }
     assert_eq!(problems.problems.len(), 13, "{problems}");
-    assert_eq!(problems.warnings, ["HUB_LISTN is not a setting of the hub; did you mean HUB_LISTEN?"]);
+    let warned: Vec<String> = problems.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warned, ["HUB_LISTN is not a setting of the hub; did you mean HUB_LISTEN?"]);
     assert!(!problems.to_string().contains("short"), "the refused key is not shown");
 }
 
@@ -114,7 +119,7 @@ fn unknown_variables_are_named_with_the_nearest_setting() {
         ("HUB_SECRETKEY_FILE", Some("HUB_SECRET_KEY_FILE")),
         ("HUB_ZZZ", None),
     ] {
-        let warnings = load(&[], &[(unknown, "x"), ("HOME", "/home/ada")], None).unwrap().warnings;
+        let warnings = warnings(&load(&[], &[(unknown, "x"), ("HOME", "/home/ada")], None).unwrap());
         let hint = nearest.map_or(String::new(), |name| format!("; did you mean {name}?"));
         assert_eq!(warnings, [format!("{unknown} is not a setting of the hub{hint}")]);
     }
@@ -174,7 +179,11 @@ fn secrets_come_from_files_and_are_never_shown() {
     let from_file = load(&[], &[("HUB_DATABASE_URL_FILE", in_file.to_str().unwrap())], None).unwrap();
     assert_eq!(effective(&from_file, "database_url").0, effective(&config, "database_url").0);
     assert_eq!(effective(&config, "database_url").0, "postgres://hub:***@db/hub");
-    assert!(config.warnings[0].contains("secret_key"), "nodes must share the key: {:?}", config.warnings);
+    assert!(
+        config.warnings[0].text.contains("secret_key"),
+        "nodes must share the key: {:?}",
+        config.warnings
+    );
 }
 
 #[test]
@@ -205,11 +214,11 @@ fn secrets_come_from_credentials_of_systemd() {
     let config = load(&[], &[credentials], None).unwrap();
     let told = |name: &str, hint: &str| format!("no setting is read from the credential {name}{hint}");
     assert!(
-        config.warnings.contains(&told("secret_kye", "; did you mean secret_key?")),
+        warnings(&config).contains(&told("secret_kye", "; did you mean secret_key?")),
         "{:?}",
         config.warnings
     );
-    assert!(config.warnings.contains(&told("node_name", "")), "{:?}", config.warnings);
+    assert!(warnings(&config).contains(&told("node_name", "")), "{:?}", config.warnings);
     assert_eq!(config.hub.node_name, "");
 
     put("secret_key", "short");
@@ -221,7 +230,11 @@ fn secrets_come_from_credentials_of_systemd() {
     assert!(text.contains("credential metrics_token: ") && text.contains("the file is empty"), "{text}");
 
     let config = load(&[], &[("CREDENTIALS_DIRECTORY", "/nowhere")], None).unwrap();
-    assert!(config.warnings[0].starts_with("CREDENTIALS_DIRECTORY: /nowhere: "), "{:?}", config.warnings);
+    assert!(
+        config.warnings[0].text.starts_with("CREDENTIALS_DIRECTORY: /nowhere: "),
+        "{:?}",
+        config.warnings
+    );
 }
 
 #[cfg(unix)]
@@ -284,11 +297,15 @@ fn nightly_backups_want_a_place_and_a_database_that_can_be_copied() {
         ("HUB_MEDIA_S3_SECRET_ACCESS_KEY", "planted-s3-secret"),
     ];
     let open = load(&[], &bucket, None).unwrap();
-    assert!(open.warnings.iter().any(|warning| warning.contains("backup_passphrase")), "{:?}", open.warnings);
+    assert!(
+        open.warnings.iter().any(|warning| warning.text.contains("backup_passphrase")),
+        "{:?}",
+        open.warnings
+    );
     let sealed = [&bucket[..], &[("HUB_BACKUP_PASSPHRASE", "planted-passphrase")]].concat();
     let sealed = load(&[], &sealed, None).unwrap();
     assert_eq!(sealed.nightly().unwrap().shelf.to_string(), "s3://backups/hub");
-    assert!(sealed.warnings.iter().all(|warning| !warning.contains("backup")), "{:?}", sealed.warnings);
+    assert!(sealed.warnings.iter().all(|warning| !warning.text.contains("backup")), "{:?}", sealed.warnings);
     assert_eq!(effective(&sealed, "backup_passphrase").0, "***");
     assert!(!format!("{sealed:?}").contains("planted"));
 
@@ -305,4 +322,72 @@ fn nightly_backups_want_a_place_and_a_database_that_can_be_copied() {
     let flags = [("backup_to", "/mnt/backup"), ("database_url", "postgres://localhost/hub")];
     let refused = load(&flags, &[], None).unwrap_err().problems;
     assert!(refused[0].contains("pg_dump"), "{refused:?}");
+}
+
+#[test]
+fn an_empty_value_is_a_value_that_is_not_set() {
+    for setting in SETTINGS {
+        let file = format!("{} = ''", setting.name);
+        let config = load(&[(setting.name, " ")], &[(&setting.variable(), "")], Some(&file)).unwrap();
+        assert_eq!(effective(&config, setting.name).1, "default", "{}", setting.name);
+    }
+}
+
+#[test]
+fn what_is_probably_a_mistake_is_a_warning_of_the_check_that_doctor_has_for_it() {
+    let wide = ("HUB_LISTEN", "0.0.0.0:9800");
+    let https = ("HUB_PUBLIC_URL", "https://hub.example");
+    for (env, check, sign) in [
+        (&[("HUB_PUBLIC_URL", "http://hub.example")][..], "public-url.https", "development mode"),
+        (
+            &[wide, ("HUB_PUBLIC_URL", "http://hub.example"), ("HUB_REGISTRATION", "invite")],
+            "public-url.https",
+            "unencrypted",
+        ),
+        (&[("HUB_TRUSTED_PROXIES", "10.0.0.1,::/0")], "proxy.forwarded-headers", "::/0"),
+        (&[https], "registration.open", "anyone"),
+        (&[wide], "registration.open", "invite or closed"),
+    ] {
+        let warnings = load(&[], env, None).unwrap().warnings;
+        let found = warnings.iter().filter(|warning| warning.check == check && warning.text.contains(sign));
+        assert_eq!((found.count(), warnings.len()), (1, 1), "{env:?}: {warnings:?}");
+    }
+    for env in [
+        &[][..],
+        &[("HUB_PUBLIC_URL", "http://localhost:9800")],
+        &[("HUB_TRUSTED_PROXIES", "10.0.0.0/8")],
+        &[https, ("HUB_REGISTRATION", "closed")],
+    ] {
+        assert!(load(&[], env, None).unwrap().warnings.is_empty(), "{env:?}");
+    }
+}
+
+#[test]
+fn the_report_has_what_is_not_a_default_and_ends_with_a_verdict() {
+    let env = [
+        ("HUB_MAX_CONNECTIONS_PER_ADDRESS", "7"),
+        ("HUB_LOG", "warn"),
+        ("HUB_METRICS_TOKEN", "0123456789abcdef"),
+    ];
+    let report = |env: &[(&str, &str)], all| Report::new(load(&[], env, None), all).to_string();
+    let rows = |report: &str| report.lines().map(str::to_owned).collect::<Vec<_>>();
+    let shown = rows(&report(&env, false));
+    assert_eq!(
+        shown,
+        [
+            "log                          warn  # HUB_LOG",
+            "max_connections_per_address  7     # HUB_MAX_CONNECTIONS_PER_ADDRESS",
+            "metrics_token                ***   # HUB_METRICS_TOKEN",
+            "ok, 3 settings",
+        ]
+    );
+    let all = rows(&report(&env, true));
+    assert_eq!(all.len(), SETTINGS.len() + 1);
+    let columns: std::collections::BTreeSet<_> =
+        all[..SETTINGS.len()].iter().map(|row| row.split("  # ").next().unwrap().chars().count()).collect();
+    assert_eq!(columns.len(), 1, "columns are aligned: {all:#?}");
+    assert_eq!(report(&[], false), "ok, 0 settings");
+    let wrong = report(&[("HUB_LOG", "hub=verbose"), ("HUB_LISTN", "x")], false);
+    assert!(wrong.starts_with("error: HUB_LOG: \"hub=verbose\" is not a log filter"), "{wrong}");
+    assert!(wrong.ends_with("\n1 problem, 1 warning"), "{wrong}");
 }

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
-use hub_core::{config::Registration, data_dir, secret::Secret};
+use hub_core::{accounts::NewUser, config::Registration, data_dir, secret::Secret};
+use tracing_subscriber::EnvFilter;
+use url::Url;
 
-use super::Networks;
+use super::{LogFormat, Networks};
 use crate::client::ProxyHeader;
 
 pub(super) fn read_key(key: &Secret) -> Result<[u8; 32], String> {
@@ -54,4 +56,45 @@ pub(super) fn read_registration(text: &str) -> Result<Registration, String> {
         "closed" => Ok(Registration::Closed),
         _ => Err("must be open, invite or closed".to_owned()),
     }
+}
+
+pub(super) fn read_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
+    match (url.scheme(), url.has_host()) {
+        ("http" | "https", true) => Ok(url),
+        _ => Err("must start with http:// or https://".to_owned()),
+    }
+}
+
+/// An origin: the hub serves the root of its host.
+pub(super) fn read_public_url(text: &str) -> Result<Url, String> {
+    let url = read_url(text)?;
+    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if !bare || !url.username().is_empty() || url.password().is_some() {
+        let origin = url.origin().ascii_serialization();
+        return Err(format!("must have scheme, host and port only: {origin}"));
+    }
+    Ok(url)
+}
+
+pub(super) fn read_log(text: &str) -> Result<String, String> {
+    let parsed = EnvFilter::try_new(text).map(|_| text.to_owned());
+    parsed.map_err(|error| format!("is not a log filter like info or warn,hub_core=debug: {error}"))
+}
+
+pub(super) fn read_log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("must be text or json".to_owned()),
+    }
+}
+
+/// What creating the first administrator would refuse: whether it is about the name, and the reason.
+pub(super) fn read_admin(username: &str, password: &Secret) -> Vec<(bool, String)> {
+    let (username, password) = (username.to_owned(), password.clone());
+    let new = NewUser { username, password, display_name: None, email: None };
+    let Err(error) = new.validate() else { return Vec::new() };
+    let details = error.details().iter();
+    details.map(|detail| (detail.field == "username", detail.reason.to_string())).collect()
 }

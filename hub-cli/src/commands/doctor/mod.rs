@@ -23,7 +23,7 @@ use care::Place;
 pub const FIELDS: [&str; 5] = ["id", "status", "message", "advice", "fixed"];
 
 /// Every check, in the order of the report; those that end in a dot are one per thing.
-const CHECKS: [&str; 21] = [
+const CHECKS: [&str; 23] = [
     "store.open",
     "store.integrity",
     "store.migrations",
@@ -42,7 +42,9 @@ const CHECKS: [&str; 21] = [
     "plugins.compile",
     "sandbox.limits",
     "proxy.forwarded-headers",
+    "registration.open",
     "env.unknown",
+    "store.shared",
     "version.skew",
     "keys.rotation",
 ];

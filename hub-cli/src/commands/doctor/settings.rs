@@ -1,14 +1,37 @@
 //! Settings that do not fit each other, or the world.
 
+use hub_server::config::is_this_machine;
 use url::Host;
 
 use super::{Outcome, Patient};
 
 pub fn look(patient: &Patient<'_>) -> Vec<Outcome> {
     let mut outcomes =
-        vec![exposed(patient), https(patient), passkeys(patient), proxies(patient), unknown(patient)];
+        vec![exposed(patient), https(patient), passkeys(patient), proxies(patient), registration(patient)];
     outcomes.extend(callbacks(patient));
+    outcomes.push(
+        warned(patient, "env.unknown")
+            .unwrap_or_else(|| Outcome::ok("env.unknown", "every HUB_… variable is a setting")),
+    );
+    outcomes.extend(warned(patient, "store.shared"));
     outcomes
+}
+
+/// The warnings of the settings that belong to a check.
+fn warned(patient: &Patient<'_>, id: &str) -> Option<Outcome> {
+    let warnings = patient.config.warnings.iter().filter(|warning| warning.check == id);
+    let texts: Vec<&str> = warnings.map(|warning| warning.text.as_str()).collect();
+    (!texts.is_empty()).then(|| Outcome::warning(id, texts.join("; ")).advise("hub-cli config check"))
+}
+
+fn registration(patient: &Patient<'_>) -> Outcome {
+    let id = "registration.open";
+    let advice = "registration = \"invite\", then hub-cli users invite for each person";
+    match warned(patient, id) {
+        Some(warning) => warning.advise(advice),
+        None if patient.config.development => Outcome::ok(id, "only this machine reaches the hub"),
+        None => Outcome::ok(id, "new accounts need an invitation or an administrator"),
+    }
 }
 
 fn is_wide(patient: &Patient<'_>) -> bool {
@@ -38,20 +61,11 @@ fn https(patient: &Patient<'_>) -> Outcome {
         None => Outcome::failed(id, "public_url is not set, and links cannot be right without it")
             .advise("public_url = \"https://hub.example\""),
         Some(url) if url.scheme() == "https" => Outcome::ok(id, "cookies are Secure"),
-        Some(url) if is_localhost(url) => Outcome::ok(id, "http to this machine"),
+        Some(url) if is_this_machine(url) => Outcome::ok(id, "http to this machine"),
         Some(_) => {
             Outcome::failed(id, "public_url is plain http: passwords and sessions cross the network readable")
                 .advise("public_url = \"https://…\", with a proxy that ends TLS before it")
         }
-    }
-}
-
-fn is_localhost(url: &url::Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
     }
 }
 
@@ -62,7 +76,7 @@ fn passkeys(patient: &Patient<'_>) -> Outcome {
         return Outcome::ok(id, "passkeys belong to localhost");
     };
     match url.host() {
-        Some(Host::Domain(name)) if is_https(patient) || is_localhost(url) => {
+        Some(Host::Domain(name)) if is_https(patient) || is_this_machine(url) => {
             Outcome::ok(id, format!("passkeys belong to {name}, and are lost when that changes"))
         }
         Some(Host::Domain(name)) => {
@@ -76,6 +90,9 @@ fn passkeys(patient: &Patient<'_>) -> Outcome {
 
 fn proxies(patient: &Patient<'_>) -> Outcome {
     let id = "proxy.forwarded-headers";
+    if let Some(warning) = warned(patient, id) {
+        return warning;
+    }
     if !patient.config.trusted_proxies.is_empty() {
         let count = patient.config.trusted_proxies.len();
         return Outcome::ok(id, format!("{count} proxies are believed"));
@@ -89,14 +106,6 @@ fn proxies(patient: &Patient<'_>) -> Outcome {
         .advise("trusted_proxies = [\"127.0.0.1\"], or wherever the hub sees it come from");
     }
     Outcome::ok(id, "no proxy is believed")
-}
-
-fn unknown(patient: &Patient<'_>) -> Outcome {
-    let warnings = &patient.config.warnings;
-    if warnings.is_empty() {
-        return Outcome::ok("env.unknown", "every HUB_… variable is a setting");
-    }
-    Outcome::warning("env.unknown", warnings.join("; ")).advise("hub-cli config check")
 }
 
 fn callbacks(patient: &Patient<'_>) -> Vec<Outcome> {

@@ -118,7 +118,12 @@ async fn backup_age(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
     let advice =
         "HUB_BACKUP_TO=/another/disk makes one each night; or hub-cli db backup --to /another/disk/hub.tar";
     match noted.and_then(|text| text.parse().ok()).map(Timestamp::from_millis) {
-        None => Outcome::warning(id, "this database was never backed up").advise(advice),
+        None => match database.created_at().await.ok().flatten() {
+            Some(at) if at + OLD_BACKUP > Clock::system().now() => {
+                Outcome::ok(id, format!("no backup yet; the database was created at {at}"))
+            }
+            _ => Outcome::warning(id, "this database was never backed up").advise(advice),
+        },
         Some(at) if at + OLD_BACKUP < Clock::system().now() => {
             Outcome::warning(id, format!("the last backup is of {at}")).advise(advice)
         }
