@@ -2,6 +2,7 @@
 //! reader would; the tables of the reference pages are held to the code; links lead somewhere.
 
 mod build;
+mod commands;
 mod links;
 mod markdown;
 mod references;
@@ -20,17 +21,23 @@ fn read(document: &str) -> String {
     std::fs::read_to_string(workspace().join(document)).unwrap_or_else(|error| panic!("{document}: {error}"))
 }
 
-/// The README from top to bottom: build, start, write, receive.
+/// The README from top to bottom, build, start, write, receive; then once more on the same machine, since readers
+/// start again after a break or a mistake. The pages that it names are there.
 #[test]
-fn a_newcomer_receives_a_message_with_the_readme_alone() {
+fn a_newcomer_receives_a_message_with_the_readme_alone_and_again_the_next_day() {
     let session = Session::beside_nothing();
-    session.types("README.md", "newcomer");
+    for _ in 0..2 {
+        session.types("README.md", "newcomer");
+        session.opens_the_pages_of("README.md");
+        session.stops();
+    }
 }
 
 #[test]
 fn a_newcomer_who_reads_chinese_does_too() {
     let session = Session::beside_nothing();
     session.types("README.zh-CN.md", "newcomer-zh");
+    session.opens_the_pages_of("README.zh-CN.md");
 }
 
 #[test]

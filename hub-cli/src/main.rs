@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod ask;
+mod browser;
 mod commands;
 mod exit;
 mod jq;

@@ -259,6 +259,15 @@ impl Printer {
         self.tells_progress() && self.talk != Talk::Verbose && is_smart && io::stderr().is_terminal()
     }
 
+    /// Rows of the terminal of stderr; 0 when that is unknown.
+    pub fn terminal_rows() -> usize {
+        #[cfg(unix)]
+        let rows = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_row);
+        #[cfg(not(unix))]
+        let rows = 0_u16;
+        rows.into()
+    }
+
     /// Whether progress is told, in place or in lines.
     pub fn tells_progress(&self) -> bool {
         self.speaks() && !self.extras.no_progress

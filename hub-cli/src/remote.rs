@@ -67,11 +67,11 @@ impl Remote {
         Ok(Self { base: base.clone(), token, egress, unsaid: Mutex::new(host) })
     }
 
-    /// The same under the name of a profile; which server it is was said already, or is said before it is changed.
+    /// The same under the name of a profile.
     #[must_use]
-    pub fn named(self, name: String, is_said: bool) -> Self {
+    pub fn named(self, name: String) -> Self {
         if let Ok(mut unsaid) = self.unsaid.lock() {
-            *unsaid = unsaid.take().filter(|_| !is_said).map(|_| name);
+            *unsaid = unsaid.take().map(|_| name);
         }
         self
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::workspace;
 
 /// Markdown files of the repository, by their paths in it.
-fn documents() -> Vec<PathBuf> {
+pub fn documents() -> Vec<PathBuf> {
     let listed = std::process::Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.md"])
         .current_dir(workspace())

@@ -3,6 +3,7 @@
 //! are built already.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::Write,
     net::TcpListener,
@@ -87,6 +88,28 @@ impl Session {
         }
     }
 
+    /// Every page of the hub that the document names is there, as the document writes it.
+    pub fn opens_the_pages_of(&self, document: &str) {
+        let text = read(document);
+        let pages: BTreeSet<&str> = text.split("http://localhost:9800/").skip(1).map(path).collect();
+        assert!(!pages.is_empty(), "{document} names no page");
+        for page in pages {
+            let mut curl = self.bash();
+            let url = self.adapt(&format!("http://localhost:9800/{page}"));
+            curl.args(["-c", &format!("curl --silent --fail --head '{url}'")]);
+            let output = curl.output().unwrap();
+            let head = String::from_utf8_lossy(&output.stdout).to_lowercase();
+            assert!(output.status.success() && head.contains("content-type: text/html"), "{url}: {head}");
+        }
+    }
+
+    /// Ends the servers, as Ctrl-C does.
+    pub fn stops(&self) {
+        for mut terminal in self.terminals.borrow_mut().drain(..) {
+            end(&mut terminal);
+        }
+    }
+
     /// Starts a server and waits until it answers.
     fn start(&self, block: &Block) {
         let log = File::create(self.folder.path().join("server.log")).unwrap();
@@ -130,10 +153,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        for mut terminal in self.terminals.borrow_mut().drain(..) {
-            end(&mut terminal);
-        }
+        self.stops();
     }
+}
+
+/// The path at the beginning of a text that goes on after a URL.
+fn path(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '/' | '-' | '.' | '_'));
+    end.map_or(text, |end| &text[..end]).trim_end_matches('.')
 }
 
 /// A cargo that builds nothing: the programs are there. It takes what the documents say, and nothing else.

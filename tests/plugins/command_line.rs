@@ -51,6 +51,15 @@ async fn an_author_and_a_reviewer_work_on_a_server_from_their_terminals() {
     let (ada, bob) = (terminal(&scene.ada).await, terminal(&scene.bob).await);
     let submitted = bob.document(&["plugins", "submit", "bridge.js"]).await;
     assert_eq!(submitted["status"], "pending");
+    // The line for files works too, for the user who is signed in.
+    let named = ["plugins", "submit", "bridge.js", "--author"];
+    let again = bob.document(&[&named[..], &["bob"]].concat()).await;
+    assert_eq!(again["id"], submitted["id"]);
+    assert_eq!(bob.exit(&[&named[..], &["ada"]].concat()).await, Some(2));
+    assert_eq!(
+        bob.document(&["plugins", "list", "--author", "bob"]).await["items"][0]["name"],
+        "command-bridge"
+    );
     assert_eq!(bob.exit(&["plugins", "pending"]).await, Some(4));
     assert_eq!(bob.exit(&["plugins", "approve", "command-bridge"]).await, Some(4));
     assert_eq!(bob.document(&["plugins", "list", "--mine"]).await["items"][0]["name"], "command-bridge");

@@ -130,7 +130,7 @@ pub struct AppsCreateArgs {
     /// Short name: 3 to 40 of a-z, 0-9 and -
     #[arg(long)]
     pub slug: Option<String>,
-    /// Whose it is, by user name; on files only: on a server the key says it
+    /// User name of the owner; on a server the signed-in user
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
     #[command(flatten)]

@@ -89,7 +89,7 @@ pub struct BotsBindArgs {
     /// When the phone shows a number, read it from a line of stdin; at a terminal it is asked for anyway
     #[arg(long)]
     pub code_stdin: bool,
-    /// Whose bot it becomes, by user name; on files only: on a server the key says it
+    /// User name of the owner; on a server the signed-in user
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
     #[command(flatten)]

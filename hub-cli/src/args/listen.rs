@@ -3,29 +3,30 @@ use std::path::PathBuf;
 use clap::Args;
 use url::Url;
 
-use super::ProfileArgs;
+use super::HubArgs;
 
-/// Forward a channel's messages to a local URL
+/// Forward a bot's or a channel's messages to a local URL
 ///
-/// Messages are posted as the channel's webhook would post them, with the same signature, and a JSON answer with
-/// a text `reply` goes back to the sender. Whatever was missed since the last time comes first.
+/// Messages are posted as the webhook of a channel would post them, with the same signature, and a JSON answer with
+/// a text `reply` is sent to the sender. With --bot, a temporary channel receives all messages of the bot; it is
+/// deleted when the command ends. With the key of a channel, messages that were missed since the last time come first.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --header \"X-Env: dev\"\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --ui --record orders.jsonl\n
-Exit codes: 0 ended with q (--ui), 2 wrong usage, 4 the key is not valid, 6 the recording cannot be written, 7 nobody answers at the start, 130 interrupted.\nSee also: hub-cli replay --from, hub-cli channels rotate-key"
+    after_help = "Examples:\n  hub-cli listen --bot demo --forward-to http://localhost:3000/hook\n  hub-cli listen --bot demo --forward-to http://localhost:3000/hook --ui --record orders.jsonl\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --header \"X-Env: dev\"\n
+Every listener of a bot or channel receives each message. Of listeners with the same key, the first answer is sent.
+Exit codes: 0 ended with q (--ui), 2 wrong usage, 4 the key is not valid or nobody is signed in, 5 no such bot, 6 the recording cannot be written, 7 no hub answers at the start, 130 interrupted.\nSee also: hub-cli replay --from, hub-cli channels rotate-key"
 )]
 pub struct ListenArgs {
     /// Where messages go
     #[arg(long, value_name = "URL")]
     pub forward_to: Url,
-    /// Server that has the channel [default: that of the profile in use, else http://localhost:9800]
-    #[arg(long, env = "HUB_SERVER", value_name = "URL", help_heading = "Hub")]
-    pub server: Option<Url>,
-    #[command(flatten)]
-    pub profile: ProfileArgs,
-    /// Key of the channel
+    /// Bot whose messages are forwarded, over a temporary channel
+    #[arg(long, value_name = "BOT")]
+    pub bot: Option<String>,
+    /// Key of the channel whose messages are forwarded, unless a bot is named
     #[arg(long, env = "HUB_CHANNEL_KEY", hide_env_values = true, value_name = "KEY")]
-    pub key: String,
+    #[arg(required_unless_present = "bot")]
+    pub key: Option<String>,
     /// Another header for each request; may be repeated
     #[arg(long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
@@ -41,4 +42,6 @@ pub struct ListenArgs {
     /// At a terminal, show the state, counts and the last messages in place; q ends it
     #[arg(long)]
     pub ui: bool,
+    #[command(flatten)]
+    pub hub: HubArgs,
 }

@@ -8,9 +8,10 @@ pub const DEFAULT_SERVER: &str = "http://localhost:9800";
 
 /// Sign in to a hub
 ///
-/// Shows a link, at a terminal also as a QR code, and a code of 8 characters: open the link on a device that is signed in,
-/// and type the code there. The hub then gives this program an API key, which is kept in a file that only you can read. With --json the
-/// link and the code stand on stderr, as `qr_text` and `user_code` of a document.
+/// Prints a link and a code of 8 characters: open the link on a device that is signed in, and enter the code there. On a
+/// desktop the link is opened in the browser. For a hub on another machine, a terminal with enough rows shows the link
+/// as a QR code too. The hub then issues an API key, which is stored in a file that only you can read. With --json the
+/// link and the code are printed on stderr, as `qr_text` and `user_code` of a document.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  hub-cli login --code\n  pass show hub | hub-cli login --with-token\n
@@ -23,12 +24,15 @@ pub struct LoginArgs {
     /// Read an API key from stdin instead
     #[arg(long, conflicts_with_all = ["qr", "code"])]
     pub with_token: bool,
-    /// Draw the QR code, also where no terminal is
+    /// Draw the QR code in any case
     #[arg(long, conflicts_with = "code")]
     pub qr: bool,
-    /// Draw no QR code: the link and the code are enough
+    /// Draw no QR code
     #[arg(long)]
     pub code: bool,
+    /// Do not open the link in the browser
+    #[arg(long)]
+    pub no_open: bool,
     #[command(flatten)]
     pub profile: ProfileArgs,
 }

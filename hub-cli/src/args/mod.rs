@@ -221,8 +221,8 @@ pub enum Command {
     Send(SendArgs),
     /// Follow what happens to the messages of a bot
     Tail(TailArgs),
-    /// Forward a channel's messages to a local URL
-    Listen(ListenArgs),
+    /// Forward a bot's or a channel's messages to a local URL
+    Listen(Box<ListenArgs>),
     /// Send recorded deliveries again
     Replay(Box<ReplayArgs>),
     /// Look at what happened to messages
@@ -339,7 +339,9 @@ impl Cli {
     /// Parses. `--json=?` asks about a command, it does not run it: what the command needs is made up then.
     fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let parse = |arguments: &[OsString]| {
-            let matches = Self::tree().try_get_matches_from(arguments)?;
+            let first_page = matches!(arguments, [_]) || matches!(arguments, [_, flag] if flag == "-h");
+            let tree = if first_page { groups::brief(Self::command()) } else { Self::tree() };
+            let matches = tree.try_get_matches_from(arguments)?;
             Self::from_arg_matches(&matches)
         };
         parse(arguments).or_else(|error| {
@@ -390,7 +392,8 @@ impl Cli {
     pub fn sees_to_signals(&self) -> bool {
         matches!(
             self.command,
-            Command::Replay(_)
+            Command::Listen(_)
+                | Command::Replay(_)
                 | Command::Sim(
                     SimCommand::Serve { .. }
                         | SimCommand::App(_)

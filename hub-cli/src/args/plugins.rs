@@ -101,7 +101,7 @@ Exit codes: 0 submitted, 2 something is wrong with the source, 4 not signed in, 
 pub struct PluginsSubmitArgs {
     /// Source; - reads stdin
     pub file: String,
-    /// User name of the author, on the files of a hub; on a server it is whom the key belongs to
+    /// User name of the author; on a server the signed-in user
     #[arg(long)]
     pub author: Option<String>,
     #[command(flatten)]
@@ -118,7 +118,7 @@ pub struct PluginsListArgs {
     /// Which: what may be installed, or what waits
     #[arg(long, default_value = "approved")]
     pub status: PluginStatusArg,
-    /// All plugins of this user instead, on the files of a hub
+    /// All plugins of this user instead; on a server the signed-in user
     #[arg(long, conflicts_with = "status")]
     pub author: Option<String>,
     /// All plugins of whom the key belongs to instead, on a server

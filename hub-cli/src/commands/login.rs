@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use hub_core::{bots::qr::qr_text_art, secret::Secret, time::Clock};
+use hub_server::config::is_this_machine;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::read_file;
 use crate::{
     args::{LoginArgs, LogoutArgs, WhoamiArgs},
+    browser,
     exit::{Exit, Failure},
     printer::{Format, Printer},
     profiles::{DEFAULT, Profile, Profiles},
@@ -26,8 +29,7 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let own = !args.with_token;
     let key = if own {
-        let draws = args.qr || (!args.code && printer.draws());
-        ask_by_qr(&Remote::anonymous(&args.server)?, draws, printer).await?
+        ask_by_qr(&Remote::anonymous(&args.server)?, &args, printer).await?
     } else {
         Secret::new(read_file("-")?.lines().next().unwrap_or_default().trim())
     };
@@ -42,8 +44,16 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     printer.one(document, &told)
 }
 
+/// Whether a phone can use the drawing: all of it is on the screen, with the lines that follow, and the link leads to
+/// another machine than the phone itself.
+fn is_worth_drawing(link: &str, art: &str, rows: usize) -> bool {
+    const LINES_BELOW: usize = 4;
+    let leads_here = Url::parse(link).is_ok_and(|url| is_this_machine(&url));
+    !leads_here && art.lines().count() + LINES_BELOW <= rows
+}
+
 /// Shows a code and waits until somebody confirms it; the API key.
-async fn ask_by_qr(hub: &Remote, draws: bool, printer: &Printer) -> Result<Secret, Failure> {
+async fn ask_by_qr(hub: &Remote, args: &LoginArgs, printer: &Printer) -> Result<Secret, Failure> {
     let login = hub.call("POST", "/api/auth/qr/generate", &[], &Value::Null).await?;
     let text = |field: &str| login[field].as_str().unwrap_or_default();
     let (qr_id, poll_secret) = (text("qr_id"), text("poll_secret"));
@@ -55,13 +65,18 @@ async fn ask_by_qr(hub: &Remote, draws: bool, printer: &Printer) -> Result<Secre
             Printer::ready(&json!({ "status": "waiting", "qr_text": link, "user_code": code }).to_string());
         }
         Format::Text => {
-            if draws {
-                Printer::ready(&qr_text_art(&link)?);
+            let art = qr_text_art(&link)?;
+            let room = if printer.draws() { Printer::terminal_rows() } else { 0 };
+            if args.qr || (!args.code && is_worth_drawing(&link, &art, room)) {
+                Printer::ready(&art);
             }
             Printer::ready(&format!(
-                "Open this on a device that is signed in, and type the code there:\n  {link}\n  code: {code}"
+                "Open this on a device that is signed in, and enter the code there:\n  {link}\n  code: {code}"
             ));
         }
+    }
+    if !args.no_open {
+        browser::open(&link);
     }
     let query = [("qr_id", Some(qr_id.to_owned())), ("poll_secret", Some(poll_secret.to_owned()))];
     let clock = Clock::system();
@@ -152,4 +167,20 @@ pub async fn whoami(args: WhoamiArgs, printer: &Printer) -> Result<(), Failure> 
     });
     let text = |field: &str| screen::clean(me[field].as_str().unwrap_or_default());
     printer.one(document, &format!("{} ({}) on {}", text("username"), text("role"), profile.server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_drawn_where_it_fits_and_a_phone_can_follow_the_link() {
+        let link = "https://hub.example/login?qr=qr_01KAJ6Z8QH0000000000000000";
+        let art = qr_text_art(link).unwrap();
+        let rows = art.lines().count();
+        assert!(is_worth_drawing(link, &art, rows + 4));
+        assert!(!is_worth_drawing(link, &art, rows + 3), "its top would scroll away");
+        assert!(!is_worth_drawing("http://localhost:9800/login?qr=x", &art, 100));
+        assert!(!is_worth_drawing("http://127.0.0.1:9800/login?qr=x", &art, 100));
+    }
 }

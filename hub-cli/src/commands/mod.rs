@@ -82,7 +82,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         Command::Profiles(command) => profiles::run(command, printer).await?,
         Command::Send(args) => send::run(args, local, printer).await?,
         Command::Tail(args) => tail::run(args, local, printer).await?,
-        Command::Listen(args) => listen::run(args, printer).await?,
+        Command::Listen(args) => listen::run(*args, local, printer).await?,
         Command::Bots(command) => bots::run(command, local, printer).await?,
         Command::Channels(ChannelsCommand::List(args)) => channels::list(args, local, printer).await?,
         Command::Channels(ChannelsCommand::Show(args)) => channels::show(args, local, printer).await?,

@@ -12,7 +12,7 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Reach, page_document, plugins::user};
+use super::{Reach, expect_user, page_document, plugins::user};
 use crate::{args::PageArgs, exit::Failure, likeness, local, screen};
 
 /// Things that are looked through for a name.
@@ -128,10 +128,8 @@ impl Reach {
                 let created = hub.apps().create(&user(hub, owner).await?, new, None).await?;
                 Ok(created_document(&created))
             }
-            Self::Remote(_) if owner.is_some() => {
-                Err(Failure::usage("--owner is for files: on a server the key says whose it is"))
-            }
             Self::Remote(remote) => {
+                expect_user(remote, "--owner", owner).await?;
                 let mut body = given(&new.rest);
                 body["name"] = new.name.into();
                 if let Some(slug) = new.slug {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     Reach,
     apps::{given, paging},
-    page_document,
+    expect_user, page_document,
     plugins::user,
 };
 use crate::{args::PageArgs, exit::Failure};
@@ -165,10 +165,8 @@ impl Reach {
                 });
                 Ok(Binding { id: bind.bind_id, actor, started })
             }
-            Self::Remote(_) if owner.is_some() => {
-                Err(Failure::usage("--owner is for files: on a server the key says whose it is"))
-            }
             Self::Remote(remote) => {
+                expect_user(remote, "--owner", owner).await?;
                 let body = given(&json!({ "network": network, "name": name }));
                 let started = remote.call("POST", "/api/bots/bind/start", &[], &body).await?;
                 let id = started["bind_id"].as_str().and_then(|id| id.parse().ok());

@@ -32,6 +32,7 @@ use crate::{
     exit::Failure,
     local::{self, Open},
     remote::Remote,
+    screen,
 };
 
 /// A hub to administer.
@@ -114,14 +115,28 @@ impl Reach {
 /// When a server is named and nobody is signed in there.
 pub fn server(args: &HubArgs, local: bool) -> Result<Option<Remote>, Failure> {
     let target = target::choose(args, local)?;
-    let open = |Target { server, key, name, is_said }: Target| {
+    let open = |Target { server, key, name }: Target| {
         let remote = Remote::new(&server, key)?;
         Ok(match name {
-            Some(name) => remote.named(name, is_said),
+            Some(name) => remote.named(name),
             None => remote,
         })
     };
     target.map(open).transpose()
+}
+
+/// Accepts the user that a flag for files names, when the key of the server is that user's: the same line then works
+/// on files and on a server.
+async fn expect_user(remote: &Remote, flag: &str, name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name else { return Ok(()) };
+    let me = remote.call("GET", "/api/auth/me", &[], &Value::Null).await?;
+    let username = me["username"].as_str().unwrap_or_default();
+    if username.eq_ignore_ascii_case(name) {
+        return Ok(());
+    }
+    let username = screen::clean(username);
+    Err(Failure::usage(format!("{flag} {name}: you are signed in as {username}"))
+        .with_hint(format!("leave {flag} out, sign in as {name}, or add --local to work on the files")))
 }
 
 fn page_document<T>(page: &Page<T>, document: impl Fn(&T) -> Value) -> Value {

@@ -10,7 +10,7 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Reach, page_document};
+use super::{Reach, expect_user, page_document};
 use crate::{args::PageArgs, exit::Failure, remote::Remote};
 
 /// Whose plugins are listed.
@@ -18,7 +18,7 @@ use crate::{args::PageArgs, exit::Failure, remote::Remote};
 pub enum Whose<'a> {
     /// What everybody may install.
     Everybody,
-    /// All of one author, by user name: files only.
+    /// All of one author, by user name: on a server, those of the signed-in user.
     Author(&'a str),
     /// All of whom the key belongs to: a server only.
     Mine,
@@ -52,10 +52,11 @@ impl Reach {
                 Err(Failure::usage("--mine asks a server")
                     .with_hint("on files, name the author: --author NAME"))
             }
-            (Self::Remote(_), Whose::Author(_)) => Err(Failure::usage("--author reads the files of a hub")
-                .with_hint("a server lists the plugins of the key's owner: --mine")),
-            (Self::Remote(remote), Whose::Everybody | Whose::Mine) => {
-                let mine = matches!(whose, Whose::Mine).then(|| "true".to_owned());
+            (Self::Remote(remote), whose) => {
+                if let Whose::Author(name) = whose {
+                    expect_user(remote, "--author", Some(name)).await?;
+                }
+                let mine = (!matches!(whose, Whose::Everybody)).then(|| "true".to_owned());
                 let query = [
                     ("mine", mine),
                     ("limit", Some(page.limit.to_string())),
@@ -105,10 +106,8 @@ impl Reach {
                 let author = author.ok_or_else(|| Failure::usage("whose is it? add --author NAME"))?;
                 submit(hub, &user(hub, author).await?, name, script).await
             }
-            Self::Remote(_) if author.is_some() => {
-                Err(Failure::usage("--author is for files: on a server the key says who submits"))
-            }
             Self::Remote(remote) => {
+                expect_user(remote, "--author", author).await?;
                 let known = match &name {
                     Some(name) => named(remote, name, true).await?,
                     None => None,

@@ -6,7 +6,6 @@ use url::Url;
 use crate::{
     args::{DEFAULT_SERVER, HubArgs},
     exit::{Exit, Failure},
-    printer::speak,
     profiles::{Profile, Profiles},
 };
 
@@ -17,8 +16,6 @@ pub struct Target {
     pub key: Secret,
     /// The profile that it is of.
     pub name: Option<String>,
-    /// Whether it was said which one it is.
-    pub is_said: bool,
 }
 
 /// The server that is meant; `None` for the files of this machine.
@@ -34,7 +31,7 @@ pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
     let files_are_named = args.local.data_dir.is_some() || args.local.database_url.is_some();
     match (&args.server, &args.profile.profile) {
         (Some(server), None) if token.is_some() => {
-            Ok(token.map(|key| Target { server: server.clone(), key, name: None, is_said: false }))
+            Ok(token.map(|key| Target { server: server.clone(), key, name: None }))
         }
         (Some(server), None) => {
             let profiles = Profiles::load()?;
@@ -69,7 +66,7 @@ fn of_server(profiles: &Profiles, server: &Url) -> Result<Target, Failure> {
         Failure::new(Exit::Denied, "UNAUTHORIZED", format!("nobody is signed in to {server}"))
             .with_hint(format!("hub-cli login --server {server}, or an administrator's API key in HUB_TOKEN"))
     })?;
-    Ok(of(name, found, false))
+    Ok(of(name, found))
 }
 
 fn of_profile(profiles: &Profiles, name: &str, server: Option<&Url>) -> Result<Target, Failure> {
@@ -81,17 +78,15 @@ fn of_profile(profiles: &Profiles, name: &str, server: Option<&Url>) -> Result<T
         ))
         .with_hint("name one of the two"));
     }
-    Ok(of(name, profile, false))
+    Ok(of(name, profile))
 }
 
-/// Nobody named this hub, so it is said which one it is.
 fn in_use(profiles: &Profiles) -> Option<Target> {
     let (name, profile) = profiles.find(None).ok()?;
-    speak(&format!("→ {name} ({})", profile.server));
-    Some(of(name, profile, true))
+    Some(of(name, profile))
 }
 
-fn of(name: &str, profile: &Profile, is_said: bool) -> Target {
+fn of(name: &str, profile: &Profile) -> Target {
     let (server, key) = (profile.server.clone(), profile.key.clone());
-    Target { server, key, name: Some(name.to_owned()), is_said }
+    Target { server, key, name: Some(name.to_owned()) }
 }

@@ -113,7 +113,7 @@ fn a_bind_that_nobody_confirms_or_the_network_refuses_has_its_exit_code() {
     assert!(stderr(&late).contains("nobody confirmed the code in time"), "{}", stderr(&late));
     let here = ["--network", "sim", "--wait", "1s"];
     fails(&stage.server(&["bots", "bind", "--network", "no-such"]), 2, "INVALID_PARAMS");
-    fails(&stage.server(&[&["bots", "bind", "--owner", "ada"], &here[..]].concat()), 2, "INVALID_PARAMS");
+    fails(&stage.server(&[&["bots", "bind", "--owner", "bob"], &here[..]].concat()), 2, "INVALID_PARAMS");
     refuses(stage.path(), &[&["bots", "bind"], &here[..]].concat(), 2, "INVALID_PARAMS");
     for wait in ["3", "soon", "m"] {
         assert_eq!(stage.server(&["bots", "bind", "--wait", wait]).status.code(), Some(2));

@@ -49,7 +49,7 @@ pub fn leaves() -> Vec<(String, Vec<String>)> {
 const ENDLESS: [(&str, &str, i32); 7] = [
     ("login", "code: ", 130),
     ("tail", "ready", 130),
-    ("listen", "ready channel=demo", 130),
+    ("listen", "ready channel=", 130),
     ("bots bind", "show this as a QR code: ", 130),
     ("apps authorize", "Open this in a browser", 130),
     ("sim serve", "ready http://", 0),

@@ -22,6 +22,17 @@ fn help_tells_what_scripts_need() {
     assert_eq!(run(folder.path(), &["--version"]).status.code(), Some(0));
 }
 
+#[test]
+fn the_first_page_fits_a_terminal_and_the_options_are_behind_help() {
+    let folder = temp();
+    let (out, first) = ends(&run(folder.path(), &[]), 2);
+    assert!(out.is_empty() && first.trim_end().lines().count() < 24, "{first}");
+    assert!(first.contains("ai-config") && !first.contains("--json"), "{first}");
+    assert_eq!(prints(folder.path(), &["-h"], 0).trim_end(), first.trim_end());
+    let all = prints(folder.path(), &["--help"], 0);
+    assert!(all.contains("--json") && all.contains("Set the AI endpoint"), "{all}");
+}
+
 /// The lines of a topic below a heading.
 fn lines(topic: &str, heading: &str) -> Vec<String> {
     let text = stdout(&run(temp().path(), &["help", topic]));

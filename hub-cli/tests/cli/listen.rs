@@ -154,3 +154,45 @@ fn what_was_recorded_is_replayed_with_the_same_bodies() {
     let refused = refused.unwrap();
     assert_eq!(refused.status.code(), Some(6), "{}", stderr(&refused));
 }
+
+/// The names of the temporary channels of the demo's bot.
+fn temporary(stage: &Stage) -> Vec<String> {
+    let listed = stage.document(&["channels", "list", "--bot", "demo"]);
+    let names =
+        listed["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned());
+    names.filter(|name| name.starts_with("hub-cli listen") && name.ends_with("(temporary)")).collect()
+}
+
+#[test]
+fn a_listener_on_a_bot_has_a_channel_of_its_own_until_it_ends() {
+    let stage = Stage::new();
+    let sink = Sink::new(|_| (200, "{}".to_owned()));
+    let start = || {
+        let mut command = stage.signed_in();
+        command.args(["listen", "--bot", "demo", "--forward-to", &sink.url]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let ready = lines.find(|line| line.starts_with("ready channel=hub-cli listen")).unwrap();
+        (child, lines, ready)
+    };
+    // Two at a time receive everything, each over its own channel.
+    let (first, second) = (start(), start());
+    assert_ne!(first.2, second.2);
+    assert_eq!(temporary(&stage).len(), 2);
+    stage.say("order 42");
+    sink.wait(2);
+    for ((mut child, ..), signal) in [(first, "-INT"), (second, "-TERM")] {
+        let before = temporary(&stage).len();
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert_eq!(temporary(&stage).len(), before - 1, "{signal} leaves a channel behind");
+    }
+    let mut unknown = stage.signed_in();
+    unknown.args(["listen", "--bot", "nothing", "--forward-to", &sink.url]);
+    assert_eq!(unknown.output().unwrap().status.code(), Some(5));
+    let mut neither = stage.signed_in();
+    neither.args(["listen", "--forward-to", &sink.url]);
+    let (_, err) = ends(&neither.output().unwrap(), 2);
+    assert!(err.contains("--key"), "{err}");
+}

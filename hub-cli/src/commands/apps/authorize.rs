@@ -1,10 +1,6 @@
 //! `apps authorize`: OAuth 2.0 with PKCE from a terminal (RFC 8252).
 
-use std::{
-    io::{self, IsTerminal},
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
 use hub_core::{id::AppId, random::Random};
@@ -14,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::loopback::{Loopback, is_here};
 use crate::{
     args::AppsAuthorizeArgs,
+    browser,
     exit::Failure,
     printer::Printer,
     reach::{Reach, id_of},
@@ -56,8 +53,8 @@ pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Res
     );
     // On stderr whatever the format: without it nobody can go on.
     Printer::ready(&format!("Open this in a browser that is signed in as the bot's owner:\n  {question}"));
-    if !args.no_open && is_somebody_there() {
-        open(question.as_str());
+    if !args.no_open {
+        browser::open(question.as_str());
     }
     let code = loopback.code(Duration::from_secs(args.timeout)).await?;
     let body = json!({ "code": code, "code_verifier": verifier });
@@ -94,19 +91,4 @@ fn word(random: &Random) -> String {
 /// What shows the verifier's hash without showing it (RFC 7636 §4.2).
 fn challenge(verifier: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(verifier))
-}
-
-/// Whether a browser that is opened here is seen by whoever typed this.
-fn is_somebody_there() -> bool {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    io::stdin().is_terminal() && io::stderr().is_terminal() && !set("CI") && !set("SSH_CONNECTION")
-}
-
-/// Asks the desktop to open an address. That it cannot is no failure: the address is on the screen.
-fn open(address: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    let quiet = command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It ends by itself, or goes on as the browser.
-    let _ = quiet.spawn();
 }

@@ -1,4 +1,4 @@
-//! `listen`: a channel's messages, posted to a URL on this machine as the webhook sink would post them.
+//! `listen`: the messages of a bot or a channel, posted to a URL on this machine as the webhook sink would post them.
 //!
 //! It follows the channel over its WebSocket. A message is acknowledged when the local URL answered it, and comes
 //! again when this program was stopped before that; a connection that is lost goes on after the last
@@ -35,10 +35,12 @@ use crate::{
 
 mod keys;
 mod record;
+mod temporary;
 mod view;
 
 use keys::Keys;
 use record::{Exchange, Recorder};
+use temporary::Temporary;
 use view::{Delivery, View};
 
 pub const FIELDS: [&str; 4] = ["seq", "id", "status", "reply"];
@@ -63,6 +65,8 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 struct Listen<'p> {
     args: ListenArgs,
     server: Url,
+    /// Key of the channel.
+    key: String,
     view: View<'p>,
     recorder: Option<Recorder>,
     egress: Egress,
@@ -78,7 +82,34 @@ struct Channel {
     bot: BotId,
 }
 
-pub async fn run(args: ListenArgs, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: ListenArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    // From here on, so that a signal leaves no temporary channel behind.
+    let stopped = signals::stopped();
+    let (server, key, temporary) = match &args.bot {
+        Some(bot) => {
+            let temporary = Temporary::create(&args.hub, bot, local).await?;
+            (temporary.server.clone(), temporary.key.clone(), Some(temporary))
+        }
+        None => {
+            let server = address(args.hub.server.as_ref(), args.hub.profile.profile.as_deref())?;
+            (server, args.key.clone().unwrap_or_default(), None)
+        }
+    };
+    let ended = forward_all(args, server, key, stopped, printer).await;
+    match temporary {
+        Some(temporary) => ended.and(temporary.delete().await),
+        None => ended,
+    }
+}
+
+/// Forwards until a signal or a key ends it.
+async fn forward_all(
+    args: ListenArgs,
+    server: Url,
+    key: String,
+    stopped: impl Future<Output = ()>,
+    printer: &Printer,
+) -> Result<(), Failure> {
     let pairs: Vec<(&str, &str)> = args
         .header
         .iter()
@@ -92,17 +123,17 @@ pub async fn run(args: ListenArgs, printer: &Printer) -> Result<(), Failure> {
     );
     // The operator named both addresses: the rule against private ones is not for them.
     let egress = Egress::new(EgressConfig::default())?.trusted()?;
-    let server = address(args.server.as_ref(), args.profile.profile.as_deref())?;
-    let secrets = [secret.clone(), Secret::new(args.key.as_str())];
+    let secrets = [secret.clone(), Secret::new(key.as_str())];
     let recorder = args.record.as_deref().map(|path| Recorder::open(path, &secrets)).transpose()?;
     let view = View::new(args.ui, printer);
     let mut keys = if view.is_panel() && printer.may_ask() { Keys::listen() } else { None };
     let is_panel = view.is_panel();
-    let mut listen = Listen { egress, clock: Clock::system(), secret, extra, server, args, view, recorder };
+    let clock = Clock::system();
+    let mut listen = Listen { egress, clock, secret, extra, server, key, args, view, recorder };
     let ended = tokio::select! {
         ended = listen.follow() => ended.map(|never| match never {}),
         () = quit(keys.as_mut()) => Ok(()),
-        () = signals::stopped(), if is_panel => Err(Failure::interrupted()),
+        () = stopped => Err(Failure::interrupted()),
     };
     if !is_panel {
         return ended;
@@ -173,7 +204,7 @@ impl Listen<'_> {
         url.set_scheme(scheme).map_err(|()| "the server's URL cannot be used".to_owned())?;
         let url = format!("{}/api/v1/channels/connect", url.as_str().trim_end_matches('/'));
         let mut request = url.into_client_request().map_err(|error| error.to_string())?;
-        let key = HeaderValue::try_from(self.args.key.as_str()).map_err(|error| error.to_string())?;
+        let key = HeaderValue::try_from(self.key.as_str()).map_err(|error| error.to_string())?;
         request.headers_mut().insert(HeaderName::from_static("x-api-key"), key);
         let greeted = async {
             let (mut socket, _) =
@@ -295,8 +326,12 @@ impl Listen<'_> {
             let headers = HeaderMap::from_iter(
                 HeaderValue::try_from(key).map(|key| (HeaderName::from_static("idempotency-key"), key)),
             );
-            if let Err(failure) = self.hub("POST", path, &send, headers).await {
-                self.view.note(&format!("the reply was not sent: {}", failure.message));
+            match self.hub("POST", path, &send, headers).await {
+                Err(failure) if failure.code == "CONFLICT" => {
+                    self.view.note("the reply was not sent: another listener of this channel has answered");
+                }
+                Err(failure) => self.view.note(&format!("the reply was not sent: {}", failure.message)),
+                Ok(_) => {}
             }
         }
         Ok(())
@@ -312,8 +347,7 @@ impl Listen<'_> {
     ) -> Result<Value, Failure> {
         let url = format!("{}{path}", self.server.as_str().trim_end_matches('/'));
         let url = url.parse().map_err(|_| Failure::usage("--server: not a URL"))?;
-        let key =
-            HeaderValue::try_from(self.args.key.as_str()).map_err(|_| Failure::usage("--key: not a key"))?;
+        let key = HeaderValue::try_from(self.key.as_str()).map_err(|_| Failure::usage("--key: not a key"))?;
         headers.insert(HeaderName::from_static("x-api-key"), key);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };

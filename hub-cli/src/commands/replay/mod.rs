@@ -136,10 +136,12 @@ async fn drive(
     };
     let mut progress = Progress::new(total, printer);
     let (watch, mut written) = (Stopwatch::start(), Ok(()));
+    let mut headed = false;
     let told = |report: &Report, totals: &Totals| {
         let is_told = progress.leaves_room(printer) || report.outcome != Outcome::Ok || differs(report);
         if is_told && written.is_ok() {
-            written = progress.aside(|| print(report, printer));
+            let head = printer.is_terminal() && !std::mem::replace(&mut headed, true);
+            written = progress.aside(|| print(report, head, printer));
             if written.is_err() {
                 // Nobody reads what becomes of them any more.
                 stop.soon.cancel();
@@ -160,25 +162,46 @@ fn differs(report: &Report) -> bool {
     report.differences.as_ref().is_some_and(Differences::any)
 }
 
+/// Heads the rows at a terminal, as `row` aligns them.
+const HEAD: [&str; 5] = ["TRACE ID", "OUTCOME", "STATUS", "MS", "REASON"];
+
+/// Cells in columns: the first five have a width.
+fn row(cells: &[String]) -> String {
+    let widths = [29, 7, 6, 6, 0];
+    let padded = cells.iter().enumerate().map(|(column, cell)| {
+        let width: usize = widths.get(column).copied().unwrap_or_default();
+        let fill = " ".repeat(width.saturating_sub(screen::width(cell)));
+        if matches!(column, 2 | 3) { format!("{fill}{cell}") } else { format!("{cell}{fill}") }
+    });
+    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+}
+
 /// One row: for a person the difference is below it.
-fn print(report: &Report, printer: &Printer) -> Result<(), Failure> {
+fn print(report: &Report, head: bool, printer: &Printer) -> Result<(), Failure> {
     let tone = match report.outcome {
         Outcome::Ok => Tone::Good,
         Outcome::Fail => Tone::Bad,
         Outcome::Skipped => Tone::Doubtful,
     };
     let difference = report.differences.as_ref().map(in_words).unwrap_or_default();
-    let cells = [
+    let outcome = report.outcome.as_str();
+    let mut cells = [
         report.trace_id.to_string(),
-        printer.paint(report.outcome.as_str(), tone),
+        outcome.to_owned(),
         report.status.map(|status| status.to_string()).unwrap_or_default(),
         report.duration_ms.to_string(),
         screen::clean(&report.reason),
         difference,
         report.new_trace_id.map(|id| id.to_string()).unwrap_or_default(),
     ];
-    let mut text = cells.join(if printer.is_terminal() { "  " } else { "\t" });
+    let mut text = cells.join("\t");
     if printer.is_terminal() {
+        // Padded before it is painted: escape sequences have no width.
+        cells[1] = format!("{outcome:<7}");
+        text = row(&cells).replacen(outcome, &printer.paint(outcome, tone), 1);
+        if head {
+            text = format!("{}\n{text}", printer.paint(&row(&HEAD.map(str::to_owned)), Tone::Faint));
+        }
         let body = report.differences.as_ref().and_then(|differences| differences.body.as_deref());
         for line in body.unwrap_or_default().lines() {
             text = format!("{text}\n    {}", painted(line, printer));
@@ -266,6 +289,16 @@ mod tests {
         assert_eq!(exit_of(2, 0, 1), Exit::CheckFailed);
         assert_eq!(exit_of(1, 1, 1), Exit::Partial);
         assert_eq!(exit_of(0, 2, 2), Exit::Failed);
+    }
+
+    #[test]
+    fn rows_are_aligned_under_their_head() {
+        let trace = "tr_01KAJ6Z8QH0000000000000000";
+        let cells = [trace, "skipped", "", "12", "no request"].map(str::to_owned);
+        let (head, cells) = (row(&HEAD.map(str::to_owned)), row(&cells));
+        assert_eq!(head.find("OUTCOME"), cells.find("skipped"));
+        assert_eq!(head.find("REASON"), cells.find("no request"));
+        assert_eq!(head.find("MS"), cells.find("12"));
     }
 
     #[test]
