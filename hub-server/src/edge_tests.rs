@@ -28,6 +28,16 @@ struct Faulty;
 struct Note {
     text: Text<1, 5>,
     times: Option<u32>,
+    /// What is inside.
+    inner: Option<Inner>,
+    more_inner: Option<Vec<Inner>>,
+}
+
+#[derive(Object)]
+#[oai(deny_unknown_fields)]
+struct Inner {
+    bot: Option<wire::BotId>,
+    size: Option<u8>,
 }
 
 #[expect(clippy::unused_async, reason = "poem-openapi takes async methods only")]
@@ -151,6 +161,12 @@ async fn a_bad_body_names_every_broken_field() {
         (json!({"text": ""}), vec!["text"]),
         (json!({"text": "a", "times": -1}), vec!["times"]),
         (json!({"text": "a", "times": 1.5}), vec!["times"]),
+        (json!({"text": "a", "times": 4_294_967_296_u64}), vec!["times"]),
+        (json!({"texts": "a", "times": 1.5}), vec!["text", "times", "texts"]),
+        (json!({"text": "a", "inner": {"bot": "b", "size": 256}}), vec!["inner.bot", "inner.size"]),
+        (json!({"text": "a", "inner": {"size": "b", "other": 1}}), vec!["inner.size", "inner.other"]),
+        (json!({"text": "", "inner": {"size": 1}}), vec!["text"]),
+        (json!({"text": "a", "more_inner": [{}, {"size": -1}]}), vec!["more_inner[1].size"]),
         (json!([]), vec!["body"]),
         (json!("text"), vec!["body"]),
     ] {
@@ -160,6 +176,25 @@ async fn a_bad_body_names_every_broken_field() {
     }
     let good = ask(&client, Method::POST, "/api/notes", Some(json!({"text": "abc", "times": null}))).await;
     assert_eq!(good.data()["text"], "abc");
+}
+
+#[tokio::test]
+async fn a_repeated_name_is_refused_at_every_depth() {
+    let app = App::new().await;
+    let client = faulty(&app);
+    for (text, expected) in [
+        (r#"{"text":"a","text":"a"}"#, vec!["text"]),
+        (r#"{"text":"a","times":1,"t\u0069mes":2,"times":3}"#, vec!["times"]),
+        (r#"{"text":"a","inner":{"size":1,"size":1}}"#, vec!["inner.size"]),
+        (r#"{"text":"","more_inner":[{},{"size":1,"size":1}]}"#, vec!["text", "more_inner[1].size"]),
+    ] {
+        let request = client.post("/api/notes").content_type("application/json").body(text);
+        let reply = Reply::of(request.send().await).await;
+        let details = reply.error(400, "INVALID_PARAMS")["details"].as_array().unwrap().clone();
+        let fields: Vec<_> = details.iter().map(|detail| detail["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, expected, "{text}");
+        assert_eq!(details.last().unwrap()["reason"], "appears more than once", "{text}");
+    }
 }
 
 #[tokio::test]

@@ -20,7 +20,9 @@ use crate::{
     AppSettings,
     credentials::{User, cleared_cookie},
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, enumeration, page_request},
+    wire::{
+        Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, Username, enumeration, page_request,
+    },
 };
 
 /// Registering, signing in with a password, and sessions.
@@ -33,13 +35,13 @@ pub struct AuthApi;
 pub struct RegisterRequest {
     /// 2 to 32 of `a-z0-9_-`, unique without regard to case: capitals are taken as small letters. Names that
     /// look official, such as `admin`, are only given to the first user of a hub, who becomes its admin.
-    pub username: Text<0, 256>,
+    pub username: Username,
     /// 8 to 256 characters; not the username and none of the most common passwords.
-    pub password: Secret<1024>,
+    pub password: Secret<256, 8>,
     /// Name to show, 1 to 64 characters; the username when left out.
-    pub display_name: Option<Text<0, 256>>,
+    pub display_name: Option<Text<1, 64>>,
     /// E-mail address.
-    pub email: Option<Text<0, 1024>>,
+    pub email: Option<Text<0, 254>>,
     /// The one-time token printed at the first start. Needed for the first account of a hub that listens
     /// beyond loopback.
     pub setup_token: Option<Secret<256>>,
@@ -249,7 +251,7 @@ impl From<accounts::Session> for SessionView {
 impl Example for RegisterRequest {
     fn example() -> Self {
         Self {
-            username: Text("alice".to_owned()),
+            username: "alice".into(),
             password: Secret("correct horse battery staple".into()),
             display_name: Some(Text("Alice".to_owned())),
             email: None,

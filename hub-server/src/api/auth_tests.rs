@@ -71,6 +71,15 @@ async fn bad_bodies_are_refused_and_change_nothing() {
     let details = reply.error(400, "INVALID_PARAMS")["details"].as_array().unwrap();
     let fields: Vec<_> = details.iter().map(|detail| detail["field"].as_str().unwrap()).collect();
     assert_eq!(fields, ["username", "password"]);
+    for (body, expected) in [
+        (json!({"username": "b", "password": "x", "emial": "x"}), vec!["username", "password", "emial"]),
+        (json!({"username": "a b", "password": 1}), vec!["username", "password"]),
+    ] {
+        let reply = app.stranger().post("/api/auth/register", &body).await;
+        let details = reply.error(400, "INVALID_PARAMS")["details"].as_array().unwrap();
+        let fields: Vec<_> = details.iter().map(|detail| detail["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, expected);
+    }
     let number = json!({"username": "eve", "password": 12_345_678});
     let reply = app.stranger().post("/api/auth/register", &number).await;
     assert!(!reply.error(400, "INVALID_PARAMS").to_string().contains("12345678"));

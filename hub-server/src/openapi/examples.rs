@@ -80,6 +80,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("group_id", ""),
     ("handle", "orders"),
     ("header_name", "X-Webhook-Secret"),
+    ("hint", "hub-cli bots list"),
     ("homepage", "https://weather.example"),
     ("hub_version", "0.1.0"),
     ("icon_url", "https://weather.example/icon.png"),

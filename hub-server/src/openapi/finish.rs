@@ -10,11 +10,11 @@ use super::{
     names::{name_inline_schemas, rename_schemas},
     visit,
 };
-use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload};
+use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload, wire::is_strict};
 
 /// Of operations whose parameters may be as long.
 const TARGET_TOO_LONG: (StatusCode, &str) =
-    (StatusCode::URI_TOO_LONG, "The parameters are too long: `PAYLOAD_TOO_LARGE`.");
+    (StatusCode::URI_TOO_LONG, "The parameters are too long: `INVALID_PARAMS`.");
 
 /// What any request may be told that only a broken program sends: 408, 414, 431.
 const RULE_OF_HTTP: &str = "A rule of HTTP was broken.";
@@ -48,20 +48,37 @@ pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     name_inline_schemas(document);
     drop_unused_schemas(document);
     admit_null(document);
+    refuse_unknown_fields(document);
     examples::fill(document);
     links::add(document);
 }
 
-/// In a request `null` says the same as leaving a field out.
-fn admit_null(document: &mut Value) {
+/// The names of the schemas that request bodies contain.
+fn sent(document: &Value) -> BTreeSet<String> {
     let mut sent = BTreeSet::new();
-    let schemas = document["components"]["schemas"].clone();
+    let schemas = &document["components"]["schemas"];
     let operations =
         document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
     for operation in operations.flat_map(Map::values) {
-        super::reached(&operation["requestBody"], &schemas, &mut sent);
+        super::reached(&operation["requestBody"], schemas, &mut sent);
     }
-    for name in sent {
+    sent
+}
+
+/// Requests refuse fields that they do not have, except those that programs of other hubs send. A form may have others.
+fn refuse_unknown_fields(document: &mut Value) {
+    for name in sent(document).into_iter().filter(|name| is_strict(name) && !name.ends_with("Form")) {
+        let schema = &mut document["components"]["schemas"][name];
+        if schema["type"] == "object" && schema.get("additionalProperties").is_none() {
+            schema["additionalProperties"] = false.into();
+        }
+    }
+}
+
+/// In a request `null` says the same as leaving a field out.
+fn admit_null(document: &mut Value) {
+    let schemas = document["components"]["schemas"].clone();
+    for name in sent(document) {
         let schema = &mut document["components"]["schemas"][name];
         let required = schema.get("required").cloned().unwrap_or_default();
         let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
@@ -236,15 +253,17 @@ fn normalize(document: &mut Value) {
                 object.insert(bound.to_owned(), (number as i64).into());
             }
         }
-        match object.get("format").and_then(Value::as_str) {
-            Some("uint8" | "uint16" | "int8" | "int16") => {
-                object.insert("format".to_owned(), "int32".into());
-            }
-            Some("uint32" | "uint64") => {
-                object.insert("format".to_owned(), "int64".into());
-                object.entry("minimum").or_insert(0.into());
-            }
-            _ => {}
+        let (format, max): (_, Option<u32>) = match object.get("format").and_then(Value::as_str) {
+            Some("uint8") => ("int32", Some(u8::MAX.into())),
+            Some("uint16") => ("int32", Some(u16::MAX.into())),
+            Some("uint32") => ("int64", Some(u32::MAX)),
+            Some("uint64") => ("int64", None),
+            _ => return,
+        };
+        object.insert("format".to_owned(), format.into());
+        object.entry("minimum").or_insert(0.into());
+        if let Some(max) = max {
+            object.entry("maximum").or_insert(max.into());
         }
     });
 }

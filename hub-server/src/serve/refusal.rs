@@ -45,7 +45,8 @@ impl Refusal {
         }
     }
 
-    /// The contract has no codes of its own for 408, 414 and 431: they carry the nearest one.
+    /// The contract has no codes of its own for 408, 414 and 431: the request breaks a rule, as with 400.
+    /// `PAYLOAD_TOO_LARGE` is about bodies alone.
     const fn parts(self) -> (StatusCode, ErrorCode, &'static str) {
         match self {
             Self::BadHead(reason) => (StatusCode::BAD_REQUEST, ErrorCode::InvalidParams, reason),
@@ -56,11 +57,11 @@ impl Refusal {
                 (StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidParams, "the request's body came too slowly")
             }
             Self::TargetTooLong => {
-                (StatusCode::URI_TOO_LONG, ErrorCode::PayloadTooLarge, "the request's target is over its cap")
+                (StatusCode::URI_TOO_LONG, ErrorCode::InvalidParams, "the request's target is over its cap")
             }
             Self::HeadTooLarge => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                ErrorCode::PayloadTooLarge,
+                ErrorCode::InvalidParams,
                 "the request's head is over its cap",
             ),
             Self::Method => (

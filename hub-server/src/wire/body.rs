@@ -9,10 +9,11 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use super::diagnosis::diagnose;
+use super::{diagnosis::diagnose, json};
 use crate::envelope::{ApiError, rule};
 
-/// A JSON body. The last argument of a handler, so that strangers are refused before it is read.
+/// A JSON body. The last argument of a handler, so that strangers are refused before it is read. A name that an object
+/// repeats is refused in every body, also where unknown fields are ignored: no two programs agree on what it means.
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
@@ -51,11 +52,16 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     if !content_type.is_some_and(is_json) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be application/json"));
     }
-    let value: Value = serde_json::from_slice(bytes)
-        .map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
+    let (value, repeated) =
+        json::value(bytes).map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
     if value.is_null() {
         // A body that may be left out is an object where there is one.
         return Err(Error::invalid("body", "must be a JSON object").into());
+    }
+    if !repeated.is_empty() {
+        let mut problems = diagnose::<T>(&value);
+        repeated.into_iter().for_each(|name| problems.add(name, "appears more than once"));
+        problems.finish()?;
     }
     read(&value)
 }

@@ -6,7 +6,10 @@ use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::Type,
 };
-use serde_json::Value;
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::json::{element, member};
 
 /// Notes every place where `value` does not fit the schema of `T`, under the path a caller would write.
 pub(super) fn diagnose<T: Type>(value: &Value) -> Problems {
@@ -29,6 +32,11 @@ impl Diagnosis {
             MetaSchemaRef::Reference(name) => {
                 if let Some(schema) = self.registry.schemas.get(name).cloned() {
                     self.schema(&schema, value, path);
+                    if is_strict(name)
+                        && let Value::Object(object) = value
+                    {
+                        self.unknown_fields(&schema, object, path);
+                    }
                 }
             }
         }
@@ -59,56 +67,106 @@ impl Diagnosis {
         match value {
             Value::String(text) => self.text(schema, text, path),
             Value::Number(number) => self.number(schema, number.as_f64().unwrap_or(f64::NAN), path),
-            Value::Array(items) => {
-                if let Some(schema) = &schema.items {
-                    for (index, item) in items.iter().enumerate() {
-                        self.reference(schema, item, &format!("{path}[{index}]"));
-                    }
-                }
-            }
+            Value::Array(items) => self.array(schema, items, path),
             Value::Object(object) => self.object(schema, object, path),
             Value::Null | Value::Bool(_) => {}
         }
     }
 
     fn text(&mut self, schema: &MetaSchema, text: &str, path: &str) {
-        let length = text.chars().count();
-        if let Some(min) = schema.min_length.filter(|min| length < *min) {
-            self.note(path, format!("must be at least {min} characters"));
-        }
-        if let Some(max) = schema.max_length.filter(|max| length > *max) {
-            self.note(path, format!("must be at most {max} characters"));
+        let (min, max) = (schema.min_length.unwrap_or(0), schema.max_length.unwrap_or(usize::MAX));
+        if let Some(reason) = length_problem(min, max, text) {
+            self.note(path, reason);
+        } else if let Some(pattern) = &schema.pattern
+            && Regex::new(pattern).is_ok_and(|pattern| !pattern.is_match(text))
+        {
+            let like = schema.example.as_ref().and_then(Value::as_str);
+            let like = like.map(|example| format!(", for example {example}")).unwrap_or_default();
+            self.note(path, format!("must match {pattern}{like}"));
         }
     }
 
     fn number(&mut self, schema: &MetaSchema, number: f64, path: &str) {
-        let min = schema.minimum.or_else(|| schema.format?.starts_with("uint").then_some(0.0));
-        if let Some(min) = min.filter(|min| number < *min) {
+        let (least, most) = schema.format.and_then(range).unzip();
+        if let Some(min) = schema.minimum.or(least).filter(|min| number < *min) {
             self.note(path, format!("must be at least {min}"));
         }
-        if let Some(max) = schema.maximum.filter(|max| number > *max) {
+        if let Some(max) = schema.maximum.or(most).filter(|max| number > *max) {
             self.note(path, format!("must be at most {max}"));
         }
     }
 
-    fn object(&mut self, schema: &MetaSchema, object: &serde_json::Map<String, Value>, path: &str) {
-        let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    fn array(&mut self, schema: &MetaSchema, items: &[Value], path: &str) {
+        if let Some(max) = schema.max_items.filter(|max| items.len() > *max) {
+            self.note(path, format!("must have at most {max} entries"));
+        }
+        if let Some(schema) = &schema.items {
+            for (index, item) in items.iter().enumerate() {
+                self.reference(schema, item, &element(path, index));
+            }
+        }
+    }
+
+    fn object(&mut self, schema: &MetaSchema, object: &Map<String, Value>, path: &str) {
         for (name, property) in &schema.properties {
             let is_required = schema.required.contains(name);
             match object.get(*name) {
                 // A missing and a null optional field are the same to poem-openapi.
                 None | Some(Value::Null) if !is_required => {}
-                None => self.note(&inside(name), "must be set"),
-                Some(value) => self.reference(property, value, &inside(name)),
+                None => self.note(&member(path, name), "must be set"),
+                Some(value) => self.reference(property, value, &member(path, name)),
             }
         }
-        if schema.additional_properties.is_none() && schema.all_of.is_empty() && schema.one_of.is_empty() {
-            let known = |name: &str| schema.properties.iter().any(|(property, _)| *property == name);
-            for name in object.keys().filter(|name| !known(name)) {
-                self.note(&inside(name), "is not a field of this request");
+        if let Some(others) = &schema.additional_properties {
+            let listed = |name: &str| schema.properties.iter().any(|(property, _)| *property == name);
+            for (name, value) in object.iter().filter(|(name, _)| !listed(name)) {
+                self.reference(others, value, &member(path, name));
             }
         }
     }
+
+    fn unknown_fields(&mut self, schema: &MetaSchema, object: &Map<String, Value>, path: &str) {
+        let known = |name: &str| schema.properties.iter().any(|(property, _)| *property == name);
+        for name in object.keys().filter(|name| !known(name)) {
+            self.note(&member(path, name), "is not a field of this request");
+        }
+    }
+}
+
+/// The bodies that ignore unknown fields: those that programs of other hubs send, which add fields of their own.
+const LENIENT: [&str; 7] =
+    ["BotSend", "BotTool", "ChannelSend", "ChannelTyping", "ExchangeCode", "ExchangeCodeOlder", "SetTools"];
+
+/// Whether the type of a request refuses fields that it does not have.
+pub(crate) fn is_strict(name: &str) -> bool {
+    !LENIENT.contains(&name)
+}
+
+/// The smallest and the largest integer of a format. A JSON number that exceeds 64 bits is no integer here.
+fn range(format: &str) -> Option<(f64, f64)> {
+    Some(match format {
+        "uint8" => (0.0, u8::MAX.into()),
+        "uint16" => (0.0, u16::MAX.into()),
+        "uint32" => (0.0, u32::MAX.into()),
+        "uint64" => (0.0, f64::MAX),
+        "int8" => (i8::MIN.into(), i8::MAX.into()),
+        "int16" => (i16::MIN.into(), i16::MAX.into()),
+        "int32" => (i32::MIN.into(), i32::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// Why a text does not have `min` to `max` characters.
+pub(super) fn length_problem(min: usize, max: usize, text: &str) -> Option<String> {
+    let length = text.chars().take(max.saturating_add(1)).count();
+    let is_within = (min..=max).contains(&length);
+    (!is_within).then(|| match (min, max) {
+        (1, _) if length == 0 => "must not be empty".to_owned(),
+        (0 | 1, max) => format!("must be at most {max} characters"),
+        (min, usize::MAX) => format!("must be at least {min} characters"),
+        (min, max) if min == max => format!("must be {min} characters"),
+        (min, max) => format!("must be {min} to {max} characters"),
+    })
 }
 
 fn is_of_type(ty: &str, value: &Value) -> bool {

@@ -5,6 +5,7 @@ mod diagnosis;
 mod enumeration;
 mod form;
 mod id;
+mod json;
 mod page;
 mod secret;
 mod shown_once;
@@ -13,6 +14,7 @@ mod time;
 
 pub use body::Body;
 pub(crate) use body::{is_json, read};
+pub(crate) use diagnosis::is_strict;
 pub(crate) use enumeration::enumeration;
 pub use form::{FileForm, FormOrJson, FormTexts};
 pub use id::{
@@ -22,7 +24,7 @@ pub use id::{
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
 pub use shown_once::ShownOnce;
-pub use text::Text;
+pub use text::{Text, Username};
 pub use time::Time;
 
 /// The part of poem-openapi's `Type` that every scalar of this module answers alike.

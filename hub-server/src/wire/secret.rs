@@ -9,13 +9,13 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use super::scalar;
+use super::{diagnosis::length_problem, scalar};
 
-/// A secret of at most `MAX` characters in a request: write-only in the document, stars in `Debug`.
+/// A secret of `MIN` to `MAX` characters in a request: write-only in the document, stars in `Debug`.
 #[derive(Debug, Clone)]
-pub struct Secret<const MAX: usize>(pub secret::Secret);
+pub struct Secret<const MAX: usize, const MIN: usize = 0>(pub secret::Secret);
 
-impl<const MAX: usize> Type for Secret<MAX> {
+impl<const MAX: usize, const MIN: usize> Type for Secret<MAX, MIN> {
     scalar!();
 
     fn name() -> Cow<'static, str> {
@@ -24,6 +24,7 @@ impl<const MAX: usize> Type for Secret<MAX> {
 
     fn schema_ref() -> MetaSchemaRef {
         MetaSchemaRef::Inline(Box::new(MetaSchema {
+            min_length: (MIN > 0).then_some(MIN),
             max_length: Some(MAX),
             write_only: true,
             ..MetaSchema::new_with_format("string", "password")
@@ -31,20 +32,20 @@ impl<const MAX: usize> Type for Secret<MAX> {
     }
 }
 
-impl<const MAX: usize> ParseFromJSON for Secret<MAX> {
+impl<const MAX: usize, const MIN: usize> ParseFromJSON for Secret<MAX, MIN> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         match value {
-            Some(Value::String(text)) if text.chars().count() > MAX => {
-                Err(ParseError::custom(format!("must be at most {MAX} characters")))
-            }
-            Some(Value::String(text)) => Ok(Self(text.into())),
+            Some(Value::String(text)) => match length_problem(MIN, MAX, &text) {
+                Some(reason) => Err(ParseError::custom(reason)),
+                None => Ok(Self(text.into())),
+            },
             // Without the value: what was meant to be a secret is not repeated in an answer.
             _ => Err(ParseError::custom("must be a string")),
         }
     }
 }
 
-impl<const MAX: usize> ToJSON for Secret<MAX> {
+impl<const MAX: usize, const MIN: usize> ToJSON for Secret<MAX, MIN> {
     /// Only examples in the document are ever written.
     fn to_json(&self) -> Option<Value> {
         Some("***".into())

@@ -8,7 +8,7 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use super::scalar;
+use super::{diagnosis::length_problem, scalar};
 
 /// A text of `MIN` to `MAX` characters. Unlike poem-openapi's `String` it takes no numbers and no booleans.
 /// What the text means is checked in hub-core; the bounds here are in the document and stop the absurd early.
@@ -51,13 +51,9 @@ impl<const MIN: usize, const MAX: usize> Type for Text<MIN, MAX> {
 
 impl<const MIN: usize, const MAX: usize> ParseFromParameter for Text<MIN, MAX> {
     fn parse_from_parameter(text: &str) -> ParseResult<Self> {
-        let length = text.chars().count();
-        if length < MIN {
-            Err(ParseError::custom(format!("must be at least {MIN} characters")))
-        } else if length > MAX {
-            Err(ParseError::custom(format!("must be at most {MAX} characters")))
-        } else {
-            Ok(Self(text.to_owned()))
+        match length_problem(MIN, MAX, text) {
+            Some(reason) => Err(ParseError::custom(reason)),
+            None => Ok(Self(text.to_owned())),
         }
     }
 }
@@ -75,6 +71,61 @@ impl<const MIN: usize, const MAX: usize> ToJSON for Text<MIN, MAX> {
     fn to_json(&self) -> Option<Value> {
         Some(Value::String(self.0.clone()))
     }
+}
+
+/// A text whose characters the document restricts too. What it means is checked in hub-core, in better words than those
+/// of a pattern.
+macro_rules! patterned {
+    ($(#[$doc:meta])* $name:ident = $min:literal..=$max:literal $pattern:literal, example $example:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name(pub Text<$min, $max>);
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0.into()
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(Text(text.to_owned()))
+            }
+        }
+
+        impl Type for $name {
+            scalar!();
+
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                Text::<$min, $max>::schema_ref().merge(MetaSchema {
+                    pattern: Some($pattern.to_owned()),
+                    example: Some($example.into()),
+                    ..MetaSchema::ANY
+                })
+            }
+        }
+
+        impl ParseFromJSON for $name {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                Text::parse_from_json(value).map(Self).map_err(ParseError::propagate)
+            }
+        }
+
+        impl ToJSON for $name {
+            fn to_json(&self) -> Option<Value> {
+                self.0.to_json()
+            }
+        }
+    };
+}
+
+patterned! {
+    /// The name that a new user signs in with.
+    Username = 2..=32 "^[A-Za-z0-9_-]+$", example "ada"
 }
 
 #[cfg(test)]

@@ -94,6 +94,28 @@ async fn what_cannot_be_sent_says_why() {
 }
 
 #[tokio::test]
+async fn unknown_fields_are_ignored_and_repeated_names_are_refused() {
+    let house = House::new().await;
+    let scene = house.scene(&ALL).await;
+    let lenient = scene.send(json!({ "content": 7, "unheard_of": 1 })).await;
+    let details = refused(&lenient, 400, "INVALID_PARAMS")["details"].as_array().unwrap().clone();
+    assert_eq!(details.len(), 1, "an ignored field is no problem: {details:?}");
+    for (text, field) in
+        [(r#"{"content":"a","content":"b"}"#, "content"), (r#"{"content":"a","own":{"x":1,"x":2}}"#, "own.x")]
+    {
+        let reply = scene
+            .client()
+            .send(Method::POST, "/bot/v1/messages/send", |request| {
+                request.content_type("application/json").body(text)
+            })
+            .await;
+        let error = refused(&reply, 400, "INVALID_PARAMS");
+        assert_eq!(error["details"], json!([{ "field": field, "reason": "appears more than once" }]));
+    }
+    assert!(scene.of_bot("/messages").await.data()["items"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn a_file_comes_as_base64() {
     let house = House::new().await;
     let scene = house.scene(&ALL).await;
@@ -185,8 +207,8 @@ async fn bad_forms_are_refused_with_what_is_wrong() {
     let long = vec![b'a'; 300 << 10];
     for (fields, status, code, told) in [
         (vec![], 400, "INVALID_PARAMS", "content"),
-        (vec![image(), image()], 400, "INVALID_PARAMS", "twice"),
-        (vec![field("\"to\"", b"a"), field("\"to\"", b"b")], 400, "INVALID_PARAMS", "twice"),
+        (vec![image(), image()], 400, "INVALID_PARAMS", "more than once"),
+        (vec![field("\"to\"", b"a"), field("\"to\"", b"b")], 400, "INVALID_PARAMS", "more than once"),
         (vec![field("\"type\"", b"sticker"), image()], 400, "INVALID_PARAMS", "type"),
         (vec![field("\"type\"", b"image")], 400, "INVALID_PARAMS", "url"),
         (vec![field("\"file\"; filename=\"a.png\"", b"")], 400, "INVALID_PARAMS", "empty"),

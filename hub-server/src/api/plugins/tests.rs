@@ -416,3 +416,23 @@ async fn trying_has_a_quota_of_its_own() {
     assert!(refused.header("retry-after").is_some());
     bob.is.get("/api/plugins").await.data();
 }
+
+#[tokio::test]
+async fn a_bad_debug_body_names_its_broken_fields_and_no_others() {
+    let house = House::new().await;
+    let bob = house.person("bob", 1).await;
+    let path = format!("/api/webhooks/{}/debug/response", bob.channel);
+    for (response, expected) in [
+        (json!({ "status": 200, "body": null }), vec!["response.body"]),
+        (
+            json!({ "status": "200", "body": "", "headers": { "a": 1 } }),
+            vec!["response.status", "response.headers.a"],
+        ),
+        (json!({ "status": 200, "bodi": "" }), vec!["response.body", "response.bodi"]),
+    ] {
+        let reply = bob.is.post(&path, &json!({ "script": "1", "response": response })).await;
+        let details = reply.error(400, "INVALID_PARAMS")["details"].as_array().unwrap();
+        let fields: Vec<_> = details.iter().map(|detail| detail["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, expected);
+    }
+}

@@ -116,11 +116,11 @@ async fn heads_over_their_caps_are_told_which() {
     let many = "x: y\r\n".repeat(MAX_HEADERS);
     let big = format!("x: {}\r\n", "y".repeat(8_000)).repeat(5);
     for (head, status, code) in [
-        (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(8 * 1024)), 414, "PAYLOAD_TOO_LARGE"),
-        (format!("GET /{}", "a".repeat(70_000)), 414, "PAYLOAD_TOO_LARGE"),
-        (format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n"), 431, "PAYLOAD_TOO_LARGE"),
-        (format!("GET / HTTP/1.1\r\nHost: h\r\n{big}\r\n"), 431, "PAYLOAD_TOO_LARGE"),
-        (format!("GET / HTTP/1.1\r\nHost: h\r\nx: {}", "y".repeat(70_000)), 431, "PAYLOAD_TOO_LARGE"),
+        (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(8 * 1024)), 414, "INVALID_PARAMS"),
+        (format!("GET /{}", "a".repeat(70_000)), 414, "INVALID_PARAMS"),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n"), 431, "INVALID_PARAMS"),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{big}\r\n"), 431, "INVALID_PARAMS"),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\nx: {}", "y".repeat(70_000)), 431, "INVALID_PARAMS"),
         ("TRACE / HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), 405, "METHOD_NOT_ALLOWED"),
         ("CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\n\r\n".to_owned(), 405, "METHOD_NOT_ALLOWED"),
     ] {

@@ -61,7 +61,7 @@ impl<'a, T: ParseFromJSON> ApiExtractor<'a> for FormOrJson<T> {
     }
 }
 
-/// The texts of a form. Each stands there once (RFC 6749 §3.1 says so of parameters; two texts of one name have no
+/// The texts of a form. Each appears once (RFC 6749 §3.1 says so of parameters; two texts of one name have no
 /// meaning elsewhere either).
 #[derive(Debug, Default)]
 struct Fields(Map<String, Value>);
@@ -81,5 +81,5 @@ impl Fields {
 }
 
 fn twice(name: &str) -> ApiError {
-    Error::invalid(name.to_owned(), "stands there twice").into()
+    Error::invalid(name.to_owned(), "appears more than once").into()
 }
