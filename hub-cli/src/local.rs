@@ -23,6 +23,7 @@ use hub_core::{
 use hub_server::{
     boot::{ilink_config, sim_config},
     config::{Config, Origin, Problems, SETTINGS, Sources},
+    running,
 };
 
 use crate::{
@@ -106,7 +107,9 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
             .with_hint("start hub-server once, or name its folder with --data-dir"));
     }
     let (clock, random) = (Clock::system(), Random::system());
-    let egress_config = EgressConfig { allow: settings.egress_allow.clone(), ..EgressConfig::default() };
+    // The running server makes the requests, so its rules decide which addresses are accepted.
+    let egress_config = running::egress(&settings.data_dir)
+        .unwrap_or_else(|| EgressConfig { allow: settings.egress_allow.clone(), ..EgressConfig::default() });
     let egress = Egress::new(egress_config.clone())?;
     let network = |name: &str, addresses: IlinkConfig| -> Result<IlinkNetwork, Error> {
         IlinkNetwork::new(name, addresses, &egress, clock.clone(), random.clone())
@@ -141,7 +144,8 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     Ok(hub)
 }
 
-/// The private targets that the server may call, as it finds them in the environment.
+/// The private targets that this process may call, from its environment. What a running server may call is the server's
+/// setting: see [`open`].
 pub fn allowed() -> Result<Vec<AllowRule>, Error> {
     let text = std::env::var("HUB_EGRESS_ALLOW").unwrap_or_default();
     let rules = text.split(',').map(str::trim).filter(|rule| !rule.is_empty());

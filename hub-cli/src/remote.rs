@@ -190,7 +190,10 @@ impl Remote {
         let message = document["error"]["message"].as_str().unwrap_or("the hub refused").to_owned();
         let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
         let request_id = document["error"]["request_id"].as_str();
-        let failure = Failure::new(exit, code.as_str(), message).said_by(&self.base, request_id);
+        let mut failure = Failure::new(exit, code.as_str(), message).said_by(&self.base, request_id);
+        if let Some(hint) = document["error"]["hint"].as_str() {
+            failure = failure.with_hint(hint);
+        }
         Err(match exit {
             Exit::Denied if code == ErrorCode::Forbidden => {
                 failure.with_hint("this needs an administrator, or a person in a browser")

@@ -19,7 +19,10 @@ use hub_core::{
 };
 use url::Url;
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    running::{self, Mark},
+};
 
 /// A hub, and the simulator it talks to when that is built in.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct Booted {
     pub hub: Hub,
     /// The built-in simulator and the demo's receiver, to be served on the control address.
     pub simulated: Option<DemoListener>,
+    /// Tells the programs on the same files what this server may call, until it is dropped.
+    pub mark: Option<Mark>,
 }
 
 /// Opens the store and puts the networks together, for a hub that people reach at `public_url`.
@@ -58,6 +63,10 @@ pub async fn open(
         ..EgressConfig::default()
     };
     let client = Egress::new(egress.clone())?;
+    let mark = running::announce(&config.data_dir, &egress).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the data folder cannot be written; programs on the same files do not know the rules of this server");
+        None
+    });
     let mut settings = config.hub.clone();
     settings.public_url = public_url.clone();
     if !config.networks.ilink {
@@ -97,7 +106,7 @@ pub async fn open(
         let mock = || AppMock::new(hub.clone(), simulated.simulator.clone(), MockSetup::default());
         simulated.mock = config.development.then(mock);
     }
-    Ok(Booted { hub, simulated })
+    Ok(Booted { hub, simulated, mark })
 }
 
 /// The addresses of the real network.

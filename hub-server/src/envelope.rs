@@ -109,6 +109,8 @@ pub struct ErrorBody {
     pub request_id: String,
     /// The fields that broke a rule; only with `INVALID_PARAMS`.
     pub details: Option<Vec<ErrorDetail>>,
+    /// What to do next, where that is known.
+    pub hint: Option<String>,
 }
 
 /// One field that broke a rule.
@@ -270,6 +272,8 @@ impl ApiError {
                 message: error.message().to_owned(),
                 request_id: request_id.to_owned(),
                 details: (!details.is_empty()).then(|| details.iter().map(ErrorDetail::from).collect()),
+                // A fault of the hub is the operator's to resolve, who reads the log.
+                hint: error.hint().filter(|_| error.code() != ErrorCode::Internal).map(str::to_owned),
             },
         };
         let mut response = Json(body).into_response();

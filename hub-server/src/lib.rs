@@ -31,6 +31,7 @@ pub mod openapi;
 pub mod otel;
 pub mod rate_limit;
 mod routes;
+pub mod running;
 pub mod serve;
 pub mod service_manager;
 pub mod settings;

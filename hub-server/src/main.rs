@@ -22,6 +22,7 @@ use hub_server::{
     boot, command_line,
     config::{Config, DEFAULT_FILE, LogFormat, Report, Sources},
     health, logging, metrics_app,
+    running::Mark,
     serve::{self, ServeLimits, Server, bind},
     service_manager,
     settings::Values,
@@ -196,6 +197,7 @@ impl From<hub_core::Error> for Failure {
 /// A server that is up.
 struct Running {
     hub: Hub,
+    _mark: Option<Mark>,
     http: Tasks,
     background: Tasks,
     settings: AppSettings,
@@ -210,7 +212,9 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     let listeners = listen(config).await?;
     let mut bound = addresses(&listeners);
     let url = public_url(config, &bound);
-    let other_origins = loopback_origins(&bound);
+    // In development people and programs reach the same listener under every name of loopback. In production the public
+    // URL alone is an own origin.
+    let other_origins = if config.development { loopback_origins(&bound) } else { Vec::new() };
     let needs_sim = config.networks.sim && config.sim_url.is_none();
     let sim_listener =
         if needs_sim { Some(bind_or_explain(config.sim_listen, "sim-listen").await?) } else { None };
@@ -294,7 +298,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     }
     service_manager::feed_watchdog(&Clock::system(), &background);
     service_manager::ready(&url);
-    Ok(Running { hub: booted.hub, http, background, settings, terminate, interrupt })
+    Ok(Running { hub: booted.hub, _mark: booted.mark, http, background, settings, terminate, interrupt })
 }
 
 fn signals() -> io::Result<(Signal, Signal)> {

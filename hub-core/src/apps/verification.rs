@@ -90,8 +90,7 @@ impl Apps<'_> {
             deadline: PATIENCE,
             max_answer: MAX_ANSWER,
         };
-        let answer =
-            self.ctx.egress.send(call).await.map_err(|error| refused(error.fault.as_str().to_owned()))?;
+        let answer = self.ctx.egress.send(call).await.map_err(|error| refused(error.to_string()))?;
         if answer.status != StatusCode::OK {
             return Err(refused(format!("status {}", answer.status.as_u16())));
         }

@@ -158,7 +158,7 @@ async fn fetch(ctx: &Context, url: &str) -> Result<(String, Option<String>, Byte
         max_answer: ctx.config.media.max_outbound,
     };
     let answer = ctx.egress.send(call).await.map_err(|error| match error.fault {
-        EgressFault::BlockedAddress => Error::invalid("media.url", "this address may not be called"),
+        EgressFault::BlockedAddress => Error::invalid("media.url", error.message),
         EgressFault::TooLarge => {
             Error::new(ErrorCode::PayloadTooLarge, "the file behind the address is too large")
         }

@@ -36,6 +36,10 @@ const SPECIAL_V4: [Ipv4Net; 18] = [
     v4([240, 0, 0, 0], 4),
 ];
 
+/// Metadata and host services of cloud providers that use addresses which are formally reachable. Those of the other
+/// providers are inside the ranges above: 169.254.169.254, 169.254.170.2, 100.100.100.200, 192.0.0.192, fd00:ec2::254.
+const CLOUD_V4: [Ipv4Addr; 1] = [Ipv4Addr::new(168, 63, 129, 16)];
+
 /// The only IPv6 block that is given out as global unicast.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 3);
 
@@ -61,7 +65,7 @@ const fn v6(first: u16, second: u16, prefix: u8) -> Ipv6Net {
 /// Whether an address is globally reachable unicast. IPv4 written as mapped IPv6 is judged as IPv4.
 pub(super) fn is_global(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(v4) => !SPECIAL_V4.iter().any(|net| net.contains(&v4)),
+        IpAddr::V4(v4) => !CLOUD_V4.contains(&v4) && !SPECIAL_V4.iter().any(|net| net.contains(&v4)),
         IpAddr::V6(v6) => GLOBAL_V6.contains(&v6) && !SPECIAL_V6.iter().any(|net| net.contains(&v6)),
     }
 }
@@ -75,7 +79,7 @@ impl EgressConfig {
     /// Whether `address`, found for `host`, may be dialled at `port`.
     pub(super) fn admits_address(&self, host: &str, address: IpAddr, port: u16) -> bool {
         let address = address.to_canonical();
-        if self.own_listeners.iter().any(|own| own.port() == port && reaches(address, *own)) {
+        if self.is_own(address, port) {
             return false;
         }
         is_global(address)
@@ -83,6 +87,27 @@ impl EgressConfig {
                 AllowRule::Range(net) => net.contains(&address),
                 AllowRule::HostPort(..) => rule.names(host, Some(address), port),
             })
+    }
+
+    /// Whether this process listens there.
+    fn is_own(&self, address: IpAddr, port: u16) -> bool {
+        self.own_listeners.iter().any(|own| own.port() == port && reaches(address, *own))
+    }
+
+    /// Why `host` may not be called at `port`, and the setting that allows it; `found` is what the host resolves to.
+    /// The reason contains nothing but what the URL contains: what a name means inside a private network is not
+    /// disclosed.
+    pub(super) fn refusal(&self, host: &str, port: u16, mut found: impl Iterator<Item = IpAddr>) -> String {
+        if found.any(|address| self.is_own(address.to_canonical(), port)) {
+            return "must not be an address of this hub".to_owned();
+        }
+        let rule = AllowRule::HostPort(host.to_owned(), port);
+        let remedy = if self.allow.is_empty() {
+            format!("start the server with HUB_EGRESS_ALLOW={rule}")
+        } else {
+            format!("add {rule} to HUB_EGRESS_ALLOW of the server")
+        };
+        format!("must be a public address and a web port; to allow it, {remedy} (setting egress_allow)")
     }
 
     /// Whether `port` may be dialled at `host`.
@@ -182,10 +207,14 @@ mod tests {
             "100.127.255.255",
             "127.0.0.1",
             "127.255.255.254",
+            "100.100.100.200",
+            "168.63.129.16",
             "169.254.169.254",
+            "169.254.170.2",
             "172.16.0.1",
             "172.31.255.255",
             "192.0.0.9",
+            "192.0.0.192",
             "192.0.2.1",
             "192.88.99.1",
             "192.168.0.1",
@@ -208,7 +237,9 @@ mod tests {
             "fe80::1",
             "fec0::1",
             "fc00::1",
+            "fd00:ec2::254",
             "fd12:3456::1",
+            "::ffff:168.63.129.16",
             "ff02::1",
             "2001::1",
             "2001:1ff::1",
@@ -230,6 +261,8 @@ mod tests {
             "100.128.0.0",
             "126.255.255.255",
             "128.0.0.0",
+            "168.63.129.15",
+            "168.63.129.17",
             "172.15.255.255",
             "172.32.0.0",
             "192.0.1.1",

@@ -93,7 +93,7 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (rules, resolver) = (self.rules.clone(), self.resolver.clone());
         // Without a port nothing can be decided, so nothing is dialled.
-        let port = PORT.try_with(|port| *port).map_err(|_| Blocked);
+        let port = PORT.try_with(|port| *port).map_err(|_| Blocked("has no known port".to_owned()));
         Box::pin(async move {
             let (host, port) = (name.as_str(), port?);
             let found: Vec<SocketAddr> = match resolver {
@@ -106,11 +106,10 @@ impl Resolve for CheckedResolver {
             if found.is_empty() {
                 return Err(Unresolved.into());
             }
-            let admitted = |at: &SocketAddr| {
-                rules.as_ref().is_none_or(|rules| rules.admits_address(host, at.ip(), port))
-            };
-            if !found.iter().all(admitted) {
-                return Err(Blocked.into());
+            if let Some(rules) = rules
+                && !found.iter().all(|at| rules.admits_address(host, at.ip(), port))
+            {
+                return Err(Blocked(rules.refusal(host, port, found.iter().map(SocketAddr::ip))).into());
             }
             Ok(Box::new(found.into_iter().take(MAX_ADDRESSES)) as Addrs)
         })

@@ -1,14 +1,13 @@
 //! From an error of the HTTP library to what a trace shows.
 
-use std::{error::Error as StdError, io, iter};
+use std::{error::Error as StdError, fmt, io, iter};
 
 use super::{EgressError, EgressFault};
 
-/// The resolver found an address that may not be dialled. Names no address: where a name points inside a
-/// private network is nobody's business.
+/// The resolver found an address that may not be dialled, for this reason.
 #[derive(Debug, thiserror::Error)]
-#[error("the address is not public")]
-pub(super) struct Blocked;
+#[error("{0}")]
+pub(super) struct Blocked(pub(super) String);
 
 /// The resolver found nothing.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +19,8 @@ impl EgressError {
         Self { fault, written, message: message.into() }
     }
 
-    pub(super) fn blocked() -> Self {
-        Self::new(EgressFault::BlockedAddress, false, "the target is not a public address")
+    pub(super) fn blocked(reason: impl fmt::Display) -> Self {
+        Self::new(EgressFault::BlockedAddress, false, format!("the target {reason}"))
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
@@ -30,8 +29,8 @@ impl EgressError {
 
     /// Classifies an error; `written` is what was seen of the request's body by then.
     pub(super) fn classify(error: &reqwest::Error, written: bool, https: bool) -> Self {
-        if find::<Blocked>(error).is_some() {
-            return Self::blocked();
+        if let Some(blocked) = find::<Blocked>(error) {
+            return Self::blocked(blocked);
         }
         if find::<Unresolved>(error).is_some() {
             return Self::new(EgressFault::Dns, false, "the name does not resolve");

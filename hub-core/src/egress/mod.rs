@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     fmt, io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::ControlFlow,
     sync::Arc,
     time::Duration,
@@ -195,13 +195,16 @@ impl Egress {
     }
 
     /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,
-    /// no user part, a port where web servers are found, no literal of a private address. A fragment is
-    /// dropped. What names resolve to is checked when they are dialled.
+    /// no user part, a port where web servers are found, no literal of a private address, not `localhost`. A fragment
+    /// is dropped. What other names resolve to is checked when they are dialled.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` on the field `url`.
+    /// `INVALID_PARAMS` on the field `url`; for a refused address the reason contains the setting that allows it.
     pub fn check_url(&self, text: &str) -> Result<CheckedUrl> {
-        target::check(text, |target| self.in_process(target).is_some() || self.admits(target))
+        target::check(text, |target| match self.in_process(target) {
+            Some(_) => Ok(()),
+            None => self.judge(target),
+        })
     }
 
     /// Sends one request and reads its answer whole. Redirects are not followed, encoded bodies stay encoded.
@@ -224,9 +227,7 @@ impl Egress {
         if let Some(service) = self.in_process(&target) {
             return client::call_in_process(Arc::clone(service), call, reader).await;
         }
-        if !self.admits(&target) {
-            return Err(EgressError::blocked());
-        }
+        self.judge(&target).map_err(EgressError::blocked)?;
         client::call(&self.http, call, &target, reader).await
     }
 
@@ -235,12 +236,22 @@ impl Egress {
         services.get(&target.host).or_else(|| services.get(target.host.strip_suffix('.')?))
     }
 
-    /// The part of the address rule that needs no resolver.
-    fn admits(&self, target: &target::Target) -> bool {
+    /// The part of the address rule that needs no resolver: `Err` is the reason of the refusal.
+    fn judge(&self, target: &target::Target) -> Result<(), String> {
         let target::Target { host, address, port, .. } = target;
-        self.trusted
-            || (self.config.admits_port(host, *address, *port)
-                && address.is_none_or(|address| self.config.admits_address(host, address, *port)))
+        let config = &self.config;
+        // Every resolver knows what `localhost` means (RFC 6761 §6.3); which of the two it returns depends on the machine.
+        let known = match address {
+            Some(address) => vec![*address],
+            None if target.is_localhost() => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            None => Vec::new(),
+        };
+        let is_admitted = config.admits_port(host, *address, *port)
+            && (known.is_empty() || known.iter().any(|known| config.admits_address(host, *known, *port)));
+        if self.trusted || is_admitted {
+            return Ok(());
+        }
+        Err(config.refusal(host, *port, known.into_iter()))
     }
 }
 

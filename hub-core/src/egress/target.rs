@@ -25,6 +25,14 @@ pub(super) struct Target {
     pub(super) https: bool,
 }
 
+impl Target {
+    /// Whether the host is a name of this machine by definition.
+    pub(super) fn is_localhost(&self) -> bool {
+        let name = self.host.strip_suffix('.').unwrap_or(&self.host);
+        self.address.is_none() && (name == "localhost" || name.ends_with(".localhost"))
+    }
+}
+
 impl CheckedUrl {
     /// The URL.
     pub fn as_url(&self) -> &Url {
@@ -44,8 +52,8 @@ impl CheckedUrl {
     }
 }
 
-/// Checks a URL; `admits` decides about host and port.
-pub(super) fn check(text: &str, admits: impl Fn(&Target) -> bool) -> Result<CheckedUrl> {
+/// Checks a URL; `judge` decides about host and port, or returns the reason of the refusal.
+pub(super) fn check(text: &str, judge: impl Fn(&Target) -> Result<(), String>) -> Result<CheckedUrl> {
     let invalid = |reason: &'static str| Error::invalid("url", reason);
     if text.len() > MAX_URL {
         return Err(invalid("must be at most 2048 bytes long"));
@@ -67,9 +75,8 @@ pub(super) fn check(text: &str, admits: impl Fn(&Target) -> bool) -> Result<Chec
         return Err(invalid("must be at most 2048 bytes long and made of characters allowed in a URL"));
     }
     let checked = CheckedUrl(url);
-    if !admits(&checked.target()) {
-        return Err(invalid("must be a public address and a port where web servers are found")
-            .with_hint("the operator can allow private targets with HUB_EGRESS_ALLOW"));
+    match judge(&checked.target()) {
+        Ok(()) => Ok(checked),
+        Err(reason) => Err(Error::invalid("url", reason)),
     }
-    Ok(checked)
 }

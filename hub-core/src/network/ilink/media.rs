@@ -153,7 +153,7 @@ pub(super) async fn fetch(
 fn downloaded(answer: Result<Answer, EgressError>, limit: usize) -> Result<Bytes, MediaError> {
     let answer = answer.map_err(|error| match error.fault {
         EgressFault::TooLarge => MediaError::TooLarge(limit),
-        EgressFault::BlockedAddress => MediaError::Unavailable("the CDN may not be called".to_owned()),
+        EgressFault::BlockedAddress => MediaError::Unavailable(format!("the CDN: {}", error.message)),
         fault => MediaError::Later(format!("the CDN gave no answer ({})", fault.as_str())),
     })?;
     match answer.status {

@@ -142,7 +142,7 @@ impl Transport {
         max_answer: usize,
     ) -> Result<Answer, EgressError> {
         let egress = self.egress();
-        let url = egress.check_url(url.as_str()).map_err(|_| unsendable("the address cannot be called"))?;
+        let url = egress.check_url(url.as_str()).map_err(|error| unsendable(error.message()))?;
         egress.send(Call { method, url, headers, body, deadline, max_answer }).await
     }
 
@@ -156,7 +156,7 @@ impl Transport {
         deadline: Duration,
     ) -> Result<Reply, EgressError> {
         let egress = self.egress();
-        let url = egress.check_url(url.as_str()).map_err(|_| unsendable("the address cannot be called"))?;
+        let url = egress.check_url(url.as_str()).map_err(|error| unsendable(error.message()))?;
         let max_answer = endpoint.max_answer();
         let call = Call { method, url, headers, body, deadline, max_answer };
         egress.send(call).await.map(|answer| Reply::new(endpoint, &answer))

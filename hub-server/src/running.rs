@@ -1,0 +1,92 @@
+//! What a running server leaves in its data folder, so that programs that work on the same files apply its rules
+//! instead of those of their own environment.
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Read, Seek, SeekFrom, Write},
+    net::SocketAddr,
+    path::Path,
+};
+
+use hub_core::{
+    egress::{AllowRule, EgressConfig},
+    private_files,
+};
+use serde::{Deserialize, Serialize};
+
+/// The file, locked by the server for as long as it runs.
+const FILE: &str = "server.json";
+
+/// The mark of a running server. It counts until this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Mark {
+    _locked: File,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Contents {
+    egress_allow: Vec<String>,
+    listens: Vec<SocketAddr>,
+}
+
+/// Leaves the rules of this server in its data folder. `None` when another server has left its own there, as nodes with
+/// one folder and one PostgreSQL database do.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn announce(data_dir: &Path, egress: &EgressConfig) -> io::Result<Option<Mark>> {
+    private_files::create_folder(data_dir)?;
+    let mut file = private_files::open(&data_dir.join(FILE))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let contents = Contents {
+        egress_allow: egress.allow.iter().map(ToString::to_string).collect(),
+        listens: egress.own_listeners.clone(),
+    };
+    file.set_len(0)?;
+    file.write_all(&serde_json::to_vec(&contents)?)?;
+    Ok(Some(Mark { _locked: file }))
+}
+
+/// What the server that runs on this data folder may call; `None` when none runs, or its rules cannot be read.
+pub fn egress(data_dir: &Path) -> Option<EgressConfig> {
+    let mut file = File::open(data_dir.join(FILE)).ok()?;
+    // A lock that can be taken was left by a server that has ended.
+    if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        return None;
+    }
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut text)).ok()?;
+    let contents: Contents = serde_json::from_str(&text).ok()?;
+    let allow: Result<Vec<AllowRule>, _> = contents.egress_allow.iter().map(|rule| rule.parse()).collect();
+    Some(EgressConfig { allow: allow.ok()?, own_listeners: contents.listens, ..EgressConfig::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_a_server_count_while_it_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = folder.path().join("new");
+        assert!(egress(&data_dir).is_none());
+        let rules = EgressConfig {
+            allow: vec!["10.0.0.0/8".parse().unwrap(), "[::1]:81".parse().unwrap()],
+            own_listeners: vec!["127.0.0.1:9800".parse().unwrap()],
+            ..EgressConfig::default()
+        };
+        let mark = announce(&data_dir, &rules).unwrap().unwrap();
+        let read = egress(&data_dir).unwrap();
+        assert_eq!((read.allow, read.own_listeners), (rules.allow.clone(), rules.own_listeners.clone()));
+        assert!(announce(&data_dir, &rules).unwrap().is_none(), "another server is there");
+        drop(mark);
+        assert!(egress(&data_dir).is_none());
+        let shorter = EgressConfig::default();
+        let _mark = announce(&data_dir, &shorter).unwrap().unwrap();
+        assert!(egress(&data_dir).unwrap().allow.is_empty());
+    }
+}
