@@ -61,7 +61,28 @@ pub(super) fn check_as(problems: &mut Problems, field: &'static str, password: &
     }
 }
 
+/// Shortest username that is looked for inside a password: a shorter one is in many words.
+const NAME_LOOKED_FOR: usize = 3;
+/// Fewest characters of a password besides the username in it.
+const BESIDES_THE_NAME: usize = 4;
+
 fn is_guessed_first(password: &str, username: &str) -> bool {
+    is_common(password, username) || is_the_name_and_little_else(password, username)
+}
+
+/// Whether a password repeats the username, or adds to it what is guessed first by itself: the estimate of a sequence
+/// starts above what is refused here, however likely its parts are.
+fn is_the_name_and_little_else(password: &str, username: &str) -> bool {
+    let (password, username) = (password.to_lowercase(), username.to_lowercase());
+    if username.chars().count() < NAME_LOOKED_FOR || !password.contains(&username) {
+        return false;
+    }
+    let rest = password.replace(&username, "");
+    let rest = rest.trim_matches(|c: char| !c.is_alphanumeric());
+    rest.chars().count() < BESIDES_THE_NAME || is_common(rest, &username)
+}
+
+fn is_common(password: &str, username: &str) -> bool {
     if password.chars().nth(LOOKED_AT).is_some() {
         return password.chars().collect::<HashSet<char>>().len() < DIFFERENT;
     }
@@ -205,6 +226,7 @@ mod tests {
     fn passwords_are_long_enough_and_not_the_first_guess() {
         for good in [
             "tr0mb0ng",
+            "alice-in-chains plays tr0mb0ng",
             "八个字的密码也可以",
             "correct horse battery staple",
             "a\0bcdefgh",
@@ -224,10 +246,33 @@ mod tests {
             ("woaini1314", "is too easy to guess"),
             ("abcdefgh", "is too easy to guess"),
             ("MessageHub", "is too easy to guess"),
+            ("alice-in-chains-alice-in-chains", "is too easy to guess"),
+            ("Alice-In-Chains123", "is too easy to guess"),
+            ("12345Alice-In-Chains", "is too easy to guess"),
+            ("password-alice-in-chains", "is too easy to guess"),
             ("sniahc-ni-ecila", "is too easy to guess"),
             (&"ab".repeat(128), "is too easy to guess"),
         ] {
             assert_eq!(problem(bad).as_deref(), Some(why), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_more_than_its_username() {
+        let is_refused = |password: &str, username: &str| {
+            let mut problems = Problems::default();
+            check(&mut problems, &password.into(), username);
+            problems.finish().is_err()
+        };
+        for (password, username) in
+            [("weak1-weak1", "weak1"), ("WEAK1weak1", "weak1"), ("ada12345", "ada"), ("bob-bob-bob!", "bob")]
+        {
+            assert!(is_refused(password, username), "{password}");
+        }
+        for (password, username) in
+            [("adamant trombones", "ada"), ("bobsled tournament", "bob"), ("al-tr0mb0ng", "al")]
+        {
+            assert!(!is_refused(password, username), "{password}");
         }
     }
 

@@ -86,8 +86,9 @@ impl Apps<'_> {
     /// What an app asks for, for its bot's owner to look at. Nothing is changed by looking.
     ///
     /// # Errors
-    /// `NOT_FOUND` for an app that does not exist and for a bot of somebody else; `INVALID_PARAMS` for everything
-    /// else that is wrong. None of it may lead anywhere.
+    /// `NOT_FOUND` for an app that does not exist and for a bot of another user; for an unlisted app of another author
+    /// also when the redirect URI is not one of the app's, or when the caller has no bot to install it on.
+    /// `INVALID_PARAMS` for everything else that is wrong. None of it may lead anywhere.
     pub async fn authorization(
         &self,
         actor: &Actor,
@@ -95,10 +96,16 @@ impl Apps<'_> {
     ) -> Result<Authorization> {
         actor.user()?;
         let id: AppId = request.client_id.parse()?;
-        // Whoever was sent here by the app knows it; that is how an app is shared before it is listed.
-        let app = self.ctx.store.read().await?.apps().find(everybody()?, id).await?;
+        let mut read = self.ctx.store.read().await?;
+        let is_visible = read.apps().find(actor.scope()?, id).await?.is_some();
+        // An app is shared before it is listed by sending people here, with an address that only the app knows.
+        let app = read.apps().find(everybody()?, id).await?;
+        drop(read);
         let app = app.ok_or_else(not_found)?.shown_to(actor.user().ok().map(|user| user.user_id));
-        let redirect_uri = registered(&app, request.redirect_uri.as_deref())?;
+        let redirect_uri = match registered(&app, request.redirect_uri.as_deref()) {
+            Err(_) if !is_visible => return Err(not_found()),
+            redirect_uri => redirect_uri?,
+        };
         let (scopes, code_challenge) = check(&app, request)?;
         let bots = Bots::new(self.ctx);
         let bot = match request.bot_id.as_deref().filter(|id| !id.is_empty()) {
@@ -107,6 +114,9 @@ impl Apps<'_> {
         };
         let page = PageRequest::parse(&Bots::bot_list(actor), Some(MAX_LIMIT), None)?;
         let bots = if bot.is_none() { bots.list(actor, &page).await?.items } else { Vec::new() };
+        if !is_visible && bot.is_none() && bots.is_empty() {
+            return Err(not_found());
+        }
         let state = request.state.clone();
         let consent = self.consent(actor, &app, &redirect_uri, scopes, state.as_deref(), &code_challenge);
         Ok(Authorization { app, redirect_uri, scopes, state, code_challenge, bot, bots, consent })

@@ -189,6 +189,9 @@ impl Exchange {
             || redirect_uri.as_ref().is_some_and(|uri| *uri != stored.code.redirect_uri)
             || stored.code.challenge != *challenge
         {
+            // Somebody has the code who does not have the rest: it is of no use from now on. One that was used already
+            // keeps what came of it.
+            tx.app_codes().consume(hash, self.now).await?;
             return Ok(Exchanged::Refused("the code was given for something else"));
         }
         if stored.used {

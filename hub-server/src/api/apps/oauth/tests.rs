@@ -309,14 +309,33 @@ async fn nothing_leads_to_an_address_that_was_not_registered() {
     ] {
         let mut question = scene.question();
         question["redirect_uri"] = uri.into();
-        let refused = scene.ask(&question).await;
+        let path = format!("/api/auth/oauth/authorize?{}", query(&question));
+        let refused = scene.bob.get(&path).await;
         assert_eq!(refused.error(400, "INVALID_PARAMS")["details"][0]["field"], "redirect_uri", "{uri}");
         assert_eq!(refused.header("location"), None);
-        let page = browser.get(&format!("/api/auth/oauth/authorize?{}", query(&question))).await;
-        assert_eq!((page.response.status().as_u16(), page.header("location")), (400, None), "{uri}");
+        // To others the unlisted app does not exist.
+        assert_eq!(scene.ask(&question).await.error(404, "NOT_FOUND")["message"], "app not found", "{uri}");
+        let page = browser.get(&path).await;
+        assert_eq!((page.response.status().as_u16(), page.header("location")), (404, None), "{uri}");
         assert!(page.header("content-type").unwrap().starts_with("text/html"));
-        scene.decide(&question, "x", "deny").await.error(400, "INVALID_PARAMS");
+        scene.decide(&question, "x", "deny").await.error(404, "NOT_FOUND");
     }
+}
+
+#[tokio::test]
+async fn an_unlisted_app_does_not_exist_for_people_without_a_bot() {
+    let house = House::new().await;
+    let scene = house.scene().await;
+    let fay = house.app.user("fay").await;
+    let mut question = scene.question();
+    question.as_object_mut().unwrap().remove("bot_id");
+    let path = format!("/api/auth/oauth/authorize?{}", query(&question));
+    assert_eq!(fay.get(&path).await.error(404, "NOT_FOUND")["message"], "app not found");
+    let own = format!("/api/apps/{}/oauth/authorize", scene.client_id);
+    let asked = query(&json!({ "state": "s", "code_challenge": challenge(VERIFIER) }));
+    fay.get(&format!("{own}?{asked}")).await.error(404, "NOT_FOUND");
+    scene.ask(&question).await.data();
+    scene.bob.get(&path).await.data();
 }
 
 #[tokio::test]
@@ -414,13 +433,28 @@ async fn a_code_is_good_for_its_app_its_address_and_its_verifier_for_a_minute() 
         "invalid_client",
     );
     rfc_error(&scene.exchange(&with("client_secret", "huby_wrong")).await, 401, "invalid_client");
-    rfc_error(&scene.exchange(&with("client_id", &other)).await, 400, "invalid_grant");
-    rfc_error(&scene.exchange(&with("redirect_uri", "https://app.example/cb")).await, 400, "invalid_grant");
-    rfc_error(&scene.exchange(&with("code_verifier", &"v".repeat(43))).await, 400, "invalid_grant");
+    // What does not belong to the code uses it up.
+    for (field, value) in [
+        ("client_id", &*other),
+        ("redirect_uri", "https://app.example/cb"),
+        ("code_verifier", &*"v".repeat(43)),
+    ] {
+        let burnt = scene.code().await;
+        let mut body = scene.exchange_body(&burnt);
+        body[field] = value.into();
+        rfc_error(&scene.exchange(&body).await, 400, "invalid_grant");
+        let right = scene.exchange(&scene.exchange_body(&burnt)).await;
+        rfc_error(&right, 400, "invalid_grant");
+        assert!(
+            right.json["error_description"].as_str().unwrap().contains("used"),
+            "{field}: {}",
+            right.json
+        );
+    }
     rfc_error(&scene.exchange(&with("code_verifier", "short")).await, 400, "invalid_request");
     rfc_error(&scene.exchange(&with("code_verifier", &"v".repeat(129))).await, 400, "invalid_request");
     rfc_error(&scene.exchange(&with("code", "hubo_unknown")).await, 400, "invalid_grant");
-    // What was refused has not used it up; a form and HTTP Basic do as well.
+    // A request that is not complete has not used it up; a form and HTTP Basic do as well.
     let mut form = scene.exchange_body(&code);
     form.as_object_mut().unwrap().remove("client_id");
     form["resource"] = "ignored".into();
@@ -505,7 +539,7 @@ async fn published_apps_find_both_under_their_own_paths() {
     let server = house.app.stranger();
     let wrong = json!({ "code": code, "code_verifier": "v".repeat(43) });
     server.post(&exchange, &wrong).await.error(401, "INVALID_TOKEN");
-    let right = json!({ "code": code, "code_verifier": VERIFIER });
+    let right = json!({ "code": scene.code().await, "code_verifier": VERIFIER });
     let granted = server.post(&exchange, &right).await;
     let granted = granted.data();
     assert_eq!(
