@@ -18,12 +18,20 @@ use crate::{
     oauth_complete, openapi,
     rate_limit::RateLimits,
     routes::RouteTable,
-    start_page::start_page,
+    start_page::{icon, start_page},
 };
 
 /// Pages that are not part of the API; all are GET.
-const PAGES: [&str; 6] =
-    ["/", "/openapi.json", "/docs", "/docs/style.css", "/docs/swagger-ui.js", "/docs/start.js"];
+const PAGES: [&str; 8] = [
+    "/",
+    "/favicon.ico",
+    "/favicon.svg",
+    "/openapi.json",
+    "/docs",
+    "/docs/style.css",
+    "/docs/swagger-ui.js",
+    "/docs/start.js",
+];
 
 fn page_paths() -> Vec<&'static str> {
     [&PAGES[..], &login_page::PATHS[..], &oauth_complete::PATHS[..]].concat()
@@ -39,6 +47,8 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     let pages = files::routes(Route::new())
         .at(mcp::PATH, post(Mcp::new(hub.clone(), Arc::clone(&limits))))
         .at("/", get(start_page))
+        .at("/favicon.ico", get(icon))
+        .at("/favicon.svg", get(icon))
         .at("/openapi.json", get(openapi_json))
         .nest("/docs", docs::pages(&service.swagger_ui_html()))
         .nest("/login", login_page::pages())

@@ -68,12 +68,17 @@ pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup
     if let Some(token) = setup {
         let _ = write!(
             text,
-            "\n  There is no admin yet. Register the first user with this token (single use, 30 min):\n  \
-             {}\n  as setup_token in POST {base}/api/auth/register\n",
-            token.expose()
+            "\n  There is no administrator yet. Open this link to create the account (single use, 30 min):\n  {}\n  \
+             or send the token as setup_token in POST {base}/api/auth/register\n",
+            setup_link(url, token)
         );
     }
     text
+}
+
+/// The sign-in page with the token filled in. It is after the `#`, which no browser sends anywhere.
+fn setup_link(url: &Url, token: &Secret) -> String {
+    format!("{}/login#setup={}", url.as_str().trim_end_matches('/'), token.expose())
 }
 
 /// The same as a line of a JSON log. It is not subject to the log filter: it may have the setup token.
@@ -101,6 +106,7 @@ pub fn banner_line(
         "network": network,
         "simulator": sim_control,
         "setup_token": setup.map(Secret::expose),
+        "setup_link": setup.map(|token| setup_link(url, token)),
     })
     .to_string()
 }
@@ -116,10 +122,13 @@ mod tests {
         let config = Config::load(&Sources { env, ..Sources::default() }).unwrap();
         let url = public_url(&config, &config.listen);
         let text = banner(&config, &url, None, Some(&Secret::new("hubt_token")));
-        assert!(text.contains(url.as_str()) && text.contains("hubt_token"), "{text}");
+        assert!(text.contains(&format!("{url}login#setup=hubt_token\n")), "{text}");
         let line = banner_line(&config, &url, None, Some(&Secret::new("hubt_token")));
         let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!((&fields["url"], &fields["setup_token"]), (&json!(url), &json!("hubt_token")));
+        assert_eq!(
+            (&fields["url"], &fields["setup_link"]),
+            (&json!(url), &json!(format!("{url}login#setup=hubt_token")))
+        );
         url.to_string()
     }
 

@@ -40,7 +40,7 @@ pub const FIELDS: [&str; 14] = [
 ];
 
 pub const DELETE_FIELDS: [&str; 3] = ["id", "username", "deleted"];
-pub const INVITE_FIELDS: [&str; 2] = ["invite", "expires_at"];
+pub const INVITE_FIELDS: [&str; 3] = ["invite", "invite_link", "expires_at"];
 pub const RESET_LINK_FIELDS: [&str; 2] = ["reset_link", "expires_at"];
 
 /// A field of a document as a cell.
@@ -145,7 +145,7 @@ pub async fn invite(args: InviteArgs, local: bool, printer: &Printer) -> Result<
     let invite = reach.invite(args.days).await?;
     reach.close().await;
     printer.note(&format!("one person can register with it until {}", cell(&invite, "expires_at")));
-    let text = cell(&invite, "invite");
+    let text = screen::clean(&cell(&invite, "invite_link"));
     printer.one(invite, &text)
 }
 

@@ -124,9 +124,10 @@ impl Reach {
     pub async fn invite(&self, days: u32) -> Result<Value, Failure> {
         match self {
             Self::Local(hub) => {
-                let Invite { invite, expires_at } =
+                let Invite { invite, url, expires_at } =
                     hub.admin().create_invite(&Actor::Operator, Some(days)).await?;
-                Ok(json!({ "invite": invite.expose(), "expires_at": expires_at }))
+                let (invite, link) = (invite.expose(), url.expose());
+                Ok(json!({ "invite": invite, "invite_link": link, "expires_at": expires_at }))
             }
             Self::Remote(remote) => {
                 let body = json!({ "expires_in_days": days });

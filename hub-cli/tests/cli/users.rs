@@ -179,7 +179,10 @@ fn statistics_and_the_log_read_well() {
     let second = document(path, &["audit", "list", "--limit", "1", "--cursor", cursor]);
     assert_ne!(first["items"][0]["id"], second["items"][0]["id"]);
     let invite = document(path, &["users", "invite", "--days", "3"]);
-    assert!(invite["invite"].as_str().unwrap().starts_with("hubi_"));
+    let token = invite["invite"].as_str().unwrap();
+    assert!(token.starts_with("hubi_"), "{invite}");
+    let link = invite["invite_link"].as_str().unwrap();
+    assert!(link.starts_with("http") && link.ends_with(&format!("/login#invite={token}")), "{link}");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub const MAX_INVITE_DAYS: u32 = 90;
 pub struct Invite {
     /// What the person shows.
     pub invite: Secret,
+    /// The page on which they register, with the invitation after the `#`, which no browser sends anywhere.
+    pub url: Secret,
     /// Until when.
     pub expires_at: Timestamp,
 }
@@ -60,6 +62,8 @@ impl Admin<'_> {
             })
         });
         write.await?;
-        Ok(Invite { invite, expires_at })
+        let mut url = self.ctx.config.public_url.join("login").map_err(Error::internal)?;
+        url.set_fragment(Some(&format!("invite={}", invite.expose())));
+        Ok(Invite { invite, url: Secret::new(url), expires_at })
     }
 }

@@ -76,8 +76,13 @@ function show(section) {
 
 async function entered(me) {
   closeQr();
-  // True until now, and not when they come back.
-  document.getElementById('first-account')?.remove();
+  // True until now, and not after signing out.
+  if (at('returning').hidden) {
+    at('register').remove();
+    document.getElementById('first-account')?.remove();
+    at('returning').hidden = false;
+    at('entrance-title').textContent = document.querySelector('#sign-in [type=submit]').textContent;
+  }
   const path = wanted();
   if (path && !query.has('qr')) {
     location.assign(path);
@@ -95,9 +100,16 @@ async function entered(me) {
   await showLetIn().catch((error) => complain(explain(error)));
 }
 
+// The field that comes next: of the form to register where nobody has an account, or where a link brought a token.
+function firstField() {
+  if (!at('returning').hidden && !brought) return at('username');
+  const ticket = at('ticket');
+  return ticket && !ticket.value ? ticket : (document.getElementById('new-username') ?? at('username'));
+}
+
 function leave() {
   show('entrance');
-  at('username').focus();
+  firstField().focus();
 }
 
 // --- Another device lets this one in --------------------------------------------------------------------
@@ -227,8 +239,9 @@ on('sign-in', 'submit', async () => {
 on('passkey', 'click', async () => entered(await usePasskey(at('username').value.trim())));
 on('register', 'submit', async () => {
   const body = { username: at('new-username').value, password: at('new-password').value };
-  if (at('setup-token').value) body.setup_token = at('setup-token').value;
+  if (at('ticket')?.value) body.setup_token = at('ticket').value;
   const me = await ask('POST', '/api/auth/register', body);
+  forgetTicket();
   at('new-password').value = '';
   await entered(me);
 });
@@ -236,8 +249,10 @@ on('create-passkey', 'click', async () => {
   const username = at('new-username');
   if (!username.reportValidity()) return say('');
   const who = { username: username.value };
-  if (at('setup-token').value) who.setup_token = at('setup-token').value;
-  await entered(await makePasskey(who));
+  if (at('ticket')?.value) who.setup_token = at('ticket').value;
+  const me = await makePasskey(who);
+  forgetTicket();
+  await entered(me);
 });
 on('add-passkey', 'submit', async () => {
   const name = at('passkey-name').value.trim();
@@ -257,6 +272,23 @@ on('refuse', 'click', () => decide(false));
 for (const link of document.querySelectorAll('[data-provider]')) {
   const back = query.has('qr') ? `/login?qr=${encodeURIComponent(query.get('qr'))}` : (wanted() ?? '/login');
   link.href += `?${new URLSearchParams({ redirect: back })}`;
+}
+
+// --- A link that brings the setup token or an invitation: after the `#`, which no browser sends anywhere -------
+
+const ticket = new URLSearchParams(location.hash.slice(1));
+const brought = ticket.get('setup') ?? ticket.get('invite');
+
+function forgetTicket() {
+  history.replaceState(null, '', location.pathname + location.search);
+  at('language').hash = '';
+}
+
+if (brought) {
+  at('language').hash = location.hash;
+  if (at('ticket')) at('ticket').value = brought;
+  const details = document.getElementById('new-account');
+  if (details) details.open = true;
 }
 (async () => {
   const failed = spoken[`error_${query.get('error')}`];

@@ -4,7 +4,7 @@
 //! The pages hold no script and no style of their own; what they do stands in files beside this one, which speak to
 //! the API like any other client.
 
-use hub_core::Hub;
+use hub_core::{Hub, config::Registration};
 use maud::{DOCTYPE, Markup, html};
 use poem::{
     Endpoint, IntoResponse, Request, Response, Route,
@@ -25,7 +25,7 @@ pub(crate) const PATHS: [&str; 6] =
     ["/login", "/login/reset", "/login/page.js", "/login/login.js", "/login/reset.js", "/login/style.css"];
 
 /// Pictures are QR codes, which the script gets as text.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The pages and their files.
@@ -61,7 +61,38 @@ async fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Quer
     let texts = language(request, asked);
     // A page that cannot say so is better than none.
     let is_new = hub.accounts().is_new().await.unwrap_or_default();
-    answer(&page(hub, texts, is_new))
+    answer(&page(hub, texts, Registering::on(hub, is_new)))
+}
+
+/// How people get an account here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Registering {
+    /// Nobody has an account: there is nothing to sign in to.
+    is_new: bool,
+    /// Whether an account can be created on this page.
+    is_possible: bool,
+    /// The field for what the hub asks for: its label and its help.
+    ticket: Option<Ticket>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ticket {
+    Setup,
+    Invite,
+}
+
+impl Registering {
+    fn on(hub: &Hub, is_new: bool) -> Self {
+        let config = &hub.context().config;
+        let ticket = match config.registration {
+            // The setup token opens every registration, and no other registration makes the first account.
+            _ if is_new && config.setup_token_required => Some(Ticket::Setup),
+            Registration::Invite => Some(Ticket::Invite),
+            Registration::Open | Registration::Closed => None,
+        };
+        let is_possible = ticket.is_some() || config.registration == Registration::Open;
+        Self { is_new, is_possible, ticket }
+    }
 }
 
 /// The words of a page: what the address asks for, else what the browser prefers.
@@ -80,14 +111,14 @@ fn answer(page: &Markup) -> Response {
         .into_response()
 }
 
-fn page(hub: &Hub, texts: &Texts, is_new: bool) -> Markup {
+fn page(hub: &Hub, texts: &Texts, registering: Registering) -> Markup {
     let passkeys = hub.accounts().check_passkeys_work();
     let no_passkeys = passkeys.as_ref().err().map(|reason| texts.no_passkeys.unwrap_or(reason.message()));
     let content = html! {
         @if let Some(reason) = no_passkeys {
             p #no-passkeys.note { (reason) }
         }
-        (entrance(hub, texts, passkeys.is_ok(), is_new))
+        (entrance(hub, texts, passkeys.is_ok(), registering))
         (inside(texts, passkeys.is_ok()))
         (confirmation(texts))
     };
@@ -103,6 +134,7 @@ fn frame(texts: &Texts, title: &str, script: &str, content: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width";
                 title { (title) " · Message Hub" }
+                link rel="icon" href="/favicon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/login/style.css";
                 script src="/login/page.js" defer {}
                 script src=(script) defer {}
@@ -128,56 +160,86 @@ fn frame(texts: &Texts, title: &str, script: &str, content: &Markup) -> Markup {
     }
 }
 
-/// What who is not signed in sees.
-fn entrance(hub: &Hub, texts: &Texts, passkeys: bool, is_new: bool) -> Markup {
+/// What a visitor who is not signed in sees. While nobody has an account, that is the form that creates the first one.
+fn entrance(hub: &Hub, texts: &Texts, passkeys: bool, registering: Registering) -> Markup {
+    let Registering { is_new, is_possible, .. } = registering;
+    let title = if is_new { texts.new_account } else { texts.title };
     html! {
         section #entrance hidden aria-labelledby="entrance-title" {
-            h2 #entrance-title { (texts.title) }
-            @if is_new { p #first-account { (texts.first_account) } }
-            form #sign-in {
-                label for="username" { (texts.username) }
-                input #username name="username" autocomplete="username" autocapitalize="none" spellcheck="false"
-                    required maxlength="32";
-                label for="password" { (texts.password) }
-                input #password name="password" type="password" autocomplete="current-password" required;
-                button type="submit" { (texts.sign_in) }
+            h2 #entrance-title { (title) }
+            @if is_new {
+                p #first-account { (texts.first_account) }
+                (register(texts, passkeys, registering))
             }
-            h3 { (texts.other_ways) }
-            div.ways {
-                @if passkeys { button #passkey type="button" { (texts.with_passkey) } }
-                @for provider in hub.accounts().providers() {
-                    a.button data-provider=(provider.name) href={ "/api/auth/oauth/" (provider.name) } {
-                        (texts.with) (provider.display_name)
-                    }
+            div #returning hidden[is_new] {
+                form #sign-in {
+                    label for="username" { (texts.username) }
+                    input #username name="username" autocomplete="username" autocapitalize="none" spellcheck="false"
+                        required maxlength="32";
+                    label for="password" { (texts.password) }
+                    input #password name="password" type="password" autocomplete="current-password" required;
+                    button type="submit" { (texts.sign_in) }
                 }
-                button #show-qr type="button" aria-expanded="false" aria-controls="qr" { (texts.show_qr) }
-            }
-            div #qr hidden {
-                h3 { (texts.qr_title) }
-                p { (texts.qr_help) }
-                img #qr-image alt=(texts.qr_alt) width="240" height="240";
-                p { a #qr-link href="/login" {} }
-                p { (texts.qr_code) " " strong #qr-code {} }
-                p #qr-status role="status" aria-live="polite" {}
-            }
-            details open[is_new] {
-                summary { (texts.new_account) }
-                form #register {
-                    label for="new-username" { (texts.username) }
-                    input #new-username name="username" autocomplete="username" autocapitalize="none"
-                        spellcheck="false" required minlength="2" maxlength="32" pattern="[A-Za-z0-9_\\-]{2,32}";
-                    label for="new-password" { (texts.password) }
-                    input #new-password name="password" type="password" autocomplete="new-password" required
-                        minlength="8" maxlength="256" aria-describedby="password-hint";
-                    p #password-hint.note { (texts.password_hint) }
-                    label for="setup-token" { (texts.setup_token) }
-                    input #setup-token name="setup_token" autocomplete="off" spellcheck="false"
-                        aria-describedby="setup-token-hint";
-                    p #setup-token-hint.note { (texts.setup_token_hint) }
-                    button type="submit" { (texts.create) }
-                    @if passkeys { button #create-passkey type="button" { (texts.create_with_passkey) } }
+                h3 { (texts.other_ways) }
+                div.ways {
+                    @if passkeys { button #passkey type="button" { (texts.with_passkey) } }
+                    (providers(hub, texts))
+                    button #show-qr type="button" aria-expanded="false" aria-controls="qr" { (texts.show_qr) }
+                }
+                div #qr hidden {
+                    h3 { (texts.qr_title) }
+                    p { (texts.qr_help) }
+                    img #qr-image alt=(texts.qr_alt) width="240" height="240";
+                    p { a #qr-link href="/login" {} }
+                    p { (texts.qr_code) " " strong #qr-code {} }
+                    p #qr-status role="status" aria-live="polite" {}
                 }
             }
+            @if is_possible && !is_new {
+                details #new-account {
+                    summary { (texts.new_account) }
+                    (register(texts, passkeys, registering))
+                }
+            }
+        }
+    }
+}
+
+fn providers(hub: &Hub, texts: &Texts) -> Markup {
+    html! {
+        @for provider in hub.accounts().providers() {
+            a.button data-provider=(provider.name) href={ "/api/auth/oauth/" (provider.name) } {
+                (texts.with) (provider.display_name)
+            }
+        }
+    }
+}
+
+/// The form that creates an account.
+fn register(texts: &Texts, passkeys: bool, registering: Registering) -> Markup {
+    let ticket = registering.ticket.map(|ticket| match ticket {
+        Ticket::Setup => (texts.setup_token, texts.setup_token_hint),
+        Ticket::Invite => (texts.invite, texts.invite_hint),
+    });
+    html! {
+        form #register {
+            @if let Some((label, hint)) = ticket {
+                label for="ticket" { (label) }
+                input #ticket name="ticket" autocomplete="off" spellcheck="false" required
+                    aria-describedby="ticket-hint";
+                p #ticket-hint.note { (hint) }
+            }
+            label for="new-username" { (texts.username) }
+            input #new-username name="username" autocomplete="username" autocapitalize="none"
+                spellcheck="false" required minlength="2" maxlength="32" pattern="[A-Za-z0-9_\\-]{2,32}"
+                title=(texts.username_hint) aria-describedby="username-hint";
+            p #username-hint.note { (texts.username_hint) }
+            label for="new-password" { (texts.password) }
+            input #new-password name="password" type="password" autocomplete="new-password" required
+                minlength="8" maxlength="256" aria-describedby="password-hint";
+            p #password-hint.note { (texts.password_hint) }
+            button type="submit" { (texts.create) }
+            @if passkeys { button #create-passkey type="button" { (texts.create_with_passkey) } }
         }
     }
 }
@@ -228,7 +290,10 @@ fn confirmation(texts: &Texts) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use hub_core::{accounts::Provider, config::HubConfig};
+    use hub_core::{
+        accounts::Provider,
+        config::{HubConfig, Registration},
+    };
     use serde_json::json;
 
     use crate::testing::App;
@@ -286,7 +351,8 @@ mod tests {
             for spoken in [after("say('"), after("spoken.")].concat() {
                 assert!(text.contains(&format!("data-name=\"{spoken}\"")), "{spoken} is not on {page}");
             }
-            for id in after("at('") {
+            // Asked for elsewhere: the field is there where the hub wants a token.
+            for id in after("at('").into_iter().filter(|id| id != "ticket") {
                 assert!(text.contains(&format!("id=\"{id}\"")), "{id} is not on {page}");
             }
         }
@@ -332,13 +398,50 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hub_without_an_account_says_so() {
+    async fn a_hub_without_an_account_shows_the_form_that_creates_it() {
         let app = App::new().await;
         let text = app.text("/login").await;
-        assert!(text.contains("id=\"first-account\"") && text.contains("<details open>"), "{text}");
+        assert!(text.contains("id=\"first-account\"") && text.contains("id=\"returning\" hidden"), "{text}");
+        assert!(text.contains("id=\"register\"") && !text.contains("<details"), "{text}");
+        assert!(!text.contains("id=\"ticket\""), "none is asked for on loopback: {text}");
+        assert!(text.contains("2 to 32 letters"), "the format is described: {text}");
         app.user("ada").await;
         let text = app.text("/login").await;
-        assert!(!text.contains("id=\"first-account\"") && text.contains("<details>"), "{text}");
+        assert!(
+            !text.contains("id=\"first-account\"") && text.contains("<details id=\"new-account\">"),
+            "{text}"
+        );
+        assert!(text.contains("id=\"returning\"") && !text.contains("id=\"returning\" hidden"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_asked_for_where_one_is_needed() {
+        let page = async |registration, setup_token_required, is_new: bool| {
+            let app = App::configured(|config| {
+                config.registration = registration;
+                config.setup_token_required = setup_token_required;
+            })
+            .await;
+            if !is_new {
+                app.hub.accounts().ensure_admin("ada", "tr0mbone solo".into()).await.unwrap();
+            }
+            app.text("/login").await
+        };
+        for (registration, required, is_new, label) in [
+            (Registration::Open, true, true, Some("Setup token")),
+            (Registration::Closed, true, true, Some("Setup token")),
+            (Registration::Open, true, false, None),
+            (Registration::Invite, true, false, Some("Invitation")),
+            (Registration::Open, false, true, None),
+        ] {
+            let text = page(registration, required, is_new).await;
+            let found =
+                text.split_once("<label for=\"ticket\">").map(|(_, rest)| rest.split('<').next().unwrap());
+            assert_eq!(found, label, "{registration:?} {required} {is_new}: {text}");
+            assert!(text.contains("id=\"register\""), "{text}");
+        }
+        let closed = page(Registration::Closed, true, false).await;
+        assert!(!closed.contains("id=\"register\""), "nobody can register: {closed}");
     }
 
     #[tokio::test]

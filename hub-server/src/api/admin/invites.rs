@@ -29,6 +29,8 @@ pub struct CreateInvite {
 pub struct InviteView {
     /// What the new user gives as `invite` when they register.
     pub invite: ShownOnce,
+    /// The page on which they register, with the invitation filled in.
+    pub invite_link: ShownOnce,
     /// Until when.
     pub expires_at: Time,
 }
@@ -52,7 +54,11 @@ impl InvitesApi {
 
 impl From<Invite> for InviteView {
     fn from(invite: Invite) -> Self {
-        Self { invite: ShownOnce(invite.invite), expires_at: invite.expires_at.into() }
+        Self {
+            invite: ShownOnce(invite.invite),
+            invite_link: ShownOnce(invite.url),
+            expires_at: invite.expires_at.into(),
+        }
     }
 }
 
@@ -66,6 +72,7 @@ impl Example for InviteView {
     fn example() -> Self {
         Self {
             invite: ShownOnce("hubi_…".into()),
+            invite_link: ShownOnce("https://hub.example.com/login#invite=hubi_…".into()),
             expires_at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
         }
     }
