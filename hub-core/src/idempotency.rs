@@ -179,6 +179,24 @@ pub mod exposed {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
         Secret::deserialize(deserializer)
     }
+
+    /// The same for a secret that need not be there; the field has `#[serde(default)]` too.
+    pub mod option {
+        use super::{Deserialize, Deserializer, Secret, Serializer};
+
+        /// Writes the secret as a text.
+        pub fn serialize<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+            match secret {
+                Some(secret) => serializer.serialize_some(secret.expose()),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        /// Reads it back.
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+            Option::deserialize(deserializer)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -298,7 +298,8 @@ async fn nothing_private_is_dialled(canary: &Canary) {
     let mut channels = Vec::new();
     for url in forbidden_urls(canary.port) {
         let webhook = WebhookUpdate { url: url.clone(), timeout_ms: 30_000, ..WebhookUpdate::default() };
-        let new = NewChannel { webhook: Some(webhook), ..NewChannel::named("stored") };
+        let name = format!("stored {}", channels.len());
+        let new = NewChannel { webhook: Some(webhook), ..NewChannel::named(name) };
         // What is no URL at all is not stored under any rules.
         if let Ok(made) = scene.hub.hub().channels().create(&scene.ada, scene.bot.id, new, None).await {
             channels.push((url, made.channel.id));
@@ -307,7 +308,7 @@ async fn nothing_private_is_dialled(canary: &Canary) {
     assert!(channels.len() >= 100, "{} of the spellings can be stored", channels.len());
     for number in 0..count {
         let url = format!("http://n{number}.example:{}/hook", canary.port);
-        channels.push((url.clone(), scene.channel("name", url, 30_000).await));
+        channels.push((url.clone(), scene.channel(&format!("name {number}"), url, 30_000).await));
     }
     scene.forbid_everything_private().await;
     scene.say("alice", "hello");
@@ -352,7 +353,8 @@ async fn inside_the_network() {
             let literal = format!("http://{}/{path}", SocketAddr::from((*address, port)));
             let name = format!("http://n{number}.example:{port}/{path}");
             for url in [literal, name] {
-                channels.push((url.clone(), scene.channel("public", url, 30_000).await, expected));
+                let channel = scene.channel(&format!("public {}", channels.len()), url.clone(), 30_000).await;
+                channels.push((url, channel, expected));
             }
         }
     }

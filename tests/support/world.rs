@@ -283,8 +283,14 @@ impl World {
         self.channel_with(bot, NewChannel { webhook: Some(webhook), ..NewChannel::named("channel") }).await
     }
 
-    /// A channel.
-    pub async fn channel_with(&self, bot: &TestBot, new: NewChannel) -> ChannelId {
+    /// A channel; the name of a second one of the same name gets a number.
+    pub async fn channel_with(&self, bot: &TestBot, mut new: NewChannel) -> ChannelId {
+        let page =
+            PageRequest::parse("channels", Some(hub_core::page::MAX_LIMIT), None).expect("within the limit");
+        let there = self.hub.channels().list(&self.owner, bot.id, &page).await.expect("the bot exists").items;
+        if there.iter().any(|channel| channel.name == new.name) {
+            new.name = format!("{} {}", new.name, there.len() + 1);
+        }
         let made = self.hub.channels().create(&self.owner, bot.id, new, None).await;
         made.expect("the channel is acceptable").channel.id
     }

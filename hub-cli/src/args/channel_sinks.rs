@@ -21,19 +21,19 @@ pub struct SettingsFile {
 /// What is not named stays. A webhook that is set for the first time is on.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n  hub-cli channels set-webhook orders --bot demo --test\n
+    after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac\n  hub-cli channels set-webhook orders --bot demo --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n  hub-cli channels set-webhook orders --bot demo --test\n
 Exit codes: 0 set, 1 the ping failed, 2 a value is not acceptable, 5 no such channel, bot or hub, 7 nobody answers, 6 the file is unreadable.\nSee also: hub-cli channels show, hub-cli listen"
 )]
 pub struct SetWebhookArgs {
     #[command(flatten)]
     pub which: Which,
-    /// Where messages go; a private address has to stand in HUB_EGRESS_ALLOW
+    /// Where messages go; a private address must be in the server's HUB_EGRESS_ALLOW
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// none, bearer, header or hmac
+    /// none, bearer, header or hmac. hmac without a secret generates one and prints it once
     #[arg(long, value_name = "METHOD")]
     pub method: Option<String>,
-    /// File whose first line is the secret; - reads stdin
+    /// File whose first line is the secret; - reads stdin. Libraries of Standard Webhooks take whsec_ and base64
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<String>,
     /// Limit of one request in milliseconds

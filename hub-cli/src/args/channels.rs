@@ -72,8 +72,8 @@ pub struct ChannelArgs {
 /// Its key is shown once, here.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels create orders --bot demo\n  hub-cli channels create help --bot demo --handle help --json=id,api_key\n
-Exit codes: 0 made, 2 not acceptable, 5 no such bot or hub, 7 nobody answers, 6 the handle is taken.\nSee also: hub-cli channels rotate-key"
+    after_help = "Examples:\n  hub-cli channels create orders --bot demo\n  hub-cli channels create help --bot demo --handle help --json=id,api_key\n  hub-cli channels create orders --bot demo --if-absent\n
+Exit codes: 0 made, 2 not acceptable, 5 no such bot or hub, 7 nobody answers, 6 the name or the handle is taken.\nSee also: hub-cli channels rotate-key"
 )]
 pub struct ChannelsCreateArgs {
     /// Name, 1 to 64 characters
@@ -87,6 +87,9 @@ pub struct ChannelsCreateArgs {
     /// Show the clients what the bot sends, too
     #[arg(long)]
     pub include_outbound: bool,
+    /// Succeed without a change when the bot has a channel with this name; its key is not shown again
+    #[arg(long)]
+    pub if_absent: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }

@@ -31,6 +31,9 @@ pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -
     reach.close().await;
     let webhook = &channel["webhook"];
     let mut text = line(&channel, &format!("webhook {}\t{}", state(webhook), cell(webhook, "url")));
+    if let Some(secret) = webhook["auth"]["secret"].as_str() {
+        text = format!("{text}\nsecret  {secret}  (generated; shown only now)");
+    }
     let mut exit = Exit::Done;
     if let Some(trace) = &trace {
         text = format!("{text}\n{}", waterfall::draw(trace, printer));

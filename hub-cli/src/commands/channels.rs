@@ -64,7 +64,11 @@ pub async fn show(args: ChannelArgs, local: bool, printer: &Printer) -> Result<(
 pub async fn create(args: ChannelsCreateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let reach = Reach::open(&args.hub, local).await?;
     let bot = reach.bot(&args.bot).await?;
-    let channel = reach.create_channel(bot, args.name, args.handle, args.include_outbound).await?;
+    let there = if args.if_absent { reach.channel_named(bot, &args.name).await? } else { None };
+    let channel = match there {
+        Some(channel) => channel,
+        None => reach.create_channel(bot, args.name, args.handle, args.include_outbound).await?,
+    };
     reach.close().await;
     let text = format!("{}\t{}", cell(&channel, "id"), cell(&channel, "api_key"));
     printer.one(channel, &text)

@@ -90,6 +90,25 @@ impl Reach {
         }
     }
 
+    /// The channel of a bot with this name; the case of letters does not count.
+    pub async fn channel_named(&self, bot: BotId, name: &str) -> Result<Option<Value>, Failure> {
+        let mut page = PageArgs { limit: MAX_LIMIT, cursor: None };
+        loop {
+            let mut found = self.channels(bot, &page).await?;
+            let items = found["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            let is_wanted = |item: &Value| {
+                item["name"].as_str().unwrap_or_default().to_lowercase() == name.to_lowercase()
+            };
+            if let Some(channel) = items.into_iter().find(is_wanted) {
+                return Ok(Some(channel));
+            }
+            page.cursor = found["next_cursor"].as_str().map(str::to_owned);
+            if page.cursor.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Makes a channel; its document has the key.
     pub async fn create_channel(
         &self,
@@ -309,9 +328,9 @@ fn settings_of<T: DeserializeOwned>(settings: Value) -> Result<T, Failure> {
         .map_err(|error| Failure::usage(format!("these settings are not acceptable: {error}")))
 }
 
-/// A channel without its secrets.
+/// A channel without its secrets, except one that was generated just now.
 fn document(channel: &Channel) -> Value {
-    json!({
+    let mut document = json!({
         "id": channel.id,
         "bot_id": channel.bot_id,
         "name": channel.name,
@@ -324,7 +343,11 @@ fn document(channel: &Channel) -> Value {
         "ai": channel.ai,
         "stats": channel.stats,
         "created_at": channel.created_at,
-    })
+    });
+    if let Some(secret) = &channel.webhook_generated_secret {
+        document["webhook"]["auth"]["secret"] = secret.expose().into();
+    }
+    document
 }
 
 fn installed_document(plugin: &InstalledPlugin) -> Value {

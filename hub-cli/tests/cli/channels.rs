@@ -1,10 +1,12 @@
 //! Channels, on the files of a hub.
 
+use hub_core::egress::EgressConfig;
+use hub_server::running;
 use serde_json::Value;
 
 use crate::{
     hubs::hub_with_demo,
-    program::{refuses, run, stderr, stdout},
+    program::{command, refuses, run, stderr, stdout},
 };
 
 #[test]
@@ -82,4 +84,64 @@ fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
     refused(&["set-webhook", "orders", "--method", "rot13"]);
     refused(&["set-filter", "orders", "--expression", "content ==="]);
     refused(&["set-ai", "orders", "--source", "custom", "--base-url", "", "--model", ""]);
+}
+
+#[test]
+fn a_refused_address_names_the_setting_and_the_running_server_decides() {
+    let folder = hub_with_demo();
+    let url = "http://127.0.0.1:5678/hook";
+    let set = |allowed_here: &str| {
+        let mut command = command(folder.path());
+        command.env("HUB_EGRESS_ALLOW", allowed_here);
+        command.args(["channels", "set-webhook", "demo", "--bot", "demo", "--url", url]);
+        command.output().unwrap()
+    };
+    let refused = |allowed_here: &str, expected: &str| {
+        let output = set(allowed_here);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    };
+    refused("", "start the server with HUB_EGRESS_ALLOW=127.0.0.1:5678 (setting egress_allow)");
+    let serve = |allow: &[&str]| {
+        let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
+        running::announce(folder.path(), &EgressConfig { allow, ..EgressConfig::default() }).unwrap().unwrap()
+    };
+    let narrow = serve(&["10.0.0.0/8"]);
+    refused("127.0.0.1:5678", "add 127.0.0.1:5678 to HUB_EGRESS_ALLOW of the server (setting egress_allow)");
+    drop(narrow);
+    let _wide = serve(&["127.0.0.1:5678"]);
+    let output = set("");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn a_channel_is_created_once_under_its_name() {
+    let folder = hub_with_demo();
+    let create = |more: &[&str]| {
+        run(folder.path(), &[&["channels", "create", "mine", "--bot", "demo", "--json"], more].concat())
+    };
+    let made: Value = serde_json::from_str(&stdout(&create(&[]))).unwrap();
+    assert!(made["api_key"].is_string(), "{made}");
+    refuses(folder.path(), &["channels", "create", "MINE", "--bot", "demo"], 6, "CONFLICT");
+    let there = create(&["--if-absent"]);
+    assert_eq!(there.status.code(), Some(0), "{}", stderr(&there));
+    let there: Value = serde_json::from_str(&stdout(&there)).unwrap();
+    assert_eq!((&there["id"], &there["api_key"]), (&made["id"], &Value::Null));
+}
+
+#[test]
+fn hmac_without_a_secret_generates_one_and_shows_it_once() {
+    let folder = hub_with_demo();
+    assert_eq!(run(folder.path(), &["channels", "create", "signed", "--bot", "demo"]).status.code(), Some(0));
+    let set = |more: &[&str]| {
+        let start =
+            ["channels", "set-webhook", "signed", "--bot", "demo", "--url", "https://example.com/hook"];
+        let output = run(folder.path(), &[&start[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let first = set(&["--method", "hmac"]);
+    assert!(first.contains("whsec_") && first.contains("shown only now"), "{first}");
+    let again = set(&["--json"]);
+    assert!(!again.contains("whsec_") && !again.contains("\"secret\""), "{again}");
 }

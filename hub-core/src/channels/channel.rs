@@ -17,6 +17,7 @@ use crate::{
     id::{BotId, ChannelId},
     idempotency,
     plugins::InstalledPlugin,
+    random::Random,
     secret::{Secret, TokenHash},
     text,
     time::Timestamp,
@@ -89,6 +90,9 @@ pub struct Channel {
     pub webhook: WebhookSettings,
     /// Whether the webhook sink has a secret.
     pub webhook_has_secret: bool,
+    /// The secret of the webhook sink, in the one answer to the change that generated it.
+    #[serde(default, with = "idempotency::exposed::option")]
+    pub webhook_generated_secret: Option<Secret>,
     /// Until when the webhook secret before this one still signs.
     pub webhook_old_secret_expires_at: Option<Timestamp>,
     /// Why the hub switched the webhook sink off by itself; setting the sink again clears it.
@@ -185,6 +189,11 @@ impl NewChannel {
             self.ai.as_ref().map(|ai| &ai.api_key),
         ];
         secrets.map(|change| change?.apply(None).map(|secret| TokenHash::of(secret.expose())))
+    }
+
+    /// Generates the webhook's secret where its method needs one and none was given.
+    pub(super) fn generate_secret(&mut self, random: &Random) -> Option<Secret> {
+        self.webhook.as_mut().and_then(|webhook| webhook.auth.generate(None, random))
     }
 
     /// Checks everything at once, and gives the row to store.

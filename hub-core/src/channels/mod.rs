@@ -18,7 +18,7 @@ use crate::{
     plugins,
     revocation::Revoked,
     secret::TokenHash,
-    store::{Read, fault::is_constraint},
+    store::{Read, Tx, fault::is_constraint},
 };
 
 mod channel;
@@ -91,17 +91,19 @@ impl<'h> Channels<'h> {
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every bad field; `NOT_FOUND`; `CONFLICT` when the bot has as many channels as it
-    /// may have, or one with the handle, or the idempotency key was used for something else.
+    /// may have, or one with the name or the handle, or the idempotency key was used for something else.
     pub async fn create(
         &self,
         actor: &Actor,
         bot_id: BotId,
-        new: NewChannel,
+        mut new: NewChannel,
         idempotency_key: Option<&str>,
     ) -> Result<CreatedChannel> {
         let scope = actor.scope()?;
         let (api_key, key) = NewKey::generate(self.ctx, None);
         let secrets = new.secret_hashes();
+        // After the hashes: the same request again has no secret either.
+        let generated = new.generate_secret(&self.ctx.random);
         let (ctx, made_key) = (self.ctx.clone(), key.clone());
         let make = move || new.into_record(&ctx, bot_id, &made_key);
         let record = self.ctx.computations.run(make).await??;
@@ -112,7 +114,8 @@ impl<'h> Channels<'h> {
                 Idempotent::new(self.ctx, actor, "channel.create", &wanted, key)
             })
             .transpose()?;
-        let channel = record.clone().show(ChannelStats::default(), Vec::new(), key.at)?;
+        let mut channel = record.clone().show(ChannelStats::default(), Vec::new(), key.at)?;
+        channel.webhook_generated_secret = generated;
         let most = self.ctx.config.max_channels;
         let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
@@ -120,6 +123,7 @@ impl<'h> Channels<'h> {
                 if tx.channels().count(bot_id).await? >= i64::from(most) {
                     return Err(Error::conflict(format!("a bot may have at most {most} channels")));
                 }
+                check_name_is_free(tx, &record).await?;
                 tx.channels().insert(&record, &key.hash).await.map_err(handle_taken)?;
                 Ok(CreatedChannel { channel, api_key })
             }
@@ -150,8 +154,8 @@ impl<'h> Channels<'h> {
     /// Changes the channel itself.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`, `CONFLICT` when the bot has a channel with the
-    /// handle.
+    /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`, `CONFLICT` when the bot has another channel with the new name
+    /// or the handle.
     pub async fn update(
         &self,
         actor: &Actor,
@@ -233,7 +237,8 @@ impl<'h> Channels<'h> {
     }
 
     /// Replaces the webhook sink's settings. A replaced secret goes on signing for 24 hours beside the new
-    /// one; a sink that the hub switched off by itself starts over.
+    /// one; a sink that the hub switched off by itself starts over. The method `hmac` without a secret gets a generated
+    /// one, which this answer alone contains.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`.
@@ -242,17 +247,23 @@ impl<'h> Channels<'h> {
         actor: &Actor,
         bot_id: BotId,
         id: ChannelId,
-        webhook: WebhookUpdate,
+        mut webhook: WebhookUpdate,
     ) -> Result<Channel> {
         let (egress, sealer, now) = (self.ctx.egress.clone(), self.ctx.sealer.clone(), self.ctx.store.now());
+        let random = self.ctx.random.clone();
         // Checked beside the write, because what the method needs depends on the secret stored then.
-        self.change(actor, bot_id, id, Aftermath::RestartWebhook, move |record| {
+        let change = move |record: &mut ChannelRecord| {
             let stored = record.webhook_secret(&sealer)?;
+            let generated = webhook.auth.generate(stored.as_ref(), &random);
             record.webhook = encode(&webhook.validate(&egress, stored.as_ref())?)?;
             record.webhook_disabled = None;
-            record.change_webhook_secret(&webhook.auth.secret, &sealer, now)
-        })
-        .await
+            record.change_webhook_secret(&webhook.auth.secret, &sealer, now)?;
+            Ok(generated)
+        };
+        let (mut channel, generated) =
+            self.change_with(actor, bot_id, id, Aftermath::RestartWebhook, change).await?;
+        channel.webhook_generated_secret = generated;
+        Ok(channel)
     }
 
     /// Replaces the AI sink's settings.
@@ -270,7 +281,6 @@ impl<'h> Channels<'h> {
         .await
     }
 
-    /// Changes one row and the revision of the bot's rules in one command, and tells the workers.
     async fn change(
         &self,
         actor: &Actor,
@@ -279,25 +289,41 @@ impl<'h> Channels<'h> {
         aftermath: Aftermath,
         change: impl FnOnce(&mut ChannelRecord) -> Result<()> + Send + 'static,
     ) -> Result<Channel> {
+        Ok(self.change_with(actor, bot_id, id, aftermath, change).await?.0)
+    }
+
+    /// Changes one row and the revision of the bot's rules in one command, and notifies the workers. Returns the channel
+    /// and what `change` returned.
+    async fn change_with<T: Send + 'static>(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        aftermath: Aftermath,
+        change: impl FnOnce(&mut ChannelRecord) -> Result<T> + Send + 'static,
+    ) -> Result<(Channel, T)> {
         let scope = actor.scope()?;
         let now = self.ctx.store.now();
         let revocation = self.ctx.revocation(Revoked::Channel(id));
-        let (record, ended) = self
+        let (record, ended, changed) = self
             .ctx
             .store
             .write(move |tx| {
                 async move {
                     tx.channels().begin_change(scope, bot_id).await?;
                     let mut record = found(tx.channels().find(scope, bot_id, id).await?)?;
-                    let before = record.enabled;
-                    change(&mut record)?;
+                    let (before, old_name) = (record.enabled, record.name.clone());
+                    let changed = change(&mut record)?;
+                    if record.name != old_name {
+                        check_name_is_free(tx, &record).await?;
+                    }
                     record.updated_at = now;
                     tx.channels().update(&record, aftermath).await.map_err(handle_taken)?;
                     let ended = before && !record.enabled;
                     if ended {
                         tx.revocations().add(&revocation).await?;
                     }
-                    Ok((record, ended))
+                    Ok((record, ended, changed))
                 }
                 .boxed()
             })
@@ -307,7 +333,7 @@ impl<'h> Channels<'h> {
         }
         self.ctx.wake.hint(Hint::Bot(bot_id));
         let mut read = self.ctx.store.read().await?;
-        self.show_one(&mut read, record).await
+        Ok((self.show_one(&mut read, record).await?, changed))
     }
 
     async fn find(&self, scope: Scope, bot_id: BotId, id: ChannelId) -> Result<Channel> {
@@ -345,6 +371,16 @@ impl<'h> Channels<'h> {
 
 fn found(record: Option<ChannelRecord>) -> Result<ChannelRecord> {
     record.ok_or_else(|| Error::not_found("channel"))
+}
+
+/// Refuses a name that another channel of the bot has: commands find channels by it. Channels that had the same name
+/// before keep it. The caller's change of the bot's rules locks the others out until the transaction ends.
+async fn check_name_is_free(tx: &mut Tx, record: &ChannelRecord) -> Result<()> {
+    if tx.channels().has_name(record.bot_id, &record.name, record.id).await? {
+        let message = format!("the bot has a channel called {} already", record.name);
+        return Err(Error::conflict(message).with_hint("choose another name, or use that channel"));
+    }
+    Ok(())
 }
 
 fn handle_taken(error: Error) -> Error {

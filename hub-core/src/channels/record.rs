@@ -143,6 +143,7 @@ impl ChannelRecord {
             ai: decode(&self.ai)?,
             api_key_prefix: key_prefix(&self.key_last4),
             webhook_has_secret: self.webhook_secret.is_some(),
+            webhook_generated_secret: None,
             webhook_old_secret_expires_at: self.webhook_old_until.filter(|until| now < *until),
             webhook_disabled_reason: self.webhook_disabled,
             ai_has_api_key: self.ai_api_key.is_some(),

@@ -10,6 +10,7 @@ use crate::{
     channels::sinks::{AuthMethod, AuthSettings},
     egress::headers::check_name,
     error::{Error, Result},
+    random::Random,
     secret::Secret,
     time::Timestamp,
 };
@@ -151,6 +152,16 @@ fn standard_key(secret: &Secret) -> Vec<u8> {
     decoded.unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
+/// A fresh secret in the form that the libraries of Standard Webhooks take: `whsec_` and base64 of 24 random bytes.
+pub(crate) fn new_secret(random: &Random) -> Secret {
+    Secret::new(format!("{KEY_PREFIX}{}", BASE64.encode(&random.bytes::<24>())))
+}
+
+/// Whether a secret that claims to be base64 is: every library decodes what follows the prefix.
+pub(crate) fn is_readable(secret: &str) -> bool {
+    secret.strip_prefix(KEY_PREFIX).is_none_or(|key| BASE64.decode(key.as_bytes()).is_ok())
+}
+
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in parts {
@@ -212,6 +223,19 @@ mod tests {
         assert_eq!(headers[X_HUB_ATTEMPT], "3");
         assert_eq!(headers.len(), 4);
         assert!(headers[WEBHOOK_SIGNATURE].is_sensitive());
+    }
+
+    #[test]
+    fn a_generated_secret_signs_with_its_decoded_bytes() {
+        let secret = new_secret(&Random::seeded(1));
+        let key = BASE64.decode(secret.expose().strip_prefix("whsec_").unwrap().as_bytes()).unwrap();
+        assert_eq!(key.len(), 24);
+        let headers = signed(&Method::Hmac, Some(secret.expose()), None).unwrap();
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
+        mac.update(br#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#);
+        let expected = format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()));
+        assert_eq!(headers[WEBHOOK_SIGNATURE], expected);
+        assert!(is_readable(secret.expose()) && is_readable("typed") && !is_readable("whsec_%%%"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
         Channel, Channels, Filter, NewChannel,
         sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
     },
+    delivery::signing,
     error::{Error, ErrorCode, Result},
     hub::Hub,
     id::{BotId, ChannelId, UserId},
@@ -108,8 +109,7 @@ pub(super) async fn bind(
 }
 
 async fn create_channel(hub: &Hub, bot: BotId) -> Result<ChannelId> {
-    let random = hub.context().random.bytes::<24>();
-    let secret = Secret::new(format!("whsec_{}", data_encoding::BASE64.encode(&random)));
+    let secret = signing::new_secret(&hub.context().random);
     let mut channel = NewChannel::named(NAME);
     channel.filter = Filter { message_types: vec!["text".to_owned()], ..Filter::default() };
     channel.webhook = Some(WebhookUpdate {

@@ -252,6 +252,20 @@ impl Channels<'_> {
             .await)
     }
 
+    /// Whether a bot has another channel than `except` with this name. The case of letters does not count; it is compared
+    /// here, because the databases differ in what they know of it.
+    pub async fn has_name(&mut self, bot_id: BotId, name: &str, except: ChannelId) -> Result<bool> {
+        let names: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
+            "SELECT name FROM channels WHERE bot_id = $1 AND id <> $2"
+        )
+        .bind(bot_id.to_string())
+        .bind(except.to_string())
+        .fetch_all(conn)
+        .await)?;
+        let wanted = name.to_lowercase();
+        Ok(names.iter().any(|name| name.to_lowercase() == wanted))
+    }
+
     /// Adds a channel.
     ///
     /// # Errors

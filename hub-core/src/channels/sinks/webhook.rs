@@ -4,11 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Change;
 use crate::{
+    delivery::signing,
     egress::{
         Egress,
         headers::{check_name, check_value},
     },
     error::{Problems, Result},
+    random::Random,
     secret::Secret,
 };
 
@@ -155,7 +157,8 @@ pub struct AuthUpdate {
     pub method: AuthMethod,
     /// Header of the method `header`; [`DEFAULT_AUTH_HEADER`] when left out.
     pub header_name: Option<String>,
-    /// Token, header value or key, depending on the method. With the method `none` it signs all the same.
+    /// Token, header value or key, depending on the method. With the method `none` it signs all the same. `hmac` without
+    /// a secret gets a generated one.
     pub secret: Change<Secret>,
 }
 
@@ -275,6 +278,18 @@ impl WebhookUpdate {
 }
 
 impl AuthUpdate {
+    /// Generates a secret where the method signs, none was given and none is `stored`, and sets it.
+    pub(in crate::channels) fn generate(
+        &mut self,
+        stored: Option<&Secret>,
+        random: &Random,
+    ) -> Option<Secret> {
+        let is_wanted = self.method == AuthMethod::Hmac && self.secret == Change::Keep && stored.is_none();
+        let secret = is_wanted.then(|| signing::new_secret(random))?;
+        self.secret = Change::Set(secret.clone());
+        Some(secret)
+    }
+
     fn check(&self, stored: Option<&Secret>, problems: &mut Problems) {
         if let Some(name) = &self.header_name {
             match check_name(name) {
@@ -313,6 +328,9 @@ impl AuthUpdate {
                     );
                 }
             },
+            AuthMethod::None | AuthMethod::Hmac if !signing::is_readable(secret) => {
+                problems.add(field, "starts with whsec_ and must be base64 after it");
+            }
             AuthMethod::None | AuthMethod::Hmac => problems.check(
                 secret.len() >= MIN_SIGNING_SECRET,
                 field,

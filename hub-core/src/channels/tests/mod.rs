@@ -283,3 +283,31 @@ async fn a_repeated_create_gives_the_first_answer() {
     }
     assert_eq!(fields(channels.create(&ada(), BOT, new(), Some("a b")).await), ["Idempotency-Key"]);
 }
+
+#[tokio::test]
+async fn a_name_belongs_to_one_channel_of_a_bot() {
+    let world = World::new().await;
+    let channels = world.channels();
+    let first = world.create("Mine").await.channel;
+    let create = |bot, name: &str| {
+        let new = NewChannel::named(name);
+        async move { channels.create(&ada(), bot, new, None).await }
+    };
+    for taken in ["Mine", "mine", "MINE"] {
+        assert_eq!(code(create(BOT, taken).await), ErrorCode::Conflict, "{taken}");
+    }
+    let second = create(BOT, "Other").await.unwrap().channel;
+    let rename = |id, name: &str| {
+        let patch = ChannelPatch { name: Some(name.to_owned()), ..ChannelPatch::default() };
+        async move { channels.update(&ada(), BOT, id, patch).await }
+    };
+    assert_eq!(code(rename(second.id, "mINE").await), ErrorCode::Conflict);
+    assert_eq!(rename(first.id, "mine").await.unwrap().name, "mine", "its own name in other letters");
+    channels.delete(&ada(), BOT, first.id).await.unwrap();
+    rename(second.id, "Mine").await.unwrap();
+    // Ten at once: one gets the name.
+    let all = (0..10).map(|_| create(BOT, "race"));
+    let outcomes = futures_util::future::join_all(all).await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert!(outcomes.into_iter().filter_map(Result::err).all(|error| error.code() == ErrorCode::Conflict));
+}

@@ -84,10 +84,12 @@ async fn parts_are_replaced_one_by_one() {
 async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     let world = World::new().await;
     let id = world.create("a").await.channel.id;
-    assert_eq!(fields(world.set_webhook(id, Change::Keep).await), ["auth.secret"], "hmac needs one");
+    assert_eq!(fields(world.set_webhook(id, Change::Clear).await), ["auth.secret"], "hmac needs one");
+    assert_eq!(fields(world.set_webhook(id, set("whsec_not base64 at all")).await), ["auth.secret"]);
 
     let channel = world.set_webhook(id, set(FIRST)).await.unwrap();
     assert!(channel.webhook_has_secret && channel.webhook_old_secret_expires_at.is_none());
+    assert_eq!(channel.webhook_generated_secret, None);
     assert_eq!(world.secrets().await, some(FIRST, None));
     world.set_webhook(id, Change::Keep).await.unwrap();
     world.set_webhook(id, set(FIRST)).await.unwrap();
@@ -113,6 +115,31 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     let channel = world.channels().set_webhook(&ada(), BOT, id, cleared).await.unwrap();
     assert!(!channel.webhook_has_secret && channel.webhook_old_secret_expires_at.is_none());
     assert_eq!(world.secrets().await, (None, None));
+}
+
+#[tokio::test]
+async fn hmac_without_a_secret_gets_a_generated_one_that_is_shown_once() {
+    let world = World::new().await;
+    let id = world.create("a").await.channel.id;
+    let generated = world.set_webhook(id, Change::Keep).await.unwrap().webhook_generated_secret.unwrap();
+    assert!(generated.expose().starts_with("whsec_"), "{}", generated.expose());
+    assert_eq!(world.secrets().await, some(generated.expose(), None));
+    let again = world.set_webhook(id, Change::Keep).await.unwrap();
+    assert_eq!((again.webhook_has_secret, again.webhook_generated_secret), (true, None));
+    assert_eq!(world.secrets().await, some(generated.expose(), None), "what is there is kept");
+    let shown = world.channels().get(&ada(), BOT, id).await.unwrap();
+    assert_eq!(shown.webhook_generated_secret, None);
+
+    let new = || NewChannel { webhook: Some(webhook(Change::Keep)), ..NewChannel::named("b") };
+    let first = world.channels().create(&ada(), BOT, new(), Some("once")).await.unwrap();
+    assert!(first.channel.webhook_generated_secret.is_some());
+    let again = world.channels().create(&ada(), BOT, new(), Some("once")).await.unwrap();
+    assert_eq!(again, first, "the repeated request gets the same secret");
+    let mut none = webhook(Change::Keep);
+    none.auth.method = AuthMethod::None;
+    let plain = NewChannel { webhook: Some(none), ..NewChannel::named("c") };
+    let plain = world.channels().create(&ada(), BOT, plain, None).await.unwrap().channel;
+    assert_eq!((plain.webhook_has_secret, plain.webhook_generated_secret), (false, None));
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ impl ChannelsApi {
     ///
     /// The answer is the only sight of the channel's API key. What is left out gets its default: the WebSocket
     /// sink on, no filter, the other sinks off. `CONFLICT` when the bot has as many channels as it may have, or
-    /// one with the handle. With an `Idempotency-Key` the same request within 24 hours gives the first answer.
+    /// one with the name (the case of letters does not count) or the handle. With an `Idempotency-Key` the same request within 24 hours gives the first answer.
     #[oai(path = "/api/bots/:id/channels", method = "post", operation_id = "createChannel")]
     async fn create(
         &self,
@@ -151,7 +151,8 @@ impl ChannelsApi {
     /// Configures the webhook sink
     ///
     /// Replaces the whole sink; what is left out gets its default, except the secret: left out it is kept,
-    /// `null` clears it. A replaced secret goes on signing for 24 hours beside the new one. A sink that was
+    /// `null` clears it. The method `hmac` without a secret gets a generated one, which this answer alone contains, in
+    /// `webhook.auth.secret`. A replaced secret goes on signing for 24 hours next to the new one. A sink that was
     /// switched off after failing for days starts again.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/webhook",

@@ -224,8 +224,9 @@ pub struct SetAuth {
     pub method: Option<AuthMethod>,
     /// Header of the method `header`; `X-Custom-Auth` when left out.
     pub header_name: Option<Text<0, 1024>>,
-    /// Token, header value or key, depending on the method: at least 16 bytes where it signs. Left out it is
-    /// kept, `null` clears it.
+    /// Token, header value or key, depending on the method: at least 16 bytes where it signs. Left out it is kept, or
+    /// generated for `hmac` where there is none; `null` clears it. `whsec_` and base64 is the form of Standard Webhooks,
+    /// whose key is the decoded bytes; of every other text the key is its UTF-8 bytes.
     pub secret: MaybeUndefined<AnySecret>,
 }
 

@@ -86,6 +86,8 @@ pub struct WebhookAuth {
     pub header_name: Option<String>,
     /// Whether there is a secret.
     pub has_secret: bool,
+    /// The secret, shown this once: the hub generated it with this request.
+    pub secret: Option<ShownOnce>,
     /// Until when the secret before this one signs too.
     pub old_secret_expires_at: Option<Time>,
 }
@@ -159,6 +161,7 @@ pub struct RegeneratedKeyView {
 impl From<Channel> for ChannelView {
     fn from(channel: Channel) -> Self {
         let old_secret_expires_at = channel.webhook_old_secret_expires_at.map(Time);
+        let secret = channel.webhook_generated_secret.map(ShownOnce);
         Self {
             id: channel.id.into(),
             bot_id: channel.bot_id.into(),
@@ -168,7 +171,12 @@ impl From<Channel> for ChannelView {
             api_key_prefix: channel.api_key_prefix,
             filter: channel.filter.into(),
             websocket: channel.websocket.into(),
-            webhook: WebhookSink::new(channel.webhook, channel.webhook_has_secret, old_secret_expires_at),
+            webhook: WebhookSink::new(
+                channel.webhook,
+                channel.webhook_has_secret,
+                secret,
+                old_secret_expires_at,
+            ),
             webhook_disabled_reason: channel.webhook_disabled_reason,
             ai: AiSink::new(channel.ai, channel.ai_has_api_key),
             plugins: channel.plugins.into_iter().map(Into::into).collect(),
@@ -182,14 +190,19 @@ impl From<Channel> for ChannelView {
 }
 
 impl WebhookSink {
-    fn new(settings: WebhookSettings, has_secret: bool, old_secret_expires_at: Option<Time>) -> Self {
+    fn new(
+        settings: WebhookSettings,
+        has_secret: bool,
+        secret: Option<ShownOnce>,
+        old: Option<Time>,
+    ) -> Self {
         let names_header = settings.auth.method == CoreAuthMethod::Header;
         let header_name = names_header.then(|| settings.auth.header_name_or_default().to_owned());
         let method = settings.auth.method.into();
         Self {
             enabled: settings.enabled,
             url: Some(settings.url).filter(|url| !url.is_empty()),
-            auth: WebhookAuth { method, header_name, has_secret, old_secret_expires_at },
+            auth: WebhookAuth { method, header_name, has_secret, secret, old_secret_expires_at: old },
             timeout_ms: settings.timeout_ms,
             retry: Retry { schedule_s: settings.retry.schedule_s },
             ordering: settings.ordering.into(),
