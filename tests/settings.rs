@@ -8,7 +8,11 @@ use std::{
 use hub_server::config::SETTINGS;
 use serde_json::Value;
 
-use crate::support::{binaries::release, http::until, process::Process};
+use crate::support::{
+    binaries::release,
+    http::{Caller, until},
+    process::Process,
+};
 
 /// Values that are accepted one by one and are wrong together, or wrong for a reason that is not their form.
 const WRONG: [&[(&str, &str)]; 10] = [
@@ -131,4 +135,41 @@ async fn a_new_server_with_its_demo_has_nothing_to_warn_of() {
     assert_eq!(exit, Some(0));
     assert!(items.iter().any(|item| item["id"] == "sinks.reachable" && item["status"] == "ok"), "{items:#?}");
     server.terminate().await;
+}
+
+#[tokio::test]
+async fn every_line_of_a_json_log_is_json_and_bots_come_after_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data").display().to_string();
+    let settings = [
+        ("HUB_DATA_DIR", data.as_str()),
+        ("HUB_LISTEN", "127.0.0.1:0"),
+        ("HUB_SIM_LISTEN", "127.0.0.1:0"),
+        ("HUB_METRICS_TOKEN", "0123456789abcdef"),
+        ("HUB_TRUSTED_PROXIES", "0.0.0.0/0"),
+    ];
+    let mut server = Process::start(&release("hub-server"), &[], &settings);
+    let stranger = Caller::stranger(&server.wait_url().await);
+    server.wait_line("\"status\":\"online\"").await;
+    // The last of them fails for want of the token, which is worth a line.
+    for path in ["/healthz", "/readyz", "/login", "/metrics"] {
+        stranger.call(reqwest::Method::GET, path, None).await;
+    }
+    let (_, log) = server.terminate().await;
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let index =
+        |what: &dyn Fn(&Value) -> bool| lines.iter().position(what).unwrap_or_else(|| panic!("{log}"));
+    let started = index(&|line| line["message"] == "hub-server started");
+    assert!(started < index(&|line| line["message"] == "bot status"), "{log}");
+    assert!(
+        index(&|line| line["level"] == "WARN" && line["check"] == "proxy.forwarded-headers") < started,
+        "{log}"
+    );
+    let requests: Vec<(&Value, &Value)> = lines
+        .iter()
+        .filter(|line| line["message"] == "request")
+        .map(|line| (&line["route"], &line["status"]))
+        .collect();
+    assert_eq!(requests, [(&"/login".into(), &200.into()), (&"/metrics".into(), &401.into())], "{log}");
 }

@@ -143,7 +143,6 @@ fn ask_health(config: &Config) -> Result<(), String> {
 }
 
 fn run(config: &Config) -> ExitCode {
-    config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     // Absent only when another crate of this process was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -160,6 +159,12 @@ fn run(config: &Config) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
+    for warning in &config.warnings {
+        match logging::format(config) {
+            LogFormat::Text => say(&format!("warning: {warning}")),
+            LogFormat::Json => tracing::warn!(check = warning.check, "{warning}"),
+        }
+    }
     let exit = runtime.block_on(async {
         match up(config).await {
             Ok(running) => running.until_stopped().await,

@@ -352,7 +352,8 @@ impl Cli {
             };
             let made_up = missing.iter().flat_map(|missing| {
                 let flag = missing.split_whitespace().next().filter(|word| word.starts_with("--"));
-                flag.into_iter().chain(["x"]).map(OsString::from)
+                // A text for every argument of text, of a path and of an address.
+                flag.into_iter().chain(["http://x"]).map(OsString::from)
             });
             let arguments: Vec<OsString> = arguments.iter().cloned().chain(made_up).collect();
             parse(&arguments).map_err(|_| error)

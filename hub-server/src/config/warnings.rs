@@ -63,7 +63,7 @@ pub(super) fn find(config: &Config) -> Vec<Warning> {
     }
     if config.hub.registration == Registration::Open && !config.development {
         let text = "registration is open: anyone who reaches the hub can create an account; \
-                    set registration to invite or closed, or ignore this if that is intended";
+                    set registration to invite or closed";
         warn("registration.open", text.to_owned());
     }
     found
