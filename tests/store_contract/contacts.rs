@@ -8,6 +8,7 @@ use crate::support::database::{Db, START};
 contract!("contacts": {
     contacts_are_listed_by_their_last_message => [page, find],
     a_remark_is_the_owners => [set_remark],
+    people_are_called_by_their_names_or_else_by_remarks => [names],
     windows_close_with_the_login_they_belong_to => [close_windows],
     a_message_opens_the_window_anew => [find],
     the_newest_permission_is_kept_sealed => [context_token],
@@ -23,6 +24,25 @@ async fn write(db: &Db, on: &Stage, peer: &str, hours: u32) {
     let now = START + HOUR * hours;
     let batch = hub_core::store::inbox::Accept { now, ..batch(&on.lease, None, vec![one]) };
     db.store.accept(batch).await.unwrap();
+}
+
+async fn people_are_called_by_their_names_or_else_by_remarks(db: &Db) {
+    let on = stage(db).await;
+    for (peer, network_name) in [("ann", "Ann of the network"), ("bob", ""), ("cat", "")] {
+        let mut one = message(db, on.bot, peer, peer, "x");
+        // What a message shows is not taken for the network's name.
+        "shown".clone_into(&mut one.row.user_name);
+        network_name.clone_into(&mut one.contact.as_mut().unwrap().network_name);
+        db.store.accept(batch(&on.lease, None, vec![one])).await.unwrap();
+    }
+    for (peer, remark) in [("ann", "my Ann"), ("bob", "my Bob")] {
+        assert!(commit!(db, |tx| tx.contacts().set_remark(None, on.bot, peer, remark).await).unwrap());
+    }
+    let mut read = db.store.read().await.unwrap();
+    let names = read.contacts().names(on.bot, &["ann", "bob", "cat", "nobody"]).await.unwrap();
+    let expected = [("ann", "Ann of the network"), ("bob", "my Bob")];
+    assert_eq!(names, expected.map(|(user, name)| (user.to_owned(), name.to_owned())).into());
+    assert!(read.contacts().names(db.ids.next(), &["ann"]).await.unwrap().is_empty());
 }
 
 async fn the_newest_permission_is_kept_sealed(db: &Db) {

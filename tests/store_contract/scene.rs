@@ -167,8 +167,11 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
         sent_at: START.as_millis(),
         created_at: START.as_millis(),
     };
-    let contact =
-        ContactUpdate { context_token: Some(Sealed::from(format!("token of {key}"))), opened_at: START };
+    let contact = ContactUpdate {
+        context_token: Some(Sealed::from(format!("token of {key}"))),
+        opened_at: START,
+        network_name: row.user_name.clone(),
+    };
     AcceptMessage { row, contact: Some(contact), routes: Vec::new(), media: Vec::new(), apps: Vec::new() }
 }
 

@@ -104,6 +104,8 @@ pub(crate) struct Heard<'m> {
     pub message_id: MessageId,
     /// Sender.
     pub from_user_id: &'m str,
+    /// Their name; empty when it is not known.
+    pub user_name: &'m str,
     /// Whom answers go to.
     pub peer: &'m str,
     /// Group, or empty.
@@ -173,7 +175,7 @@ pub(crate) fn envelope(
 }
 
 fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {
-    let sender = json!({ "id": heard.from_user_id, "role": "user" });
+    let sender = json!({ "id": heard.from_user_id, "name": heard.user_name, "role": "user" });
     let group = if heard.group_id.is_empty() { Value::Null } else { json!({ "id": heard.group_id }) };
     match told {
         Told::Message(text) => {

@@ -9,7 +9,7 @@ use std::{
 use super::{
     job::Job,
     node::{BotWork, Engine},
-    routing::{Routed, RoutedDelivery, RoutedWork, lane_of, status_of},
+    routing::{Known, Routed, RoutedDelivery, RoutedWork, lane_of, status_of},
 };
 use crate::{
     channels::sinks::SinkKey,
@@ -79,7 +79,8 @@ impl Engine {
     /// One transaction. `None` when the channels changed after they were loaded; they are loaded again then.
     async fn commit_batch(&self, bot: &BotWork, batch: &Batch) -> Result<Option<Intake>> {
         failpoint!("intake.before");
-        let quoted = self.quoted_texts(bot, batch).await?;
+        let known =
+            Known { quoted: self.quoted_texts(bot, batch).await?, names: self.names(bot, batch).await? };
         // Held over the commit: the backlog scan of this bot must not run between the decision who holds a
         // delivery and its row.
         let mut behind = bot.behind.lock().await;
@@ -95,7 +96,7 @@ impl Engine {
                 }
                 held
             };
-            let (row, work) = self.route(bot, &channels, message, &quoted, now, claims);
+            let (row, work) = self.route(bot, &channels, message, &known, now, claims);
             messages.push(row);
             routed.push(work);
         }
@@ -153,6 +154,18 @@ impl Engine {
             return Ok(HashMap::new());
         }
         self.ctx.store.quoted_texts(bot.lease.bot_id, &ids).await
+    }
+
+    /// Names of the senders of this batch of whom the network tells none: one query for all.
+    async fn names(&self, bot: &BotWork, batch: &Batch) -> Result<HashMap<String, String>> {
+        let nameless = batch.messages.iter().filter(|message| message.user_name.is_empty());
+        let mut users: Vec<&str> = nameless.map(|message| message.from_user_id.as_str()).collect();
+        users.sort_unstable();
+        users.dedup();
+        if users.is_empty() {
+            return Ok(HashMap::new());
+        }
+        self.ctx.store.names(bot.lease.bot_id, &users).await
     }
 
     /// Whether every channel's log only went on (design rule D20).

@@ -49,7 +49,7 @@ pub struct Payload<'a> {
 pub struct Sender<'a> {
     /// Id on the network.
     pub user_id: &'a str,
-    /// Display name; empty when the network has none.
+    /// Display name, or else the owner's remark; empty when neither is known.
     pub user_name: &'a str,
 }
 

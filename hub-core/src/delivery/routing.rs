@@ -33,6 +33,14 @@ use crate::{
 /// Longest text kept of one message; the network's own limit is far below.
 const MAX_CONTENT: usize = 256 * 1024;
 
+/// What the store knows of the messages of a batch.
+pub(super) struct Known {
+    /// Texts that are quoted, by the network's ids.
+    pub quoted: HashMap<String, String>,
+    /// Names of senders, by their ids.
+    pub names: HashMap<String, String>,
+}
+
 /// A message that was routed, kept until its commit.
 pub(super) struct Routed {
     pub content: Arc<Content>,
@@ -67,13 +75,13 @@ impl Engine {
         bot: &BotWork,
         channels: &BotChannels,
         message: &InboundMessage,
-        quoted: &HashMap<String, String>,
+        known: &Known,
         now: Timestamp,
         mut claims: impl FnMut(SinkKey) -> bool,
     ) -> (AcceptMessage, Routed) {
         let ctx = &self.ctx;
         let id: MessageId = ctx.ids.next();
-        let content = Arc::new(content_of(id, message, quoted));
+        let content = Arc::new(content_of(id, message, known));
         let private = private::seal(&ctx.sealer, id, message.context_token.as_ref(), &message.raw);
         let row = MessageRow {
             id,
@@ -116,6 +124,7 @@ impl Engine {
         let contact = ContactUpdate {
             context_token: message.context_token.as_ref().map(|token| ctx.sealer.seal(&token_place, token)),
             opened_at,
+            network_name: clean(&message.user_name),
         };
         let mut routes = Vec::with_capacity(channels.channels.len());
         for channel in &channels.channels {
@@ -178,6 +187,7 @@ impl Engine {
         let heard = Heard {
             message_id: content.message_id,
             from_user_id: &content.from_user_id,
+            user_name: &content.user_name,
             peer: &content.peer,
             group_id: &content.group_id,
             kind: content.kind,
@@ -314,10 +324,14 @@ pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, sink: SinkId,
     }
 }
 
-fn content_of(id: MessageId, message: &InboundMessage, quoted: &HashMap<String, String>) -> Content {
+fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content {
     let peer = if message.group_id.is_empty() { &message.from_user_id } else { &message.group_id };
     let peer = clean(peer);
     let session_id = if message.session_id.is_empty() { peer.clone() } else { clean(&message.session_id) };
+    let name = match known.names.get(&message.from_user_id) {
+        Some(name) if message.user_name.is_empty() => name,
+        _ => &message.user_name,
+    };
     let mut text = clean(&message.content);
     if text.len() > MAX_CONTENT {
         let end = text.floor_char_boundary(MAX_CONTENT);
@@ -326,14 +340,14 @@ fn content_of(id: MessageId, message: &InboundMessage, quoted: &HashMap<String, 
     Content {
         message_id: id,
         from_user_id: clean(&message.from_user_id),
-        user_name: clean(&message.user_name),
+        user_name: clean(name),
         session_id,
         group_id: clean(&message.group_id),
         kind: message.kind,
         has_media: !message.media.is_empty(),
         text,
         items: clean(&crate::store::json(&message.items)),
-        quote: message.quote.as_ref().map(|quote| resolve(quote, quoted)),
+        quote: message.quote.as_ref().map(|quote| resolve(quote, &known.quoted)),
         context_token: message.context_token.as_ref().map(|token| Secret::new(clean(token.expose()))),
         sent_at: message.sent_at,
         peer,

@@ -4,8 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     access::Actor,
+    apps::{AppPatch, Apps, NewApp, NewInstallation},
+    bots::MessageFilter,
     channels::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
     id::ChannelId,
+    page::PageRequest,
     testing::{Receiver, TestBot, TestHub},
     traces::{
         StepName::{Filter, Received, Reply, Request, Response},
@@ -135,4 +138,53 @@ async fn what_was_accepted_before_a_stop_is_delivered_after_the_next_start() {
     world.hub.restart().await;
     world.well(1).await;
     assert_eq!(world.receiver.texts(), ["kept", "kept"]);
+}
+
+#[tokio::test]
+async fn a_sender_without_a_name_on_the_network_is_called_by_the_contacts_remark_everywhere() {
+    let world = World::new(hook(AuthMethod::None)).await;
+    let (hub, ada, bot) = (world.hub.hub(), &world.ada, &world.bot);
+    let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
+    let rest =
+        AppPatch { events: words(&["message"]), scopes: words(&["message:read"]), ..AppPatch::default() };
+    let new = NewApp { name: "Clerk".to_owned(), slug: None, rest };
+    let app = hub.apps().create(ada, new, None).await.unwrap().app.id;
+    let new = NewInstallation { app_id: app, scopes: None, handle: None };
+    hub.apps().install(ada, bot.id, new, None).await.unwrap();
+    let code = "// ==UserScript==\n// @name named\n// ==/UserScript==\n\
+        function onRequest(ctx) { ctx.req.body.seen = ctx.msg.sender.user_name; }\n";
+    let new = crate::plugins::Submission { script: code.to_owned(), ..Default::default() };
+    let plugin_id = hub.plugins().submit(ada, new, None).await.unwrap().id;
+    let new = crate::plugins::NewInstallation { plugin_id, version: None, position: None };
+    hub.plugins().install(ada, bot.id, world.channel, new).await.unwrap();
+
+    world.hub.say(bot, "first");
+    world.well(1).await;
+    hub.bots().set_remark(ada, bot.id, &bot.person, "Ada of the shop").await.unwrap();
+    world.hub.say(bot, "second");
+    world.well(2).await;
+    // Another remark is another name: the first one was not taken for the network's.
+    hub.bots().set_remark(ada, bot.id, &bot.person, "Ada").await.unwrap();
+    world.hub.say(bot, "third");
+    world.well(3).await;
+
+    let names = ["", "Ada of the shop", "Ada"];
+    for (body, name) in world.receiver.bodies().iter().zip(names) {
+        assert_eq!((&body["sender"]["user_name"], &body["seen"]), (&name.into(), &name.into()), "{body}");
+    }
+    let filter =
+        MessageFilter { direction: Some(crate::bots::Direction::Inbound), ..MessageFilter::default() };
+    let listed = hub.bots().messages(ada, bot.id, &filter, &PageRequest::default()).await.unwrap().items;
+    let listed: Vec<&str> = listed.iter().rev().map(|message| message.user_name.as_str()).collect();
+    assert_eq!(listed, names);
+    let page = PageRequest::parse(&Apps::event_list(bot.id, app), None, None).unwrap();
+    let events = hub.apps().events(ada, bot.id, app, &page).await.unwrap().items;
+    let events = events.iter().rev().filter(|event| event.kind.starts_with("message"));
+    let told: Vec<String> = events
+        .map(|event| serde_json::from_str::<serde_json::Value>(&event.event).unwrap())
+        .map(|event| event["data"]["sender"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(told, names);
+    let contact = hub.bots().contacts(ada, bot.id, &PageRequest::default()).await.unwrap().items.remove(0);
+    assert_eq!((contact.user_name.as_str(), contact.remark.as_str()), ("", "Ada"));
 }

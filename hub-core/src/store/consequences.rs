@@ -353,8 +353,8 @@ fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Ve
             });
             row.count += 1;
             row.at = batch.now.as_millis();
-            if !message.row.user_name.is_empty() {
-                row.name = &message.row.user_name;
+            if !contact.network_name.is_empty() {
+                row.name = &contact.network_name;
             }
             // Messages may come out of order; an older permission never replaces a newer one (ilink §9).
             if contact.opened_at.as_millis() >= row.opened {

@@ -1,6 +1,11 @@
 //! Statements about the people a bot talks to.
 
-use super::conn::{Conn, on};
+use std::collections::HashMap;
+
+use super::{
+    conn::{Conn, on, on_each},
+    json,
+};
 use crate::{
     bots::{StoredContact, window::Window},
     error::Result,
@@ -103,6 +108,19 @@ impl Contacts<'_> {
         .await
         })?;
         Ok(row.map(StoredContact::from))
+    }
+
+    /// What people are called, as far as that is known: by their names on the network, or else by their owner's remarks.
+    pub async fn names(&mut self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
+        let rows: Vec<(String, String)> = on_each!(
+            self.0,
+            "SELECT user_id, COALESCE(NULLIF(user_name, ''), remark) FROM contacts
+             WHERE bot_id = $1 AND user_id IN (SELECT value FROM json_each($2))",
+            "SELECT user_id, COALESCE(NULLIF(user_name, ''), remark) FROM contacts
+             WHERE bot_id = $1 AND user_id IN (SELECT json_array_elements_text(CAST($2 AS json)))",
+            |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(users)).fetch_all(conn).await
+        )?;
+        Ok(rows.into_iter().filter(|(_, name)| !name.is_empty()).collect())
     }
 
     /// Sets the remark of a contact whose bot is in a scope; says whether there is one.

@@ -104,6 +104,8 @@ pub struct ContactUpdate {
     pub context_token: Option<Sealed>,
     /// When the sending window opened.
     pub opened_at: Timestamp,
+    /// Their name on the network; empty when it tells none. That of the message may come from the owner's remark.
+    pub network_name: String,
 }
 
 /// What one channel does with a message.

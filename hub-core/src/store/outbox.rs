@@ -136,7 +136,7 @@ const INSERT_MESSAGES_SQLITE: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
         kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
     SELECT r.value ->> 'id', b.id, 'outbound', r.value ->> 'peer', b.wx_id, r.value ->> 'peer',
-        COALESCE(c.user_name, ''), COALESCE((SELECT m.session_id FROM messages AS m
+        COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
             WHERE m.bot_id = b.id AND m.peer = r.value ->> 'peer' AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
             r.value ->> 'peer'), '', r.value ->> 'kind', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
         'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now'
@@ -152,7 +152,7 @@ const INSERT_MESSAGES_POSTGRES: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
         kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
     SELECT r.id, b.id, 'outbound', r.peer, b.wx_id, r.peer,
-        COALESCE(c.user_name, ''), COALESCE((SELECT m.session_id FROM messages AS m
+        COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
             WHERE m.bot_id = b.id AND m.peer = r.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
             r.peer), '', r.kind, r.content, r.items, r.key,
         'queued', r.channel, r.trace, r.now, r.now

@@ -98,6 +98,8 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     async fn note_poll(&self, lease: &Lease, error: String) -> Result<()>;
 
     async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
+    /// What people are called whose messages have no name.
+    async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>>;
     async fn accept(&self, batch: Accept) -> Result<Accepted>;
 
     /// Files of a bot that are still to be fetched, the next one first.
@@ -282,6 +284,10 @@ impl WorkStore for Store {
 
     async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>> {
         self.read().await?.messages().texts_by_network_id(bot_id, network_ids).await
+    }
+
+    async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
+        self.read().await?.contacts().names(bot_id, users).await
     }
 
     async fn accept(&self, batch: Accept) -> Result<Accepted> {

@@ -232,6 +232,10 @@ impl WorkStore for ModelStore {
         self.read(|_| HashMap::new()).await
     }
 
+    async fn names(&self, _bot_id: BotId, _users: &[&str]) -> Result<HashMap<String, String>> {
+        self.read(|_| HashMap::new()).await
+    }
+
     async fn accept(&self, batch: Accept) -> Result<Accepted> {
         self.write("accept", move |tables| tables.accept(&batch)).await
     }
