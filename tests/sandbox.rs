@@ -2,6 +2,7 @@
 
 mod attacks;
 mod authors;
+mod boundaries;
 mod confinement;
 mod generated;
 mod stage;

@@ -24,7 +24,7 @@ async fn on_request_rewrites_url_method_headers_and_body() {
         delete ctx.req.headers['Content-Type'];
         ctx.req.body.who = ctx.msg.sender.user_name;
     }";
-    let outcome = stage.ask(source).await;
+    let outcome = stage.run(source, HookInput { measure: true, ..asked() }).await;
     assert_eq!(outcome.error, None);
     assert!(outcome.present && !outcome.skipped && outcome.replies.is_empty());
     let changed = outcome.request.unwrap();
@@ -33,6 +33,7 @@ async fn on_request_rewrites_url_method_headers_and_body() {
     assert_eq!(changed.headers, [("X-N".to_owned(), "7".to_owned())].into());
     assert_eq!(changed.body.text(), r#"{"content":"order 42","n":1,"who":"Ada"}"#);
     assert!(outcome.memory_bytes > 50_000 && outcome.memory_bytes < 2 << 20, "{}", outcome.memory_bytes);
+    assert_eq!(stage.ask(source).await.memory_bytes, 0, "it is read when it is wanted");
 }
 
 #[tokio::test]
@@ -328,6 +329,11 @@ async fn a_source_can_be_checked_without_running_it() {
         assert_eq!(check(cut_off).await.map(|error| error.kind), Some(ErrorKind::Syntax), "{cut_off:?}");
     }
     assert_eq!(check("function onRequest() {} //").await, None);
+    for import in ["import fs from 'fs'", "import 'fs'", "import * as all from './other.js'"] {
+        let error = check(&format!("// import\nconst a = 1;\n  {import};\n")).await.unwrap();
+        assert_eq!((error.line, error.column), (Some(3), Some(3)), "{import}: {error:?}");
+        assert!(error.message.starts_with("import is not available"), "{import}: {error:?}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     job::Job,
@@ -21,7 +21,7 @@ use crate::{
         traces::TraceUpdate,
     },
     time::Timestamp,
-    traces::{TraceStatus, steps_text},
+    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// What happens to a delivery after an attempt.
@@ -46,7 +46,7 @@ impl Engine {
     ) -> (Finished, After) {
         let now = self.ctx.store.now();
         let Concluded { outcome, replies, mut steps } = concluded;
-        let (after, status, summary, error) = self.judge(channel, job, &outcome, now);
+        let (after, mut status, mut summary, error) = self.judge(channel, job, &outcome, now);
         let health = (job.sink == SinkId::Webhook).then(|| self.health(channel, &outcome, now)).flatten();
         if let After::Hold(at) | After::Park(at) = after
             && let Some(last) = steps.last_mut()
@@ -55,6 +55,12 @@ impl Engine {
             last.detail["parked"] = json!(matches!(after, After::Park(_)));
         }
         let replies = self.replies(bot, channel, job, replies, &mut steps).await;
+        if status == TraceStatus::Ok
+            && let Some(failed) = failed_afterwards(&steps)
+        {
+            status = TraceStatus::Error;
+            summary = format!("{summary}; {failed}");
+        }
         let (state, due_at, keep) = match after {
             After::Over(state) => (state, now, false),
             After::Hold(at) => (DeliveryState::Pending, at, true),
@@ -165,4 +171,18 @@ impl Engine {
         }
         Some(SinkHealth { channel: channel.id, report })
     }
+}
+
+/// What failed although the receiver has the message: a response hook, or a reply that cannot be sent. The delivery is
+/// done, and the trace does not say that all went well.
+fn failed_afterwards(steps: &[Step]) -> Option<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    steps.iter().filter(|step| step.status == TraceStatus::Error).find_map(|step| match step.name {
+        StepName::PluginOnResponse => {
+            let (plugin, kind) = (text(&step.detail["plugin"]), text(&step.detail["error"]["kind"]));
+            Some(format!("plugin {plugin} failed after the request: {kind}"))
+        }
+        StepName::Reply => Some(format!("a reply could not be sent: {}", text(&step.detail["error"]))),
+        _ => None,
+    })
 }

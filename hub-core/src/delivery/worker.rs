@@ -255,6 +255,10 @@ impl Engine {
     async fn store_outcome(&self, bot: &BotWork, finished: Finished) -> bool {
         let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
         let status = match finished.state {
+            // The receiver has the message, and a plugin or a reply failed afterwards.
+            DeliveryState::Done if finished.trace.status == Some(TraceStatus::Error.as_str()) => {
+                TraceStatus::Error
+            }
             DeliveryState::Done => TraceStatus::Ok,
             DeliveryState::Skipped => TraceStatus::Skipped,
             DeliveryState::Dead => TraceStatus::Error,

@@ -21,7 +21,7 @@ use crate::{
     id::ChannelId,
     network::MessageKind,
     sandbox::{
-        Grants, Hook, HookInput, HookOutcome, HookRun, Limits, LogLine, NoFetch, PluginRequest,
+        FetchGate, Grants, Hook, HookInput, HookOutcome, HookRun, Limits, LogLine, NoFetch, PluginRequest,
         PluginResponse, Reply, Sandbox, ScriptError, Source,
     },
 };
@@ -82,7 +82,7 @@ pub struct Debugged {
     pub logs: Vec<LogLine>,
     /// `ctx.state` as it left it.
     pub state: Option<Box<RawValue>>,
-    /// Why it failed: `syntax`, `throw`, `timeout`, `memory`, `stack`, `output`, `blocked_url`, `match`.
+    /// Why it failed: `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url`, `match`.
     pub error: Option<DebugError>,
     /// How long it took, in microseconds.
     pub duration_us: u64,
@@ -170,12 +170,26 @@ impl Plugins<'_> {
     }
 }
 
-/// Tries a hook anywhere, also without a hub; `tenant` is who tries it.
+/// Tries a hook anywhere, also without a hub, and without a network; `tenant` is who tries it.
+///
+/// # Errors
+/// As [`debug_with`].
+pub async fn debug(sandbox: &Sandbox, tenant: &str, run: DebugRun, manifest: &Manifest) -> Result<Debugged> {
+    debug_with(sandbox, tenant, run, manifest, &NoFetch).await
+}
+
+/// Tries a hook as [`debug`] does; `gate` makes its fetches.
 ///
 /// # Errors
 /// `INVALID_PARAMS` for input that is too large or not usable; `RATE_LIMITED` or `UNAVAILABLE` when the sandbox
 /// cannot run it now.
-pub async fn debug(sandbox: &Sandbox, tenant: &str, run: DebugRun, manifest: &Manifest) -> Result<Debugged> {
+pub async fn debug_with(
+    sandbox: &Sandbox,
+    tenant: &str,
+    run: DebugRun,
+    manifest: &Manifest,
+    gate: &dyn FetchGate,
+) -> Result<Debugged> {
     let url = Url::parse(&run.url).map_err(|_| Error::invalid("url", "must be an absolute URL"))?;
     let message = serde_json::value::to_raw_value(&run.message).map_err(Error::internal)?;
     let answer = run.response.as_ref().map(DebugResponse::shown).transpose()?;
@@ -225,8 +239,9 @@ pub async fn debug(sandbox: &Sandbox, tenant: &str, run: DebugRun, manifest: &Ma
         fetch: !manifest.connects.is_empty(),
     };
     input.limits = Limits { timeout: manifest.timeout.as_duration(), ..Limits::default() };
+    input.measure = true;
     let run = HookRun { tenant: tenant.to_owned(), source: Source::new(run.script), input };
-    let outcome = sandbox.run(run, &NoFetch).await?;
+    let outcome = sandbox.run(run, gate).await?;
     let reach =
         Reach { configured: Some(&url), connects: &manifest.connects, plain_http: url.scheme() == "http" };
     debugged.take(outcome, &before, &reach);

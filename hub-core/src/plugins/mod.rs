@@ -14,6 +14,7 @@ use crate::{
 };
 
 pub mod breaker;
+mod connect;
 pub mod debug;
 pub mod diff;
 pub mod gate;

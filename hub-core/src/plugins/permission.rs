@@ -1,6 +1,6 @@
 //! What a plugin may do, for who decides whether it may.
 
-use super::manifest::Manifest;
+use super::{connect, manifest::Manifest};
 
 /// What a plugin may do: as data, and as sentences for a reviewer and an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,8 +57,17 @@ fn words(manifest: &Manifest) -> Vec<String> {
     if manifest.connects.is_empty() {
         words.push("sends nothing to any other host than the webhook's".to_owned());
     } else {
-        let hosts = manifest.connects.join(", ");
-        words.push(format!("may send message content to these hosts and their sub-domains: {hosts}"));
+        let (exact, names): (Vec<&String>, Vec<_>) =
+            manifest.connects.iter().partition(|entry| connect::is_exact(entry));
+        let listed =
+            |hosts: &[&String]| hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>().join(", ");
+        if !names.is_empty() {
+            let hosts = listed(&names);
+            words.push(format!("may send message content to these hosts and their sub-domains: {hosts}"));
+        }
+        if !exact.is_empty() {
+            words.push(format!("may send message content to these hosts: {}", listed(&exact)));
+        }
     }
     match (manifest.grants.reply, manifest.grants.skip) {
         (true, true) => words.push("replies to the sender, and keeps messages from the webhook".to_owned()),

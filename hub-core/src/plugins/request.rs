@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::value::RawValue;
-use url::{Host, Url};
+use url::Url;
 
+use super::connect::{self, Cover};
 use crate::{
     egress::CheckedHeaders,
     sandbox::{Body, PluginRequest, PluginResponse},
@@ -41,9 +42,10 @@ impl Violation {
 pub struct Reach<'a> {
     /// The channel's webhook; `None` reaches nothing but `connects`.
     pub configured: Option<&'a Url>,
-    /// Hosts of `@connect`, which stand for their sub-domains too.
+    /// Entries of `@connect`. A host name includes its sub-domains, an address or a name of one label does not; without
+    /// a port the usual one is meant.
     pub connects: &'a [String],
-    /// Whether those hosts may also be reached without TLS: when the webhook itself is.
+    /// Whether public names among them may also be reached without TLS: when the webhook itself is.
     pub plain_http: bool,
 }
 
@@ -67,25 +69,18 @@ impl Reach<'_> {
         if self.configured.is_some_and(|configured| configured.origin() == url.origin()) {
             return Ok(url);
         }
-        let host = match url.host() {
-            Some(Host::Domain(host)) => host.strip_suffix('.').unwrap_or(host),
-            Some(_) => return Err(Violation::blocked("the URL must not name an address")),
-            None => return Err(Violation::blocked("the URL must name a host")),
-        };
-        let is_meant = |entry: &String| {
-            host == entry || host.strip_suffix(entry.as_str()).is_some_and(|rest| rest.ends_with('.'))
-        };
-        if !self.connects.iter().any(is_meant) {
-            let host: String = host.chars().take(100).collect();
-            return Err(Violation::blocked(format!("{host} is not the webhook's host and not in @connect")));
+        let covers = self.connects.iter().map(|entry| connect::cover(entry, &url, self.plain_http));
+        match covers.max().unwrap_or(Cover::OtherHost) {
+            Cover::Covers => Ok(url),
+            Cover::OtherHost => {
+                let host: String = url.host_str().unwrap_or_default().chars().take(100).collect();
+                Err(Violation::blocked(format!("{host} is not the webhook's host and not in @connect")))
+            }
+            Cover::OtherPort => Err(Violation::blocked(
+                "a host of @connect is reached at its usual port, or at the port that @connect names",
+            )),
+            Cover::NeedsTls => Err(Violation::blocked("a host of @connect is reached by https")),
         }
-        if url.port().is_some() {
-            return Err(Violation::blocked("a host of @connect is reached at its usual port"));
-        }
-        if url.scheme() != "https" && !self.plain_http {
-            return Err(Violation::blocked("a host of @connect is reached by https"));
-        }
-        Ok(url)
     }
 }
 
@@ -114,14 +109,9 @@ pub fn shown(method: &Method, url: &str, headers: &HeaderMap, body: &Bytes) -> P
     PluginRequest { url: url.to_owned(), method: method.as_str().to_owned(), headers, body }
 }
 
-/// An answer as a plugin is shown it: its body is `null` when it is binary. Header names stand there twice, as people
-/// write them and in lower case, as programs do.
+/// An answer as a plugin is shown it: its body is `null` when it is binary. Header names are written as in requests.
 pub fn shown_answer(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> PluginResponse {
-    let mut pairs = BTreeMap::new();
-    for name in headers.keys() {
-        pairs.insert(title(name), joined(headers, name));
-        pairs.insert(name.as_str().to_owned(), joined(headers, name));
-    }
+    let pairs = headers.keys().map(|name| (title(name), joined(headers, name))).collect();
     let cut = &body[..body.len().min(MAX_SHOWN)];
     let body = is_text(headers, body).then(|| String::from_utf8_lossy(cut).into_owned());
     PluginResponse { status: status.as_u16(), headers: pairs, body }
@@ -147,7 +137,8 @@ pub fn checked(
     Ok(LeftRequest { method, url, headers, body })
 }
 
-/// Two spellings of one name are one header: that of the plugin is the one that was not there before.
+/// Two spellings of one name are one header, also in an object that replaced ours: that of the plugin is the one that
+/// was not there before.
 fn checked_headers(
     left: &BTreeMap<String, String>,
     before: &BTreeMap<String, String>,
@@ -330,7 +321,7 @@ mod tests {
             assert_eq!(of(kind, body).body.as_deref(), text, "{kind}");
         }
         let shown = of("text/plain", b"x");
-        assert_eq!(shown.headers["Content-Type"], "text/plain");
-        assert_eq!(shown.headers["content-type"], "text/plain");
+        let names: Vec<&str> = shown.headers.keys().map(String::as_str).collect();
+        assert_eq!((names, shown.headers["Content-Type"].as_str()), (vec!["Content-Type"], "text/plain"));
     }
 }

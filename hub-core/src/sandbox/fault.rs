@@ -1,4 +1,4 @@
-//! Why a run could not be made, or was lost: never the fault of the message.
+//! Why a run could not be made, or was lost: never the fault of the message or the plugin.
 
 use crate::error::{Error, ErrorCode};
 
@@ -8,7 +8,8 @@ pub enum SandboxFault {
     /// As many runs wait as may.
     #[error("too many plugin runs are waiting")]
     Busy,
-    /// The worker ended in the middle of the run, which a plugin can bring about.
+    /// The worker was killed from outside, or could not start. A script that crashes its worker is an error of that
+    /// script: [`ErrorKind::Crash`](super::ErrorKind::Crash).
     #[error("the plugin's process ended: {0}")]
     Crashed(String),
     /// No worker can be started.

@@ -16,8 +16,8 @@ use super::{
     engine,
     gate::{FetchAnswer, FetchCall},
     hook::{
-        Body, HookInput, HookOutcome, MAX_DEPTH, MAX_ERROR_TEXT, MAX_HEADERS, MAX_LOG_BYTES, MAX_LOG_LINES,
-        MAX_REPLIES, MAX_REPLY_TEXT, MAX_RESULT, MAX_STATE, Reply,
+        Body, HookInput, HookOutcome, MAX_ERROR_TEXT, MAX_HEADERS, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_REPLIES,
+        MAX_REPLY_TEXT, MAX_RESULT, MAX_STATE, Reply,
     },
 };
 
@@ -152,13 +152,8 @@ impl HookOutcome {
             && request <= MAX_RESULT + MAX_ERROR_TEXT
             && state.len() <= MAX_STATE
             && error <= 2 * MAX_ERROR_TEXT
-            && usable(state)
-            && usable(body);
+            && engine::usable(state)
+            && engine::usable(body);
         if fits { Ok(()) } else { Err(Malformed("an outcome breaks a cap")) }
     }
-}
-
-/// Whether JSON can be read by everything that will: no number is out of range, and it is not too deep.
-fn usable(json: &str) -> bool {
-    engine::depth(json) <= MAX_DEPTH && serde_json::from_str::<serde_json::Value>(json).is_ok()
 }

@@ -47,6 +47,6 @@ pub struct NoFetch;
 #[async_trait]
 impl FetchGate for NoFetch {
     async fn fetch(&self, _: FetchCall, _: Duration) -> Result<FetchAnswer, String> {
-        Err("no network here".to_owned())
+        Err("fetch reaches nothing in a debug run".to_owned())
     }
 }

@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 pub const MAX_SOURCE: usize = 256 * 1024;
 /// Most replies of one run; further ones are dropped with a log line (`contract.md` §7).
 pub const MAX_REPLIES: usize = 10;
-/// Longest text of one reply, in bytes; a longer one throws in the plugin (`reliability` J8).
-pub const MAX_REPLY_TEXT: usize = 4 * 1024;
+/// Longest text of one reply, in bytes; a longer one throws in the plugin. The limit of the API; long texts are split
+/// for the network.
+pub const MAX_REPLY_TEXT: usize = 64 * 1024;
 /// Most log lines of one run, and their bytes together; what comes after is dropped (`reliability` J5).
 pub const MAX_LOG_LINES: usize = 100;
 /// See [`MAX_LOG_LINES`].
@@ -167,6 +168,9 @@ pub struct HookInput {
     pub grants: Grants,
     /// Its limits.
     pub limits: Limits,
+    /// Whether [`HookOutcome::memory_bytes`] is read after every run. Reading it walks the whole heap, which costs more
+    /// than many a run; after an error it is read anyway.
+    pub measure: bool,
 }
 
 impl HookInput {
@@ -181,6 +185,7 @@ impl HookInput {
             state: None,
             grants: Grants::default(),
             limits: Limits::default(),
+            measure: false,
         }
     }
 
@@ -265,10 +270,13 @@ pub struct HookOutcome {
     pub logs: Vec<LogLine>,
     /// Why it failed.
     pub error: Option<ScriptError>,
-    /// Wall time of the run.
+    /// Wall time of the run, without the wait for a worker.
     pub duration: Duration,
-    /// Bytes of the JavaScript heap in use when the hook ended; the limit when that was reached, 0 when the run was
-    /// stopped before it could be read.
+    /// How long the run waited for a worker.
+    #[serde(skip)]
+    pub waited: Duration,
+    /// Bytes of the JavaScript heap in use when the hook ended; the limit when that was reached. 0 when it was not
+    /// read: the run succeeded and [`HookInput::measure`] is off, or it was stopped first.
     pub memory_bytes: u64,
 }
 
@@ -347,6 +355,8 @@ pub enum ErrorKind {
     Timeout,
     /// It needed more memory than it may.
     Memory,
+    /// It crashed the engine, and with it the worker process.
+    Crash,
     /// It called deeper than 1000 levels.
     Stack,
     /// What it left in `ctx` cannot be used.
@@ -354,6 +364,11 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Whether the run did not end by itself: five such runs in a row pause a plugin.
+    pub const fn is_overrun(self) -> bool {
+        matches!(self, Self::Timeout | Self::Crash)
+    }
+
     /// The name in traces.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -361,6 +376,7 @@ impl ErrorKind {
             Self::Throw => "throw",
             Self::Timeout => "timeout",
             Self::Memory => "memory",
+            Self::Crash => "crash",
             Self::Stack => "stack",
             Self::Output => "output",
         }
@@ -387,6 +403,11 @@ impl ScriptError {
     /// An error without a position.
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), line: None, column: None, stack: None }
+    }
+
+    /// The worker process ended in the middle of the run.
+    pub(super) fn crash(how: &str) -> Self {
+        Self::new(ErrorKind::Crash, format!("the script crashed the JavaScript engine ({how})"))
     }
 
     pub(super) fn timeout(limit: Duration) -> Self {

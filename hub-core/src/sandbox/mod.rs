@@ -13,10 +13,10 @@
 //! | what | cap | at the cap |
 //! |---|---|---|
 //! | wall time of a run | [`Limits::timeout`], at most 10 s | the engine is interrupted, 50 ms later the worker ends itself, 200 ms after the deadline the hub kills it: `timeout` |
-//! | memory of a run | [`Limits::memory`], 32 MiB; the process 256 MiB more than it starts with | `memory`, or the worker dies |
-//! | calls | 1000 levels | `RangeError` in the plugin |
+//! | memory of a run | [`Limits::memory`], 32 MiB; the process 256 MiB more than it starts with | `memory`, or `crash` when the engine does not survive it |
+//! | calls | 1000 levels, less for large frames | `RangeError` in the plugin |
 //! | source | 256 KiB | `syntax` |
-//! | replies | 10, texts of 4 KiB | dropped with a log line; a `RangeError` in the plugin |
+//! | replies | 10, texts of 64 KiB | dropped with a log line; a `RangeError` in the plugin |
 //! | log | 100 lines, 8 KiB | the rest is dropped |
 //! | replies, request and state together | 512 KiB, 64 headers, 64 KiB of state, 64 levels of JSON | `output` |
 //! | fetches of a run | 5, sending 256 KiB each | a `RangeError` in the plugin |
@@ -24,7 +24,7 @@
 //! | runs at a time | [`SandboxConfig::workers`] | they wait |
 //! | runs waiting | [`SandboxConfig::queue`], and a quarter of that per tenant | [`SandboxFault::Busy`] |
 //!
-//! What a plugin does wrong is an [`error`](HookOutcome::error) of the outcome. What goes wrong with the sandbox is a
+//! What a plugin does wrong is an [`error`](HookOutcome::error) of the outcome, also when it crashes its worker. What goes wrong with the sandbox is a
 //! [`SandboxFault`], which can always be tried again.
 
 mod engine;
@@ -36,6 +36,7 @@ mod in_process;
 mod lockdown;
 mod pool;
 mod process;
+mod tokens;
 mod watchdog;
 mod worker;
 
@@ -46,6 +47,7 @@ pub use self::{
     frame::Malformed,
     gate::{FetchAnswer, FetchCall, FetchGate, NoFetch},
     hook::*,
+    tokens::{Token, tokens},
     worker::run_worker_if_asked,
 };
 use self::{pool::Pool, process::Worker};
@@ -153,20 +155,27 @@ impl Sandbox {
         if *self.program == WorkerProgram::None {
             return Err(SandboxFault::Unavailable("no worker program is configured".to_owned()));
         }
+        let queued = self.clock.now();
         let seat = self.pool.seat(tenant).await?;
-        let made = if *self.program == WorkerProgram::InProcessTrustedOnly {
+        let mut waited = self.clock.now().since(queued);
+        let mut made = if *self.program == WorkerProgram::InProcessTrustedOnly {
             in_process::run(source.clone(), input, gate).await
         } else {
             let mut worker = self.worker(source).await?;
+            waited = self.clock.now().since(queued);
             let made = worker.run(source, input.as_ref(), gate, &self.clock).await;
             if !self.pool.keep(worker) {
                 self.start_spare();
             }
             made
         };
-        seat.judge(made.as_ref().is_ok_and(|outcome| {
-            !outcome.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Timeout)
-        }));
+        if let Ok(outcome) = &mut made {
+            outcome.waited = waited;
+        }
+        seat.judge(
+            made.as_ref()
+                .is_ok_and(|outcome| !outcome.error.as_ref().is_some_and(|error| error.kind.is_overrun())),
+        );
         made
     }
 

@@ -1,6 +1,12 @@
 //! A worker, as the hub sees it.
 
-use std::{borrow::Cow, collections::HashSet, io, process::Stdio, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    io,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
 use bytes::{Buf as _, BytesMut};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -28,6 +34,10 @@ const LAST_BREATH: Duration = Duration::from_millis(100);
 const MAX_RUNS: u32 = 1_000;
 /// Sources after which a worker is replaced: it keeps what it compiled.
 const MAX_SOURCES: usize = 64;
+/// Signals that an operator sends, or a system that is short of memory: HUP, INT, QUIT, KILL, TERM. A process does not
+/// get them by what it does itself.
+#[cfg(unix)]
+const SENT: [i32; 5] = [1, 2, 3, 9, 15];
 /// What is read of a dead worker's complaint.
 const MAX_COMPLAINT: u64 = 2 * 1024;
 
@@ -131,12 +141,13 @@ impl Worker {
                 Ok(outcome)
             }
             Some(Err(reason)) => match self.bury(&reason, clock).await {
-                Burial { timed_out: true, .. } => Ok(late(deadline)),
+                Burial { ended: Ended::TimedOut, .. } => Ok(failed(deadline, ScriptError::timeout(limit))),
+                Burial { ended: Ended::Crashed(how), .. } => Ok(failed(deadline, ScriptError::crash(&how))),
                 Burial { fault, .. } => Err(fault),
             },
             None => {
                 let _ = self.child.kill().await;
-                Ok(late(deadline))
+                Ok(failed(deadline, ScriptError::timeout(limit)))
             }
         }
     }
@@ -188,6 +199,7 @@ impl Worker {
             let _ = self.child.kill().await;
             None
         };
+        let how = Ended::of(status, reason);
         let mut complaint = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(MAX_COMPLAINT).read_to_end(&mut complaint).await;
@@ -195,26 +207,44 @@ impl Worker {
         let ended = status.map_or_else(|| "killed".to_owned(), |status| status.to_string());
         let complaint = String::from_utf8_lossy(&complaint).into_owned();
         tracing::warn!(reason, ended, complaint, "a plugin worker ended");
-        Burial {
-            timed_out: status.and_then(|status| status.code()) == Some(TIMED_OUT),
-            fault: SandboxFault::Crashed(format!("{reason} ({ended})")),
-        }
+        Burial { ended: how, fault: SandboxFault::Crashed(format!("{reason} ({ended})")) }
     }
 }
 
-/// How a worker ended.
+/// A worker that is gone.
 struct Burial {
-    /// By its own clock.
-    timed_out: bool,
+    ended: Ended,
     fault: SandboxFault,
 }
 
-fn late(deadline: Deadline) -> HookOutcome {
-    HookOutcome {
-        error: Some(ScriptError::timeout(deadline.limit)),
-        duration: deadline.elapsed(),
-        ..HookOutcome::default()
+/// How a worker ended.
+enum Ended {
+    /// By its own clock.
+    TimedOut,
+    /// By what the script did to the engine; how.
+    Crashed(String),
+    /// By a signal that somebody sent to it.
+    Killed,
+}
+
+impl Ended {
+    /// A worker that still runs after it closed its pipe or broke the protocol has no status; our signal ended it.
+    fn of(status: Option<ExitStatus>, reason: &str) -> Self {
+        let Some(status) = status else { return Self::Crashed(reason.to_owned()) };
+        if status.code() == Some(TIMED_OUT) {
+            return Self::TimedOut;
+        }
+        #[cfg(unix)]
+        if std::os::unix::process::ExitStatusExt::signal(&status).is_some_and(|n| SENT.contains(&n)) {
+            return Self::Killed;
+        }
+        Self::Crashed(status.to_string())
     }
+}
+
+/// A run that has no outcome of its own.
+fn failed(deadline: Deadline, error: ScriptError) -> HookOutcome {
+    HookOutcome { error: Some(error), duration: deadline.elapsed(), ..HookOutcome::default() }
 }
 
 fn command(program: &WorkerProgram) -> Result<Command, SandboxFault> {

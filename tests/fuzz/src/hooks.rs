@@ -10,7 +10,7 @@ pub fn hook(data: &[u8]) {
     for reply in &outcome.replies {
         bytes += match reply {
             Reply::Text(text) => {
-                assert!(text.len() <= 4096);
+                assert!(text.len() <= 64 << 10);
                 text.len()
             }
             Reply::DataUri(uri) => uri.len(),

@@ -117,8 +117,8 @@ pub(super) async fn on_request<'j>(ctx: &WorkContext, drafted: Drafted<'j>) -> P
     prepared
 }
 
-/// Runs every response hook, when an answer came. One that fails is noted, and changes nothing: the receiver has
-/// the message.
+/// Runs every response hook, when an answer came. One that fails makes the trace an error, and nothing is sent again:
+/// the receiver has the message.
 pub(super) async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
     let Answered { job, channel, outcome, request, head, mut replies, states, mut steps, .. } = answered;
     if let (Outcome::Answer { body, .. }, Some(request), Some(head), false) =
@@ -196,11 +196,7 @@ impl OnPluginError {
     fn ends(self, failed: &Failed, plugin: &Installed) -> Option<Outcome> {
         let (summary, is_plugins) = match failed {
             Failed::Plugin(kind, _) => (format!("plugin {}: {kind}", plugin.name), true),
-            // A plugin can bring its process down; everything else is the hub's own trouble.
-            Failed::Sandbox(fault) => (
-                format!("plugin {}: {}", plugin.name, fault.as_str()),
-                matches!(fault, SandboxFault::Crashed(_)),
-            ),
+            Failed::Sandbox(fault) => (format!("plugin {}: {}", plugin.name, fault.as_str()), false),
         };
         match self {
             Self::Send if is_plugins => None,

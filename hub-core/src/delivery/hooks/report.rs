@@ -43,7 +43,14 @@ impl Report {
         let micros = u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX);
         self.detail.insert("hook".into(), json!(outcome.present));
         self.detail.insert("duration_us".into(), json!(micros));
-        self.detail.insert("memory_bytes".into(), json!(outcome.memory_bytes));
+        if outcome.memory_bytes > 0 {
+            self.detail.insert("memory_bytes".into(), json!(outcome.memory_bytes));
+        }
+        // The step begins with the run: its limit is that of the run, not of the queue.
+        self.started = self.started + outcome.waited;
+        if let wait_ms @ 1.. = outcome.waited.as_millis() {
+            self.detail.insert("wait_ms".into(), json!(u64::try_from(wait_ms).unwrap_or(u64::MAX)));
+        }
         if !outcome.logs.is_empty() {
             let line = |log: &crate::sandbox::LogLine| json!({ "at_ms": log.at_ms, "level": level(log.level), "text": redactor.text(&log.text).replace('\0', "\u{fffd}") });
             self.detail.insert("logs".into(), outcome.logs.iter().map(line).collect());
@@ -148,5 +155,30 @@ const fn level(level: LogLevel) -> &'static str {
         LogLevel::Info => "info",
         LogLevel::Warn => "warn",
         LogLevel::Error => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_wait_for_a_worker_is_shown_next_to_the_run_and_not_in_it() {
+        let queued = Timestamp::from_millis(1_000);
+        let mut report = Report { started: queued, status: TraceStatus::Ok, detail: Map::new() };
+        let redactor = Redactor::new([], None);
+        let run = Duration::from_millis(20);
+        let outcome = HookOutcome { waited: Duration::from_secs(8), duration: run, ..HookOutcome::default() };
+        report.ran(&redactor, &outcome);
+        assert_eq!(report.started, queued + Duration::from_secs(8));
+        assert_eq!(
+            (&report.detail["wait_ms"], &report.detail["duration_us"]),
+            (&json!(8_000), &json!(20_000))
+        );
+        let mut report = Report { started: queued, status: TraceStatus::Ok, detail: Map::new() };
+        report.ran(&redactor, &HookOutcome { waited: Duration::ZERO, ..outcome });
+        assert_eq!((report.started, report.detail.get("wait_ms")), (queued, None));
     }
 }

@@ -154,9 +154,8 @@ impl<'a> Runner<'a> {
                 Some(error) if error.kind == ErrorKind::Timeout => "timeout",
                 Some(_) => "error",
             },
-            Err(SandboxFault::Crashed(_)) => "error",
-            // No run was made.
-            Err(SandboxFault::Busy | SandboxFault::Unavailable(_) | SandboxFault::Closed) => return,
+            // No run was made, or nothing is known of it.
+            Err(_) => return,
         };
         self.ctx.counters.plugin_runs.count(ended);
     }
@@ -164,9 +163,8 @@ impl<'a> Runner<'a> {
     /// Notes whether a run ended by itself, and stops the plugin in this channel when too many did not.
     async fn overran(&self, plugin: &Installed, ran: &Result<HookOutcome, SandboxFault>) -> bool {
         let ended = match ran {
-            Ok(outcome) => outcome.error.as_ref().is_none_or(|error| error.kind != ErrorKind::Timeout),
-            Err(SandboxFault::Crashed(_)) => false,
-            Err(SandboxFault::Busy | SandboxFault::Unavailable(_) | SandboxFault::Closed) => return false,
+            Ok(outcome) => outcome.error.as_ref().is_none_or(|error| !error.kind.is_overrun()),
+            Err(_) => return false,
         };
         if !plugin.breaker.note(ended) {
             return false;

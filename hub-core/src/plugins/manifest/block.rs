@@ -34,6 +34,10 @@ impl Dialect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry<'s> {
     pub line: u32,
+    /// Where the `@` is.
+    pub column: u32,
+    /// Where the value begins; that of the `@` without one.
+    pub value_column: u32,
     pub key: &'s str,
     pub value: &'s str,
 }
@@ -51,9 +55,10 @@ pub(super) struct Block<'s> {
 /// What is wrong with it; `Ok(None)` when there is none.
 pub(super) fn find(source: &str) -> Result<Option<Block<'_>>, Vec<Note>> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-    let mut lines = (1..).zip(source.split('\n')).map(|(number, line)| (number, line.trim()));
+    let mut lines = (1..).zip(source.split('\n'));
     let mut in_comment = false;
     while let Some((number, line)) = lines.next() {
+        let line = line.trim();
         if in_comment || line.starts_with("/*") {
             in_comment = !line.contains("*/");
             continue;
@@ -82,7 +87,8 @@ fn read<'s>(
     lines: impl Iterator<Item = (u32, &'s str)>,
 ) -> Result<Block<'s>, Vec<Note>> {
     let (mut entries, mut flaws) = (Vec::new(), Vec::new());
-    for (number, line) in lines {
+    for (number, raw) in lines {
+        let line = raw.trim();
         if is_edge(line, "==/", dialect.as_str()) {
             return if flaws.is_empty() { Ok(Block { dialect, entries }) } else { Err(flaws) };
         }
@@ -106,7 +112,12 @@ fn read<'s>(
         };
         if let Some(entry) = comment.trim_start().strip_prefix('@') {
             let (key, value) = entry.split_once(char::is_whitespace).unwrap_or((entry, ""));
-            entries.push(Entry { line: number, key, value: value.trim() });
+            let column = column_of(raw, raw.find('@').unwrap_or(0));
+            let value_column = match value.trim() {
+                "" => column,
+                value => column_of(raw, raw.trim_end().len() - value.len()),
+            };
+            entries.push(Entry { line: number, column, value_column, key, value: value.trim() });
         }
     }
     if flaws.is_empty() {
@@ -116,7 +127,12 @@ fn read<'s>(
     Err(flaws)
 }
 
-/// Whether a line is `// ==Word==` or `// ==/Word==`.
+/// The column of the character at a byte of a line.
+fn column_of(line: &str, at: usize) -> u32 {
+    u32::try_from(line[..at].chars().count() + 1).unwrap_or(u32::MAX)
+}
+
+/// Whether a line is `// ==Word== or `// ==/Word==`.
 fn is_edge(line: &str, before: &str, word: &str) -> bool {
     let inner = line.strip_prefix("//").map(str::trim).and_then(|text| text.strip_prefix(before));
     inner.and_then(|text| text.strip_prefix(word)) == Some("==")

@@ -4,7 +4,11 @@ use super::{
     Grants, MAX_TIMEOUT_MS, Manifest, Note, Timeout,
     block::{Block, Dialect, Entry},
 };
-use crate::{error::Problems, plugins::rule::MatchRules, text};
+use crate::{
+    error::Problems,
+    plugins::{connect, rule::MatchRules},
+    text,
+};
 
 /// Longest name, in characters.
 pub const MAX_NAME: usize = 64;
@@ -16,12 +20,10 @@ const MAX_DESCRIPTION: usize = 500;
 const MAX_AUTHOR: usize = 100;
 /// Most hosts of `@connect`.
 const MAX_CONNECTS: usize = 20;
-/// Longest host name (RFC 1035 §2.3.4).
-const MAX_HOST: usize = 253;
 /// Keys that people write for people.
 const INFORMATIVE: [&str; 6] = ["namespace", "icon", "license", "homepage", "changelog", "config"];
 /// Keys that may stand in several lines.
-const REPEATABLE: [&str; 2] = ["match", "config"];
+const REPEATABLE: [&str; 3] = ["match", "connect", "config"];
 const MEANT: [&str; 8] = ["name", "description", "version", "author", "match", "connect", "grant", "timeout"];
 
 pub(super) fn read(block: &Block<'_>) -> Result<Manifest, Vec<Note>> {
@@ -32,12 +34,13 @@ pub(super) fn read(block: &Block<'_>) -> Result<Manifest, Vec<Note>> {
     for entry in &block.entries {
         let known = MEANT.contains(&entry.key) || INFORMATIVE.contains(&entry.key);
         if !known {
-            reader.warn(entry.line, format!("unknown key @{}", shown(entry.key)));
+            let meant = meant(entry.key).map_or(String::new(), |key| format!("; did you mean @{key}?"));
+            reader.warn(entry.line, format!("unknown key @{}{meant}", shown(entry.key)));
             continue;
         }
         let before = seen.iter().find(|(key, _)| *key == entry.key);
         if let Some((key, line)) = before.filter(|(key, _)| !REPEATABLE.contains(key)) {
-            reader.flaw(entry.line, format!("@{key} stands in line {line} already"));
+            reader.flaw(entry.line, format!("@{key} is in line {line} already"));
             continue;
         }
         seen.push((entry.key, entry.line));
@@ -47,7 +50,7 @@ pub(super) fn read(block: &Block<'_>) -> Result<Manifest, Vec<Note>> {
             "version" => manifest.version = reader.line(entry, 1, MAX_VERSION),
             "author" => manifest.author = reader.line(entry, 0, MAX_AUTHOR),
             "match" => matches.push((entry.line, entry.value)),
-            "connect" => manifest.connects = reader.connects(entry),
+            "connect" => reader.connects(entry, &mut manifest.connects),
             "grant" => manifest.grants = reader.grants(entry),
             "timeout" => manifest.timeout = reader.timeout(entry),
             _ => {}
@@ -55,8 +58,15 @@ pub(super) fn read(block: &Block<'_>) -> Result<Manifest, Vec<Note>> {
     }
     manifest.matches =
         MatchRules::read(&matches, |line, reason| reader.flaw(line, format!("@match {reason}")));
-    manifest.warnings = reader.warnings;
     reader.flaws.sort_by_key(|flaw| flaw.line);
+    let entry_of = |note: &Note| block.entries.iter().find(|entry| entry.line == note.line);
+    for flaw in &mut reader.flaws {
+        flaw.column = entry_of(flaw).map_or(1, |entry| entry.value_column);
+    }
+    for warning in &mut reader.warnings {
+        warning.column = entry_of(warning).map_or(1, |entry| entry.column);
+    }
+    manifest.warnings = reader.warnings;
     if reader.flaws.is_empty() { Ok(manifest) } else { Err(reader.flaws) }
 }
 
@@ -70,11 +80,11 @@ impl Reader {
     fn flaw(&mut self, line: u32, mut message: String) {
         // What another parser says may quote anything.
         message.retain(|c| !c.is_control());
-        self.flaws.push(Note { line, message });
+        self.flaws.push(Note::new(line, message));
     }
 
     fn warn(&mut self, line: u32, message: String) {
-        self.warnings.push(Note { line, message });
+        self.warnings.push(Note::new(line, message));
     }
 
     fn line(&mut self, entry: &Entry<'_>, min: usize, max: usize) -> Option<String> {
@@ -133,50 +143,27 @@ impl Reader {
         }
     }
 
-    fn connects(&mut self, entry: &Entry<'_>) -> Vec<String> {
-        let listed: Vec<&str> = entry.value.split(',').map(str::trim).collect();
-        if listed.len() > MAX_CONNECTS {
-            self.flaw(entry.line, format!("@connect must list at most {MAX_CONNECTS} hosts"));
-            return Vec::new();
-        }
-        let mut hosts: Vec<String> = Vec::new();
-        for written in listed {
-            match host(written) {
+    fn connects(&mut self, entry: &Entry<'_>, hosts: &mut Vec<String>) {
+        for written in entry.value.split(',').map(str::trim) {
+            match connect::entry(written) {
                 Ok(host) if hosts.contains(&host) => {}
+                Ok(_) if hosts.len() >= MAX_CONNECTS => {
+                    self.flaw(entry.line, format!("@connect must list at most {MAX_CONNECTS} hosts"));
+                    return;
+                }
                 Ok(host) => hosts.push(host),
                 Err(reason) => self.flaw(entry.line, format!("@connect {}: {reason}", shown(written))),
             }
         }
-        hosts
     }
 }
 
-/// A host name that a plugin may ask for: a full name, nothing around it.
-fn host(written: &str) -> Result<String, &'static str> {
-    if written.is_empty() {
-        return Err("must name a host");
-    }
-    if written.contains('*') {
-        return Err("must not have a wildcard: a host stands for its sub-domains too");
-    }
-    if written.contains(['/', ':', '@', '?', '#', '%', '[']) {
-        return Err("must be a host name alone, without scheme, port or path");
-    }
-    match url::Host::parse(written) {
-        Ok(url::Host::Domain(host)) if host.len() <= MAX_HOST => {
-            let labels: Vec<&str> = host.split('.').collect();
-            if labels.iter().any(|label| label.is_empty()) {
-                return Err("must not begin or end with a dot");
-            }
-            if labels.len() < 2 {
-                return Err("must have a dot: a name such as api.example.com");
-            }
-            Ok(host)
-        }
-        Ok(url::Host::Domain(_)) => Err("is too long"),
-        Ok(_) => Err("must be a name, not an address"),
-        Err(_) => Err("is not a host name"),
-    }
+/// The key that a misspelled one resembles.
+fn meant(written: &str) -> Option<&'static str> {
+    let written = written.to_lowercase();
+    let likeness = |key: &&&str| strsim::normalized_damerau_levenshtein(&written, key);
+    let nearest = MEANT.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&nearest) >= 0.6).then_some(*nearest)
 }
 
 /// A piece of the source in a message.

@@ -30,6 +30,8 @@ pub const MAX_TIMEOUT_MS: u32 = 10_000;
 pub struct Note {
     /// The line, from 1.
     pub line: u32,
+    /// The column in that line, in characters from 1.
+    pub column: u32,
     /// Half a sentence.
     pub message: String,
 }
@@ -65,7 +67,8 @@ pub struct Manifest {
     pub author: Option<String>,
     /// `@match`: which messages the plugin is run for.
     pub matches: MatchRules,
-    /// `@connect`: hosts the plugin may reach, as ASCII and in lower case; their sub-domains are meant too.
+    /// `@connect`: hosts the plugin may reach, as ASCII and in lower case, with the port where one is named; sub-domains
+    /// of a host name are included.
     pub connects: Vec<String>,
     /// `@grant`.
     pub grants: Grants,
@@ -99,7 +102,7 @@ impl Timeout {
 
 impl Note {
     pub(super) fn new(line: u32, message: impl Into<String>) -> Self {
-        Self { line, message: message.into() }
+        Self { line, column: 1, message: message.into() }
     }
 }
 

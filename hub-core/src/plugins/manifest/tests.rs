@@ -101,13 +101,9 @@ fn wrong_values_are_told_with_their_line() {
         ("@match expr: content +", "@match expr: does not compile"),
         ("@match expr: 1 + 1", "@match expr: must be true or false"),
         ("@connect *", "wildcard"),
-        ("@connect com", "must have a dot"),
-        ("@connect localhost", "must have a dot"),
-        ("@connect 10.0.0.5", "not an address"),
-        ("@connect 0x7f.1", "not an address"),
-        ("@connect [::1]", "host name alone"),
-        ("@connect https://x.example/", "host name alone"),
-        ("@connect a.example:22", "host name alone"),
+        ("@connect ::1", "in brackets"),
+        ("@connect https://x.example/", "without scheme or path"),
+        ("@connect a.example:0", "1 to 65535"),
         ("@connect a..example", "dot"),
         ("@connect a.example,", "must name a host"),
         ("@connect", "must name a host"),
@@ -120,7 +116,10 @@ fn wrong_values_are_told_with_their_line() {
     flaw(&user_script(&line), 2, "at most 20");
     flaw(&user_script(&format!("// @name {}", "n".repeat(65))), 2, "at most 64");
     flaw(&user_script(&format!("// @name {}", "n".repeat(1100))), 2, "1024 bytes");
-    let all = user_script("// @timeout 0\n// @grant x\n// @connect *, 1.2.3.4");
+    let line =
+        hosts.chunks(7).map(|few| format!("// @connect {}", few.join(","))).collect::<Vec<_>>().join("\n");
+    assert_eq!(flaws(&user_script(&line))[0], (4, "@connect must list at most 20 hosts".to_owned()));
+    let all = user_script("// @timeout 0\n// @grant x\n// @connect *, ::1");
     assert_eq!(flaws(&all).iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 3, 4, 4]);
     let error = Manifest::parse(&all).unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidParams);
@@ -130,15 +129,18 @@ fn wrong_values_are_told_with_their_line() {
 
 #[test]
 fn a_key_stands_once_unless_it_lists() {
-    for key in
-        ["name x", "version 1", "description d", "timeout 100", "grant none", "connect a.example", "icon i"]
-    {
+    for key in ["name x", "version 1", "description d", "timeout 100", "grant none", "icon i"] {
         let source = user_script(&format!("// @{key}\n// @{key}"));
         flaw(&source, 3, "in line 2 already");
     }
     assert_eq!(
         good(&user_script("// @match text\n// @match image, text")).matches.as_written(),
         ["text", "image"]
+    );
+    assert_eq!(
+        good(&user_script("// @connect a.example\n// @connect n8n:5678, A.example\n// @connect 127.0.0.1"))
+            .connects,
+        ["a.example", "n8n:5678", "127.0.0.1"]
     );
 }
 
@@ -150,6 +152,27 @@ fn unknown_keys_are_warnings() {
     assert_eq!(lines, [3, 4, 5]);
     assert_eq!(manifest.warnings[0].message, "unknown key @run-at");
     assert_eq!(manifest.warnings[2].message, "unknown key @odd");
+    for (key, message) in [
+        ("versoin", "unknown key @versoin; did you mean @version?"),
+        ("Match", "unknown key @Match; did you mean @match?"),
+        ("conect", "unknown key @conect; did you mean @connect?"),
+        ("require", "unknown key @require"),
+    ] {
+        assert_eq!(good(&user_script(&format!("// @{key} x"))).warnings[0].message, message);
+    }
+}
+
+#[test]
+fn notes_have_the_column_of_what_they_are_about() {
+    let place = |source: &str| {
+        let flaw = Manifest::inspect(source).unwrap_err().remove(0);
+        (flaw.line, flaw.column)
+    };
+    assert_eq!(place(&user_script("//  é @x y\n  // @timeout  0 ")), (3, 16));
+    assert_eq!(place(&user_script("// @timeout")), (2, 4));
+    assert_eq!(place("x()\n// ==UserScript==\n"), (2, 1));
+    let warning = good(&user_script("//\t@odd x")).warnings.remove(0);
+    assert_eq!((warning.line, warning.column), (2, 4));
 }
 
 #[test]

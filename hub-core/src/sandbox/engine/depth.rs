@@ -12,12 +12,15 @@ const LEVELS: usize = 1000;
 /// What is used when measuring fails: a release build on x86-64.
 const USUAL: usize = 640;
 
-/// Bytes of stack with which the smallest function calls itself a thousand times; functions with arguments and
+/// Bytes of one value of the engine: a frame of the smallest function has one fewer than the measured one.
+const VALUE: usize = 16;
+
+/// Bytes of stack with which the smallest function calls itself at most a thousand times; functions with arguments and
 /// locals stop earlier.
 pub(super) static STACK: LazyLock<usize> = LazyLock::new(|| {
     let (low, high) = (128 << 10, 256 << 10);
     let per_level = match (levels(low), levels(high)) {
-        (Some(few), Some(many)) if many > few => (high - low) / (many - few),
+        (Some(few), Some(many)) if many > few => ((high - low) / (many - few)).saturating_sub(VALUE),
         _ => USUAL,
     };
     // More than 16 MiB would mean no limit to the engine, and threads have less.
@@ -28,6 +31,6 @@ fn levels(stack: usize) -> Option<usize> {
     let runtime = Runtime::new().ok()?;
     runtime.set_max_stack_size(stack);
     let context = compiling_context(&runtime).ok()?;
-    let count = "let n = 0; function f() { n += 1; f() } try { f() } catch {} n";
+    let count = "(() => { let n = 0; function f() { n++; f() } try { f() } catch {} return n })()";
     context.with(|ctx| ctx.eval::<usize, _>(count)).ok()
 }

@@ -16,7 +16,7 @@ use rquickjs::{
 pub(super) use self::{
     output::{Done, Output},
     program::{Program, compile},
-    readback::depth,
+    readback::usable,
 };
 use self::{program::PRELUDE_PROGRAM, readback::Left};
 use super::{
@@ -62,7 +62,11 @@ pub(super) fn run(
             let ended =
                 context.with(|ctx| Run { ctx, input, deadline, output, host }.go(program, &mut outcome));
             outcome.error = ended.err();
-            let used = u64::try_from(runtime.memory_usage().malloc_size).unwrap_or(0);
+            let used = if input.measure || outcome.error.is_some() {
+                u64::try_from(runtime.memory_usage().malloc_size).unwrap_or(0)
+            } else {
+                0
+            };
             outcome.memory_bytes = used;
             if let Some(error) = &mut outcome.error {
                 // With a full heap the engine throws null, for want of memory for an error. By now it may be empty

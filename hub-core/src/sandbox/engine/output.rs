@@ -51,7 +51,7 @@ impl Output {
     pub(super) fn reply(&self, reply: Reply, deadline: Deadline) -> Result<(), &'static str> {
         let bytes = match &reply {
             Reply::Text(text) if text.len() > MAX_REPLY_TEXT => {
-                return Err("a reply's text is at most 4096 bytes");
+                return Err("a reply's text is at most 64 KiB");
             }
             Reply::Text(text) | Reply::DataUri(text) => text.len(),
             Reply::File { base64, filename } => base64.len() + filename.len(),

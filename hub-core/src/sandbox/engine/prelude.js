@@ -6,11 +6,17 @@
 const { create, defineProperty, freeze, keys } = Object;
 const { stringify, parse } = JSON;
 const { isArray } = Array;
-const { call } = Function.prototype;
+const functions = Function.prototype;
+const { call } = functions;
+const { apply, construct, defineProperty: define, deleteProperty, getOwnPropertyDescriptor, has } = Reflect;
 const wellFormed = call.bind(String.prototype.toWellFormed);
 const cut = call.bind(String.prototype.slice);
 const find = call.bind(String.prototype.indexOf);
+const replace = call.bind(String.prototype.replace);
+const lower = call.bind(String.prototype.toLowerCase);
+const upper = call.bind(String.prototype.toUpperCase);
 const NativePromise = Promise;
+const NativeProxy = Proxy;
 const NativeString = String;
 const NativeError = Error;
 const NativeTypeError = TypeError;
@@ -21,6 +27,29 @@ for (const name of ['eval', 'Function', 'SharedArrayBuffer', 'Atomics']) delete 
 const fixed = (value) => ({ value, writable: false, enumerable: false, configurable: false });
 defineProperty(NativeError, 'prepareStackTrace', fixed(undefined));
 defineProperty(NativeError, 'stackTraceLimit', fixed(10));
+
+// The engine's own `bind` crashes the process when memory ends in the middle of it.
+defineProperty(functions, 'bind', {
+  value: {
+    bind(self, ...first) {
+      const target = this;
+      if (typeof target !== 'function') throw new NativeTypeError('bind must be called on a function');
+      function bound(...rest) {
+        const all = [...first, ...rest];
+        if (new.target === undefined) return apply(target, self, all);
+        return construct(target, all, new.target === bound ? target : new.target);
+      }
+      const { name, length } = target;
+      const left = typeof length === 'number' && length > first.length ? length - first.length : 0;
+      defineProperty(bound, 'name', { value: `bound ${typeof name === 'string' ? name : ''}`, configurable: true });
+      defineProperty(bound, 'length', { value: left, configurable: true });
+      bound.prototype = target.prototype;
+      return bound;
+    },
+  }.bind,
+  writable: true,
+  configurable: true,
+});
 
 const LINE = 2048;
 const HEADERS = 64;
@@ -48,11 +77,39 @@ function printAs(value, print) {
   defineProperty(value, 'toString', { value: print, writable: true, configurable: true });
 }
 
-/** JSON of any value without lone surrogates; `undefined` for what has no JSON. */
+/** JSON of any value without lone surrogates, which it has as escapes; `undefined` for what has no JSON. */
 function json(value) {
   const made = stringify(value);
   if (made === undefined || find(made, '\\ud') < 0) return made;
-  return stringify(value, (_, part) => (typeof part === 'string' ? wellFormed(part) : part));
+  return replace(made, /\\\\|\\ud[89a-f]../g, (escape) => (escape.length === 2 ? escape : '\ufffd'));
+}
+
+/** The one spelling of a header's name: `Content-Type`. */
+function spelled(name) {
+  return replace(lower(name), /(?:^|-)[a-z]/g, upper);
+}
+
+/** Headers by their names in any case; each name has one spelling. */
+function headersOf(given, readonly) {
+  const headers = {};
+  for (const name of keys(given)) define(headers, spelled(name), fieldOf(given[name]));
+  const named = (name) => (typeof name === 'string' ? spelled(name) : name);
+  const own = (name) => getOwnPropertyDescriptor(headers, named(name)) !== undefined;
+  const set = (_, name, { value }) => !readonly && define(headers, named(name), fieldOf(value));
+  return new NativeProxy(headers, {
+    get: (_, name) => (own(name) ? headers[named(name)] : headers[name]),
+    has: (_, name) => own(name) || has(headers, name),
+    set: (_, name, value) => set(_, name, { value }),
+    defineProperty: set,
+    deleteProperty: (_, name) => !readonly && deleteProperty(headers, named(name)),
+    getOwnPropertyDescriptor: (_, name) => getOwnPropertyDescriptor(headers, named(name)),
+    preventExtensions: () => false,
+    setPrototypeOf: () => false,
+  });
+}
+
+function fieldOf(value) {
+  return { __proto__: null, value, writable: true, enumerable: true, configurable: true };
 }
 
 function print(value) {
@@ -120,11 +177,14 @@ export function begin(host, globalCtx, msg, req, res, state) {
   printAs(msg?.sender, function () { return this.user_name || this.user_id || ''; });
   printAs(req.body, function () { return stringify(this); });
   freezeAll(msg);
+  req.headers = headersOf(req.headers, !asking);
   before = typeof req.body === 'string' ? req.body : json(req.body);
   ctx = { msg, req, ...api, state };
   if (asking) ctx.req = req;
   else {
-    freezeAll(req);
+    freezeAll(req.body);
+    freeze(req);
+    res.headers = headersOf(res.headers, false);
     ctx.res = res;
   }
   const console = {
@@ -145,7 +205,7 @@ export function answer(id, failure, answered) {
   if (failure !== undefined) return reject(new NativeTypeError(failure));
   const { status, headers, body } = parse(answered);
   resolve({
-    status, ok: status >= 200 && status < 300, headers, body,
+    status, ok: status >= 200 && status < 300, headers: headersOf(headers, true), body,
     async text() { return body; },
     async json() { return parse(body); },
   });

@@ -17,7 +17,10 @@ use rquickjs::{
 };
 
 use super::{
-    super::hook::{ErrorKind, Hook, MAX_SOURCE, ScriptError},
+    super::{
+        hook::{ErrorKind, Hook, MAX_SOURCE, ScriptError},
+        tokens,
+    },
     failure,
 };
 
@@ -83,7 +86,7 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
         format!("typeof {name} === 'function' ? {name} : undefined")
     });
     let source = format!("{source}\nexport const {HOOKS} = [{}];\n", tail.join(", "));
-    let code = bytecode(PLUGIN, &source)?;
+    let code = bytecode(PLUGIN, &source).map_err(|error| placed(error, &source))?;
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     if programs.len() >= MAX_PROGRAMS {
         return Err(ScriptError::new(
@@ -92,6 +95,20 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
         ));
     }
     Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code)))
+}
+
+/// Gives an error its place where the engine has none for it: modules are resolved after they were read.
+fn placed(error: ScriptError, source: &str) -> ScriptError {
+    if error.kind != ErrorKind::Syntax || error.line.is_some() {
+        return error;
+    }
+    let tokens = tokens::tokens(source);
+    let Some(import) = tokens::static_import(&tokens) else { return error };
+    ScriptError {
+        line: Some(import.line),
+        column: Some(import.column),
+        ..ScriptError::new(ErrorKind::Syntax, "import is not available: a plugin is one file without modules")
+    }
 }
 
 fn bytecode(name: &str, source: &str) -> Result<Vec<u8>, ScriptError> {

@@ -108,11 +108,20 @@ fn json(text: &str, what: &str) -> Result<Box<RawValue>, ScriptError> {
     if depth(text) > MAX_DEPTH {
         return Err(unusable(format!("{what} is nested deeper than {MAX_DEPTH} levels")));
     }
+    if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
+        return Err(unusable(format!("{what} is not JSON: {error}")));
+    }
     RawValue::from_string(text.to_owned()).map_err(|_| unusable(format!("{what} is not JSON")))
 }
 
+/// Whether JSON can be read by everything that reads it later: no number is out of range, no text has half a
+/// character, and it is not too deep.
+pub(in super::super) fn usable(text: &str) -> bool {
+    json(text, "").is_ok()
+}
+
 /// How deep valid JSON is nested.
-pub(in super::super) fn depth(text: &str) -> usize {
+fn depth(text: &str) -> usize {
     let (mut open, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {

@@ -165,7 +165,7 @@ pub struct DebuggedLog {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DebuggedError {
-    /// `syntax`, `throw`, `timeout`, `memory`, `stack`, `output`, `blocked_url` or `match`.
+    /// `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url` or `match`.
     pub kind: String,
     /// What it says.
     pub message: String,

@@ -246,7 +246,7 @@ async fn bad_sources_are_refused_with_their_lines() {
         ("function onRequest() {}".to_owned(), "metadata block"),
         (big, "at most 262144 bytes"),
         (script("x", "1").replace("@match text", "@timeout 20000"), "line 5: @timeout"),
-        (script("x", "1").replace("@match text", "@name y"), "line 5: @name stands in line 2"),
+        (script("x", "1").replace("@match text", "@name y"), "line 5: @name is in line 2"),
         (script("x", "1").replace("@match text", "@grant reply"), "line 5: @grant must be none"),
         (script("x", "1").replace("api.example.com", "*"), "line 6: @connect *"),
         (script("x", "1").replace("// ==/UserScript==", ""), "line 8: every line of the metadata block"),

@@ -61,7 +61,7 @@ pub struct PluginView {
     pub pending_version: Option<VersionView>,
     /// Which messages the version is run for: `*`, types, `expr: …`.
     pub matches: Vec<String>,
-    /// Hosts it may reach; their sub-domains are meant too.
+    /// Hosts it may reach: names with their sub-domains; addresses and names of one label alone.
     pub connects: Vec<String>,
     /// Time of one hook, in milliseconds.
     pub timeout_ms: u32,
@@ -116,7 +116,7 @@ pub struct PermissionsView {
     pub grants: Vec<String>,
     /// Which messages it is run for.
     pub matches: Vec<String>,
-    /// Hosts it may reach; their sub-domains are meant too.
+    /// Hosts it may reach: names with their sub-domains; addresses and names of one label alone.
     pub connects: Vec<String>,
     /// Time of one hook, in milliseconds.
     pub timeout_ms: u32,

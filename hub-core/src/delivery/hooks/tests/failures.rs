@@ -1,0 +1,168 @@
+//! What a plugin's failure does to the delivery, its trace and the plugin: crashes, and errors after the request.
+
+use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+use super::*;
+use crate::{
+    plugins::{breaker::MAX_OVERRUNS, debug::DebugRun},
+    sandbox::{SandboxConfig, WorkerProgram},
+};
+
+/// A worker that compiles everything, and ends with a signal when it has to run something.
+fn dying_worker(folder: &std::path::Path, signal: &str) -> PathBuf {
+    let outcome = r#"{"present":false,"hooks":null,"request":null,"replies":[],"skipped":false,"state":null,"logs":[],"error":null,"duration":{"secs":0,"nanos":0},"memory_bytes":0}"#;
+    let script = format!(
+        r#"#!/bin/sh
+PATH=/usr/bin:/bin
+send() {{ printf "$(printf '\\%03o\\%03o\\000\\000' $((${{#1}} % 256)) $((${{#1}} / 256)))%s" "$1"; }}
+while :; do
+  send '{{"ready":{{"filtered":true}}}}'
+  length=$(dd bs=1 count=4 2>/dev/null | od -An -tu4 | tr -d ' ')
+  [ -n "$length" ] || exit 0
+  job=$(dd bs=1 count="$length" 2>/dev/null)
+  case $job in *'"input":null'*) ;; *) kill -{signal} $$ ;; esac
+  id=${{job#*\"id\":}}
+  send '{{"done":{{"id":'"${{id%%,*}}"',"outcome":{outcome}}}}}'
+done
+"#
+    );
+    let path = folder.join("worker");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn debug_run(script: &str) -> DebugRun {
+    DebugRun {
+        script: script.to_owned(),
+        message: crate::plugins::debug::sample_message("hello", "u", "", 0),
+        request: None,
+        url: crate::plugins::debug::SAMPLE_URL.to_owned(),
+        response: None,
+        state: None,
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_crashes_the_engine_fails_and_is_paused_after_five_crashes() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = WorkerProgram::Path(dying_worker(folder.path(), "SEGV"));
+    let scene = Scene::of(TestHub::builder().sandbox(SandboxConfig::of(worker))).await;
+    scene.on_error(OnPluginError::Drop).await;
+    let code = "function onRequest(ctx) {}";
+    let id = scene.install("crasher", "", code).await;
+    let plugins = scene.hub.hub().plugins();
+    // Debugging it gives a result like that of any other failure.
+    let run = debug_run("// ==UserScript==\n// @name crasher\n// ==/UserScript==\n");
+    let error = plugins.debug(&scene.ada, scene.channel, run).await.unwrap().error.unwrap();
+    assert_eq!(error.kind, "crash");
+    assert!(error.message.starts_with("the script crashed the JavaScript engine"), "{}", error.message);
+    let query = TraceQuery { status: Some(TraceStatus::Error), ..TraceQuery::default() };
+    for count in 1..=MAX_OVERRUNS as usize {
+        scene.hub.say(&scene.bot, "hello");
+        let traces = scene
+            .hub
+            .until("the message's end", async || {
+                let traces = scene.hub.traces(&scene.ada, scene.bot.id, &query).await;
+                (traces.len() == count).then_some(traces)
+            })
+            .await;
+        assert!(traces[0].summary.ends_with("plugin crasher: crash"), "{}", traces[0].summary);
+        assert_eq!(step(&traces[0], StepName::PluginOnRequest).detail["error"]["kind"], "crash");
+    }
+    let page = PageRequest::default();
+    let installed = plugins.installed(&scene.ada, scene.bot.id, scene.channel, &page).await.unwrap().items;
+    assert_eq!(installed[0].plugin_id, id);
+    assert!(installed[0].paused.is_some(), "{installed:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_from_outside_is_not_the_scripts_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = WorkerProgram::Path(dying_worker(folder.path(), "KILL"));
+    let scene = Scene::of(TestHub::builder().sandbox(SandboxConfig::of(worker))).await;
+    let run = debug_run("function onRequest() {}");
+    let refused = scene.hub.hub().plugins().debug(&scene.ada, scene.channel, run).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable);
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_after_the_request_makes_the_trace_an_error() {
+    let scene = Scene::new().await;
+    scene
+        .install("late", "", "function onResponse(ctx) { ctx.reply('before'); throw new Error('after'); }")
+        .await;
+    let trace = scene.say("hello", TraceStatus::Error).await;
+    assert_eq!(scene.texts(1).await, ["before"]);
+    assert_eq!(step(&trace, StepName::PluginOnResponse).status, TraceStatus::Error);
+    assert_eq!(trace.summary, "status 200; plugin late failed after the request: throw");
+    assert_eq!((trace.attempts, scene.receiver.requests().len()), (1, 1), "the receiver has it");
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_sent_makes_the_trace_an_error() {
+    let scene = Scene::new().await;
+    scene.install("garbled", "", "function onResponse(ctx) { ctx.reply({ base64: '?' }); }").await;
+    let trace = scene.say("hello", TraceStatus::Error).await;
+    assert_eq!(trace.summary, "status 200; a reply could not be sent: the file is not base64");
+}
+
+#[tokio::test]
+async fn a_reply_may_be_as_long_as_a_message_of_the_api_and_is_split_for_the_network() {
+    let scene = Scene::new().await;
+    scene.install("long", "", "function onResponse(ctx) { ctx.reply('长'.repeat(3000)); }").await;
+    let trace = scene.say("hello", TraceStatus::Ok).await;
+    let parts = step(&trace, StepName::Reply).detail["parts"].as_u64().unwrap();
+    assert!(parts > 1, "{parts}");
+    let sent = scene
+        .hub
+        .advance_until("every part", std::time::Duration::from_secs(1), async || {
+            let sent = scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0);
+            (sent.len() as u64 == parts).then_some(sent)
+        })
+        .await;
+    assert_eq!(sent.iter().map(|sent| sent.text.matches('长').count()).sum::<usize>(), 3000);
+}
+
+#[tokio::test]
+async fn a_header_is_found_in_any_case_by_every_plugin_of_a_chain() {
+    let scene = Scene::new().await;
+    scene
+        .install(
+            "first",
+            "",
+            "function onRequest(ctx) {
+               ctx.req.headers['x-kind'] = 'order';
+               ctx.req.headers['CONTENT-TYPE'] = 'text/plain';
+             }",
+        )
+        .await;
+    scene
+        .install(
+            "second",
+            "",
+            "function onRequest(ctx) {
+               const h = ctx.req.headers;
+               ctx.req.headers['X-Seen'] = [h['x-kind'], h['X-KIND'], 'x-KIND' in h, h['content-type']].join();
+               h['X-kind'] += '!';
+               ctx.state.names = Object.keys(h).join();
+             }
+             function onResponse(ctx) {
+               ctx.reply([ctx.state.names, ctx.req.headers['x-kind'], ctx.res.headers['CONTENT-type']].join(' '));
+             }",
+        )
+        .await;
+    scene.say("order 42", TraceStatus::Ok).await;
+    let request = scene.receiver.requests().remove(0);
+    let header = |name: &str| {
+        let values = request.headers().get_all(name).iter();
+        values.map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(header("x-seen"), ["order,order,true,text/plain"]);
+    assert_eq!((header("x-kind"), header("content-type")), (vec!["order!"], vec!["text/plain"]));
+    assert_eq!(
+        scene.texts(1).await,
+        ["Content-Type,User-Agent,X-Kind,X-Seen order! application/json"],
+        "each name has one spelling"
+    );
+}
