@@ -4,6 +4,7 @@
 mod build;
 mod commands;
 mod links;
+mod manual;
 mod markdown;
 mod references;
 mod session;

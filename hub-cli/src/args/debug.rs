@@ -30,6 +30,9 @@ pub struct DebugInput {
     /// The message of this trace of a hub
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<String>,
+    /// Program that answers for a host of @connect: fetch reaches it, without TLS, and nothing else
+    #[arg(long, value_name = "NAME=ADDRESS:PORT")]
+    pub host: Vec<String>,
     /// URL of the webhook
     #[arg(long, default_value = hub_core::plugins::debug::SAMPLE_URL)]
     pub url: String,
@@ -57,7 +60,7 @@ pub struct DebugChecks {
 /// Run onRequest and show what it makes of the request
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli debug request tagger.js --text \"order 42\"\n  hub-cli debug request tagger.js --text \"order 42\" --watch\n  hub-cli debug request tagger.js --trace tr_01KAJ6Z8QH0000000000000000\n  hub-cli debug request tagger.js --text \"order 42\" --url http://localhost:3000/hook --send\n  hub-cli debug request tagger.js --text \"order 42\" --expect tagger.expected.json\n  hub-cli debug request tagger.js --remote ch_01KAJ6Z8QH0000000000000000 --server https://hub.example.com\n
+    after_help = "Examples:\n  hub-cli debug request tagger.js --text \"order 42\"\n  hub-cli debug request tagger.js --text \"order 42\" --watch\n  hub-cli debug request tagger.js --trace tr_01KAJ6Z8QH0000000000000000\n  hub-cli debug request tagger.js --text \"order 42\" --url http://localhost:3000/hook --send\n  hub-cli debug request tagger.js --text \"order 42\" --expect tagger.expected.json\n  hub-cli debug request lookup.js --text \"order 42\" --host api.example.com=127.0.0.1:8123\n  hub-cli debug request tagger.js --remote ch_01KAJ6Z8QH0000000000000000 --server https://hub.example.com\n
 Nothing is sent without --send.\n
 Exit codes: 0 it ran, 1 it failed, 2 its metadata is wrong, 5 no such trace, 6 a file is unreadable, 7 nobody answers, 9 it is not as expected, or not as on the server.\nSee also: hub-cli plugins test, hub-cli debug repl"
 )]

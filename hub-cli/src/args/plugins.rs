@@ -9,7 +9,9 @@ use super::{Confirm, HubArgs, PageArgs};
 pub enum PluginsCommand {
     /// Start a plugin: a template, its types for an editor, a test case
     New(PluginsNewArgs),
-    /// Check sources without running them
+    /// Check sources: metadata, syntax, hooks, and what a plugin does not have
+    ///
+    /// The top level runs in the sandbox; no hook is called.
     Lint(PluginsLintArgs),
     /// Run the cases of a folder in the sandbox
     Test(PluginsTestArgs),
@@ -54,7 +56,7 @@ pub struct PluginsNewArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins lint tagger.js\n  hub-cli plugins lint tagger.js bridge.js --json\n  hub-cli plugins lint tagger.js --fix\n  hub-cli plugins lint tagger.js --format sarif\n
-Exit codes: 0 nothing wrong, 6 something is.\nSee also: hub-cli plugins test"
+Exit codes: 0 no problems or warnings only, 6 errors.\nSee also: hub-cli plugins test"
 )]
 pub struct PluginsLintArgs {
     /// Sources; - reads stdin

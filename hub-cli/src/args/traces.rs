@@ -125,7 +125,8 @@ pub struct TracesDiffArgs {
 
 /// Make a test of a plugin from a trace, with people and secrets replaced
 ///
-/// Writes the recording, a case that `plugins test` runs, and the source beside it. User ids, names, telephone numbers,
+/// Writes the recording and a case that `plugins test` runs. The source of a plugin of the hub is written next to the
+/// case; one of --script stays where it is and is named by its path, so that the case tests each change of it. User ids, names, telephone numbers,
 /// e-mail addresses and tokens become fakes, each always the same; what is expected is what the plugin makes of them.
 #[derive(Debug, Args)]
 #[command(
@@ -142,7 +143,7 @@ pub struct TracesToTestArgs {
     /// Name of the plugin, where several ran
     #[arg(long, value_name = "NAME", conflicts_with = "script")]
     pub plugin: Option<String>,
-    /// A source of yours in place of the plugin that ran
+    /// A source of yours in place of the plugin that ran; the case refers to this file
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     #[command(flatten)]

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use hub_core::{
-    plugins::{
-        Manifest,
-        debug::{DebugResponse, DebugRun, Debugged, debug},
-    },
+    plugins::debug::{DebugResponse, DebugRun, Debugged, debug, debug_with},
     sandbox::{Body, PluginRequest, Reply, Sandbox, SandboxConfig, WorkerProgram},
     time::Clock,
 };
@@ -22,7 +19,9 @@ use crate::{
 };
 
 mod expect;
+mod hosts;
 mod message;
+mod metadata;
 mod remote;
 mod repl;
 mod send;
@@ -30,6 +29,7 @@ pub mod view;
 mod watch;
 
 pub use expect::expectation;
+use hosts::Hosts;
 pub use message::payload;
 
 pub const FIELDS: [&str; 18] = [
@@ -124,12 +124,12 @@ async fn try_hook(
     local: bool,
     printer: &Printer,
 ) -> Result<Exit, Failure> {
-    let sandbox = sandbox();
+    let (sandbox, hosts) = (sandbox(), Hosts::read(&input.host)?);
     let server = match &checks.remote {
         Some(channel) => Some(remote::Server::open(&input.hub, channel, local)?),
         None => None,
     };
-    let once = async || try_once(&sandbox, input, checks, &trial, server.as_ref(), printer).await;
+    let once = async || try_once(&sandbox, &hosts, input, checks, &trial, server.as_ref(), printer).await;
     if checks.watch {
         watch::run(&input.script, once, printer).await?;
         return Ok(Exit::Done);
@@ -142,6 +142,7 @@ async fn try_hook(
 
 async fn try_once(
     sandbox: &Sandbox,
+    hosts: &Hosts,
     input: &DebugInput,
     checks: &DebugChecks,
     trial: &Trial,
@@ -156,21 +157,22 @@ async fn try_once(
         response: trial.response.clone(),
         state: trial.state.clone(),
     };
-    let manifest = Manifest::parse(&run.script)?;
+    let manifest = metadata::read(&input.script, &run.script)?;
     let theirs = match server {
         // What the server makes of the message is what is tried here.
         Some(server) => Some(server.ask(&mut run).await?),
         None => None,
     };
     let source = run.script.clone();
-    let debugged = debug(sandbox, "cli", run, &manifest).await?;
+    let gate = hosts.gate(&manifest, &run.url)?;
+    let debugged = debug_with(sandbox, "cli", run, &manifest, &gate).await?;
     let draw = |debugged: &Debugged| view::draw(&input.script, &source, &manifest, debugged, printer);
     let mut tried = Tried { document: document(&debugged), text: draw(&debugged), exit: Exit::Done };
     if debugged.error.is_some() {
         tried.exit = Exit::Failed;
     }
     if trial.send {
-        send::send(sandbox, &source, &manifest, &trial.message, debugged, &mut tried, draw).await?;
+        send::send(sandbox, &gate, &source, &manifest, &trial.message, debugged, &mut tried, draw).await?;
     }
     if let Some(theirs) = theirs {
         remote::compare_runs(&theirs, &mut tried, printer);
@@ -186,9 +188,9 @@ pub fn sandbox() -> Sandbox {
     Sandbox::new(SandboxConfig::of(WorkerProgram::SelfExe), Clock::system())
 }
 
-/// Tries a hook with the metadata of its source.
-pub async fn make(sandbox: &Sandbox, run: DebugRun) -> Result<Debugged, Failure> {
-    let manifest = Manifest::parse(&run.script)?;
+/// Tries a hook with the metadata of its source, which is the file `path`.
+pub async fn make(sandbox: &Sandbox, path: &str, run: DebugRun) -> Result<Debugged, Failure> {
+    let manifest = metadata::read(path, &run.script)?;
     Ok(debug(sandbox, "cli", run, &manifest).await?)
 }
 

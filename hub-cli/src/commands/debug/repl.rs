@@ -4,15 +4,12 @@
 use std::io::{IsTerminal, Write};
 
 use hub_core::{
-    plugins::{
-        Manifest,
-        debug::{DebugRun, Debugged, debug},
-    },
+    plugins::debug::{DebugRun, Debugged, debug_with},
     sandbox::{Sandbox, Source},
 };
 use serde_json::Value;
 
-use super::{read_file, sandbox, view};
+use super::{Hosts, metadata, read_file, sandbox, view};
 use crate::{args::DebugInput, ask, exit::Failure, printer::Printer, screen};
 
 /// Longest line, in bytes.
@@ -20,7 +17,8 @@ const MAX_LINE: usize = 16 * 1024;
 
 pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Result<(), Failure> {
     let script = read_file(&input.script)?;
-    let manifest = Manifest::parse(&script)?;
+    let manifest = metadata::read(&input.script, &script)?;
+    let gate = Hosts::read(&input.host)?.gate(&manifest, &input.url)?;
     let sandbox = sandbox();
     let terminal = std::io::stdin().is_terminal();
     if terminal {
@@ -48,7 +46,7 @@ pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Resul
             response: None,
             state: None,
         };
-        let debugged = debug(&sandbox, "cli", run, &manifest).await?;
+        let debugged = debug_with(&sandbox, "cli", run, &manifest, &gate).await?;
         printer.one(Value::Null, &answer(&debugged, logged, replied, printer))?;
         if debugged.error.is_none() {
             (logged, replied) = (debugged.logs.len(), debugged.replies.len());

@@ -7,9 +7,9 @@ use hub_core::{
     egress::{Call, CheckedHeaders, Egress, EgressConfig},
     plugins::{
         Manifest,
-        debug::{DebugResponse, DebugRun, Debugged, debug},
+        debug::{DebugResponse, DebugRun, Debugged, debug_with},
     },
-    sandbox::{PluginRequest, Sandbox},
+    sandbox::{FetchGate, PluginRequest, Sandbox},
     time::Stopwatch,
 };
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ const MAX_SHOWN: usize = 200;
 /// response hook on the answer. Nothing is sent when the hook failed or skipped.
 pub async fn send(
     sandbox: &Sandbox,
+    gate: &dyn FetchGate,
     source: &str,
     manifest: &Manifest,
     message: &Value,
@@ -56,7 +57,7 @@ pub async fn send(
         response: Some(response.clone()),
         state: debugged.state,
     };
-    let answered = debug(sandbox, "cli", run, manifest).await?;
+    let answered = debug_with(sandbox, "cli", run, manifest, gate).await?;
     tried.document["sent"] = json!({
         "status": response.status,
         "headers": response.headers,

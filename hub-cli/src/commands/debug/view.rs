@@ -64,7 +64,7 @@ pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, 
     }
     for host in &debugged.permissions.connects {
         lines.push(format!(
-            "  connect  {}  allowed by @connect (fetch calls nothing here)",
+            "  connect  {}  allowed by @connect (fetch reaches the programs of --host only)",
             screen::clean(host)
         ));
     }

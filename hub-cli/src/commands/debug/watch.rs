@@ -45,15 +45,16 @@ pub async fn run(
             Ok(tried) => (tried.text, tried.exit == Exit::Done),
             Err(failure) => (failure.to_text(), false),
         };
-        let text = match &good {
+        let shown_text = match &good {
             Some(good) if !is_good => {
                 let before = printer.paint("before:", Tone::Faint);
-                format!("{text}\n\n{before}\n{good}")
+                // The new one is the last: a small terminal shows the end.
+                format!("{before}\n{good}\n\n{text}")
             }
-            _ => text,
+            _ => text.clone(),
         };
-        printer.replace(shown, &text)?;
-        shown = text.lines().count();
+        printer.replace(shown, &shown_text)?;
+        shown = shown_text.lines().count();
         if is_good {
             good = Some(text);
         }

@@ -87,15 +87,16 @@ async fn make(sandbox: &Sandbox, folder: &Path, case: &Case) -> Result<Debugged,
         Some(script) => folder.join(script),
         None => only_script(folder)?,
     };
+    let script = script.display().to_string();
     let run = DebugRun {
-        script: read_file(&script.display().to_string())?,
+        script: read_file(&script)?,
         message: debug::payload(case.message.clone()),
         request: None,
         url: case.url.clone().unwrap_or_else(|| SAMPLE_URL.to_owned()),
         response: case.response.clone().map(Into::into),
         state: case.state.as_ref().and_then(|state| serde_json::value::to_raw_value(state).ok()),
     };
-    debug::make(sandbox, run).await
+    debug::make(sandbox, &script, run).await
 }
 
 fn only_script(folder: &Path) -> Result<PathBuf, Failure> {

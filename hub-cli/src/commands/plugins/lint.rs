@@ -1,12 +1,8 @@
-//! `plugins lint`: metadata and syntax of sources.
+//! `plugins lint`: checks sources by the rules.
 
-use hub_core::{
-    plugins::{Manifest, manifest},
-    sandbox::{Sandbox, Source},
-};
 use serde_json::{Value, json};
 
-use super::{fix, read_file, sarif};
+use super::{fix, read_file, rules, sarif};
 use crate::{
     args::{LintFormat, PluginsLintArgs},
     commands::debug::sandbox,
@@ -24,7 +20,7 @@ pub struct Finding {
     pub column: Option<u32>,
     /// `error` or `warning`.
     pub severity: &'static str,
-    /// `metadata` or `syntax`.
+    /// `metadata`, `syntax`, `absent`, `connect`, `hooks` or `top-level`.
     pub rule: &'static str,
     pub message: String,
 }
@@ -37,7 +33,7 @@ pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Fail
         if args.fix {
             source = mend(file, source, printer)?;
         }
-        found.extend(lint(&sandbox, file, &source).await?);
+        found.extend(rules::check(&sandbox, file, &source).await?);
     }
     sandbox.close();
     if args.format == LintFormat::Sarif {
@@ -85,47 +81,7 @@ fn list(found: &[Finding], format: LintFormat, printer: &Printer) -> Result<(), 
         rows: found.iter().map(row).collect(),
         items: found.iter().map(item).collect(),
         next_cursor: None,
-        empty: "nothing to say",
+        empty: "no problems",
     };
     if format == LintFormat::Json { printer.as_json().list(list) } else { printer.list(list) }
-}
-
-async fn lint(sandbox: &Sandbox, file: &str, source: &str) -> Result<Vec<Finding>, Failure> {
-    let mut found = Vec::new();
-    let mut add = |line, column, severity, rule, message: String| {
-        found.push(Finding { file: file.to_owned(), line, column, severity, rule, message });
-    };
-    if let Err(error) = manifest::check_size(source) {
-        add(1, None, "error", "metadata", error.message().to_owned());
-        return Ok(found);
-    }
-    match Manifest::inspect(source) {
-        Err(flaws) => {
-            for flaw in flaws {
-                add(flaw.line, None, "error", "metadata", flaw.message);
-            }
-        }
-        Ok(manifest) => {
-            if manifest.dialect.is_none() {
-                let message = "there is no metadata block: // ==UserScript== (--fix adds one)";
-                add(1, None, "error", "metadata", message.to_owned());
-            } else if manifest.name.is_none() {
-                add(
-                    1,
-                    None,
-                    "error",
-                    "metadata",
-                    "the metadata block has no @name (--fix adds one)".to_owned(),
-                );
-            }
-            for note in manifest.warnings {
-                add(note.line, None, "warning", "metadata", note.message);
-            }
-        }
-    }
-    let checked = sandbox.check("cli", &Source::new(source)).await.map_err(hub_core::Error::from)?;
-    if let Some(error) = checked {
-        add(error.line.unwrap_or(1), error.column, "error", "syntax", error.message);
-    }
-    Ok(found)
 }

@@ -15,6 +15,7 @@ mod lint;
 mod list;
 mod new;
 mod review;
+mod rules;
 mod sarif;
 mod show;
 

@@ -1,9 +1,10 @@
-// What a plugin of Message Hub sees. No timers, no modules, no eval; `fetch` reaches the hosts of @connect.
+// The API of plugins of Message Hub. No timers, no modules, no eval; `fetch` reaches the hosts of @connect.
 
 /** The message, as the webhook gets it. Frozen. */
 interface Message {
   readonly type: 'message';
   readonly content: string;
+  /** user_name: the name on the network, or else the remark on the contact; empty when neither is known. */
   readonly sender: { readonly user_id: string; readonly user_name: string };
   readonly sessionID: string;
   readonly contextToken: string;
@@ -23,6 +24,7 @@ interface HubRequest {
   url: string;
   /** GET, POST, PUT, PATCH or DELETE. */
   method: string;
+  /** Names in any case; each has one spelling: Content-Type. */
   headers: Record<string, string>;
   /** An object when the body is JSON. A string is sent as it is, anything else as JSON. */
   body: any;
@@ -31,7 +33,7 @@ interface HubRequest {
 /** The answer of the webhook. */
 interface HubResponse {
   readonly status: number;
-  /** Names as people write them, and in lower case. */
+  /** Names in any case; each has one spelling: Content-Type. */
   readonly headers: Readonly<Record<string, string>>;
   /** null when it is binary. */
   readonly body: string | null;
@@ -49,6 +51,7 @@ interface FetchInit {
 interface FetchAnswer {
   readonly status: number;
   readonly ok: boolean;
+  /** Names in any case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   text(): Promise<string>;
@@ -59,7 +62,7 @@ interface BaseContext {
   readonly msg: Message;
   /** JSON of at most 64 KiB: what onRequest leaves here, onResponse of the same delivery finds. */
   state: any;
-  /** To the sender, at once; at most ten. The request is still sent unless it is skipped. */
+  /** To the sender, at once; at most ten, texts of at most 64 KiB. The request is still sent unless it is skipped. */
   reply(what: Reply): void;
   /** To hosts of @connect, at most five, within the plugin's time. */
   fetch(url: string, init?: FetchInit): Promise<FetchAnswer>;

@@ -17,6 +17,10 @@ pub fn document(findings: &[Finding]) -> Value {
                 "rules": [
                     rule("metadata", "The metadata block of a plugin"),
                     rule("syntax", "The JavaScript of a plugin"),
+                    rule("absent", "Functions of other environments"),
+                    rule("connect", "fetch without @connect"),
+                    rule("hooks", "The hooks of a plugin"),
+                    rule("top-level", "The top level of a plugin"),
                 ],
             } },
             "results": findings.iter().map(result).collect::<Vec<_>>(),

@@ -1,6 +1,9 @@
 //! `traces to-test`: what happened once, as a case that is run from now on.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
 
 use hub_core::{
     plugins::debug::{DebugResponse, DebugRun, Debugged},
@@ -40,10 +43,10 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
         printer.note(&note);
     }
     let name = recording.trace.trace_id.to_string();
-    let mut files = vec![
-        (plugin.file.clone(), plugin.source.clone()),
-        (format!("{name}.jsonl"), recordings::line(&recording) + "\n"),
-    ];
+    let mut files = vec![(format!("{name}.jsonl"), recordings::line(&recording) + "\n")];
+    if plugin.is_copied {
+        files.insert(0, (plugin.file.clone(), plugin.source.clone()));
+    }
     for (kind, case) in cases.documents {
         let text = serde_json::to_string_pretty(&case).unwrap_or_default() + "\n";
         files.push((format!("{name}{kind}.case.json"), text));
@@ -59,18 +62,21 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
 /// The plugin under test.
 struct Plugin {
     name: String,
+    /// The source as the cases name it: next to them, or where its author keeps it.
     file: String,
     source: String,
+    /// Whether the source is written next to the cases: that of a hub has no file yet.
+    is_copied: bool,
 }
 
 impl Plugin {
     /// The source that is named, or the version that ran.
     async fn of(args: &TracesToTestArgs, reach: &Reach, recording: &Recording) -> Result<Self, Failure> {
         if let Some(path) = &args.script {
-            let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let file = file.ok_or_else(|| Failure::usage("--script: name a file"))?;
-            let name = file.trim_end_matches(".js").to_owned();
-            return Ok(Self { name, source: read_file(&path.display().to_string())?, file });
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+            let name = name.ok_or_else(|| Failure::usage("--script: name a file"))?;
+            let source = read_file(&path.display().to_string())?;
+            return Ok(Self { name, source, file: relative(path, &args.out)?, is_copied: false });
         }
         let step = chosen(recording, args.plugin.as_deref())?;
         let [plugin, name, version] =
@@ -88,8 +94,23 @@ impl Plugin {
             name: name.to_owned(),
             file: format!("{}.js", name.chars().map(plain).collect::<String>()),
             source,
+            is_copied: true,
         })
     }
+}
+
+/// The path of a file as seen from a folder, which need not exist: cases name their source by it, so that they test the
+/// file that its author changes.
+fn relative(file: &Path, folder: &Path) -> Result<String, Failure> {
+    let shown = file.display().to_string();
+    let file = file.canonicalize().map_err(|error| Failure::file(&shown, error))?;
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file(&folder.display().to_string(), error))?;
+    let folder =
+        folder.canonicalize().map_err(|error| Failure::file(&folder.display().to_string(), error))?;
+    let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(file.components().skip(common)).collect();
+    path.to_str().map(str::to_owned).ok_or_else(|| Failure::file(&shown, "has a name that is not UTF-8"))
 }
 
 /// The step of the plugin that ran.
@@ -145,7 +166,7 @@ async fn cases(
         response: None,
         state: None,
     };
-    let request = debug::make(sandbox, run.clone()).await?;
+    let request = debug::make(sandbox, &plugin.file, run.clone()).await?;
     let case = |debugged: &Debugged| json!({ "script": plugin.file, "message": message, "url": url, "expect": expectation(debugged) });
     let mut documents = vec![("", case(&request))];
     if let Some(answer) = recording.response()
@@ -155,7 +176,7 @@ async fn cases(
         let response =
             DebugResponse { status: answer.status, headers: headers.clone(), body: answer.body.clone() };
         let run = DebugRun { response: Some(response), state: request.state.clone(), ..run };
-        let debugged = debug::make(sandbox, run).await?;
+        let debugged = debug::make(sandbox, &plugin.file, run).await?;
         if debugged.present {
             let mut case = case(&debugged);
             case["response"] = json!({ "status": answer.status, "headers": headers, "body": answer.body });

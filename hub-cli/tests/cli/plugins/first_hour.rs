@@ -49,11 +49,13 @@ fn a_plugin_is_started_tried_and_checked() {
     let linted = run(folder.path(), &["plugins", "lint", &script]);
     assert_eq!(linted.status.code(), Some(6));
     assert!(
-        stdout(&linted).contains("tagger.js:2\terror\t@timeout must be 1 to 10000"),
+        stdout(&linted).contains("tagger.js:2:13\terror\t@timeout must be 1 to 10000"),
         "{}",
         stdout(&linted)
     );
-    refuses(folder.path(), &["debug", "request", &script], 2, "INVALID_PARAMS");
+    let refused = run(folder.path(), &["debug", "request", &script]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("tagger.js:2:13: @timeout must be 1 to 10000"), "{}", stderr(&refused));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 mod debug;
 mod first_hour;
+mod lint;
 mod review;
 
 const TAGGER: &str = include_str!("../../../../examples/plugins/tagger.js");

@@ -74,6 +74,14 @@ fn what_happened_becomes_a_case_without_people_and_secrets() {
     );
     ends(&stage.files(&["traces", "to-test", &bare, "--out", &other, "--script", &script]), 0);
     ends(&stage.files(&["plugins", "test", &other]), 0);
+    // The case tests the file that its author changes, not a copy of it.
+    assert!(!stage.path().join("other/tagger.js").exists());
+    std::fs::write(
+        &script,
+        "// ==UserScript==\n// @name tagger\n// ==/UserScript==\nfunction onRequest() { broken() }",
+    )
+    .unwrap();
+    ends(&stage.files(&["plugins", "test", &other]), 9);
     std::fs::write(folder.join("tagger.js"), "// mine").unwrap();
     let told = fails(&stage.files(&["traces", "to-test", &trace, "--out", &out]), 6, "CONFLICT");
     assert!(told.contains("tagger.js exists already"), "{told}");
