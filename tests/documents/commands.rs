@@ -5,6 +5,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use hub_server::config::SETTINGS;
+
 use super::{links::documents, workspace};
 use crate::support::binaries::release;
 
@@ -138,4 +140,33 @@ fn commands_are_found_in_pipes_lists_and_substitutions() {
         found("hub-cli show \"$(hub-cli list | cut -f1)\""),
         ["hub-cli list", "cut -f1", "hub-cli show x"]
     );
+}
+
+/// Variables that neither program reads: of the tests, and of the example apps.
+const OTHERS: [&str; 2] = ["HUB_UPDATE_REFERENCE", "HUB_URL"];
+
+#[test]
+fn every_variable_of_a_document_is_read_by_a_program() {
+    let of_commands = std::fs::read_to_string(workspace().join("hub-cli/src/args/topics/env.txt")).unwrap();
+    let of_commands: Vec<&str> =
+        of_commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let is_setting = |name: &str| {
+        SETTINGS.iter().any(|setting| {
+            let variable = setting.variable();
+            name == variable || (setting.in_file && name.strip_suffix("_FILE") == Some(&variable))
+        })
+    };
+    let (mut seen, mut unknown) = (0, Vec::new());
+    for document in documents().into_iter().filter(|path| path != Path::new("CHANGELOG.md")) {
+        let text = std::fs::read_to_string(workspace().join(&document)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_');
+        for name in words.filter(|word| word.starts_with("HUB_") && word.len() > "HUB_".len()) {
+            seen += 1;
+            if !is_setting(name) && !of_commands.contains(&name) && !OTHERS.contains(&name) {
+                unknown.push(format!("{}: {name}", document.display()));
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} variables were found");
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }

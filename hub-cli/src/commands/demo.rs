@@ -47,7 +47,8 @@ pub async fn run(printer: &Printer) -> Result<(), Failure> {
     stage.hub.shutdown().await;
     let played = played?;
     printer.one(played.document(), &played.text(printer))?;
-    printer.note("\nnext: cargo run --release -p hub-server, then hub-cli sim say \"order 43\" --as Ada");
+    printer
+        .note("\nnext: start hub-server, then in a second terminal: hub-cli sim say \"order 43\" --as Ada");
     Ok(())
 }
 

@@ -93,7 +93,7 @@ impl BackupSettings {
             let text = format!(
                 "{origin}: set backup_passphrase; without it, anyone who reads the bucket has every bot's login"
             );
-            reader.findings.warnings.push(Warning::new("store.backup-age", text));
+            reader.findings.warnings.push(Warning::new("store.backup-sealed", text));
         }
         Some(Self { shelf: shelf?, at: at?, keep: keep?, passphrase })
     }

@@ -23,7 +23,7 @@ use care::Place;
 pub const FIELDS: [&str; 5] = ["id", "status", "message", "advice", "fixed"];
 
 /// Every check, in the order of the report; those that end in a dot are one per thing.
-const CHECKS: [&str; 23] = [
+const CHECKS: [&str; 24] = [
     "store.open",
     "store.integrity",
     "store.migrations",
@@ -45,6 +45,7 @@ const CHECKS: [&str; 23] = [
     "registration.open",
     "env.unknown",
     "store.shared",
+    "store.backup-sealed",
     "version.skew",
     "keys.rotation",
 ];

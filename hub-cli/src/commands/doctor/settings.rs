@@ -13,7 +13,7 @@ pub fn look(patient: &Patient<'_>) -> Vec<Outcome> {
         warned(patient, "env.unknown")
             .unwrap_or_else(|| Outcome::ok("env.unknown", "every HUB_… variable is a setting")),
     );
-    outcomes.extend(warned(patient, "store.shared"));
+    outcomes.extend(["store.shared", "store.backup-sealed"].into_iter().filter_map(|id| warned(patient, id)));
     outcomes
 }
 
