@@ -73,6 +73,7 @@ mod media;
 mod messages;
 mod outbox;
 mod passkeys;
+mod plans;
 mod plugins;
 mod qr_logins;
 mod revocations;

@@ -81,6 +81,15 @@ impl<K: Kind> Id<K> {
         Self(Ulid(bits), PhantomData)
     }
 
+    /// The greatest id.
+    pub const MAX: Self = Self::from_u128(u128::MAX);
+
+    /// The smallest id of a moment: a bound between the ids of earlier and later things.
+    pub fn first_at(at: Timestamp) -> Self {
+        let millis = u128::try_from(at.as_millis()).unwrap_or(0).min((1 << 48) - 1);
+        Self::from_u128(millis << 80)
+    }
+
     /// The 128 bits.
     pub const fn as_u128(self) -> u128 {
         self.0.0
@@ -218,6 +227,19 @@ mod tests {
         ] {
             assert_eq!(wrong.parse::<BotId>().unwrap_err().code(), ErrorCode::NotFound, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_first_id_of_a_moment_is_a_bound_between_times() {
+        let manual = ManualClock::new(Timestamp::from_millis(5_000));
+        let ids = Ids::new(manual.clone().into(), Random::seeded(1));
+        let before: TraceId = ids.next();
+        manual.advance(std::time::Duration::from_millis(1));
+        let bound = TraceId::first_at(manual.now());
+        assert!(before < bound && bound < ids.next());
+        assert!(bound.to_string() < TraceId::MAX.to_string());
+        assert_eq!(TraceId::first_at(Timestamp::MIN).as_u128(), 0);
+        assert_eq!(TraceId::first_at(Timestamp::MAX).made_at(), Timestamp::MAX);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use data_encoding::BASE64URL_NOPAD;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    id::{Id, Kind},
+};
 
 /// Default and largest number of items on a page.
 pub const DEFAULT_LIMIT: u32 = 50;
@@ -40,6 +43,12 @@ impl PageRequest {
     /// Items wanted.
     pub fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// The id below which the items of a list are that has the newest first: the position, or `highest` on the first
+    /// page. A statement always compares with it, so that the comparison bounds what the database reads.
+    pub fn before<K: Kind>(&self, highest: Id<K>) -> String {
+        self.after.clone().unwrap_or_else(|| highest.to_string())
     }
 
     /// The same page with at most so many items.

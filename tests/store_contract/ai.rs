@@ -165,7 +165,8 @@ async fn costs_add_up_per_day_and_endpoint_and_are_forgotten(db: &Db) {
     let calls =
         db.number("SELECT CAST(calls AS BIGINT) FROM ai_usage WHERE day = 7 AND source = 'global'").await;
     assert_eq!(calls, 2);
-    commit!(db, |tx| tx.ai().delete_usage_before(7).await).unwrap();
+    let forget = async |limit| commit!(db, |tx| tx.ai().delete_usage_before(7, limit).await).unwrap();
+    assert_eq!((forget(1).await, forget(1).await), (1, 0));
     assert_eq!(conversation(db, &yesterday).await.tokens_today, 0);
     assert_eq!(conversation(db, &wanted).await.tokens_today, 32);
 }

@@ -4,6 +4,7 @@ use hub_core::{
     id::OutboxId,
     network::WindowRules,
     store::{
+        Piece,
         leases::Lease,
         outbox::NewOutbound,
         sending::{Begun, ItemState, OpenItem, Settled},
@@ -338,14 +339,18 @@ async fn messages_go_when_nothing_waits_for_them(db: &Db) {
         enqueue(db, outbound(db, on.bot, "ann", key, &["x"])).await;
         db.sql(format!("UPDATE outbox SET state = '{key}' WHERE client_id = '{key}-x'")).await;
     }
-    let delete = |before, limit| async move {
-        commit!(db, |tx| tx.sending().delete_messages_before(before, limit).await).unwrap()
+    let delete = async |after: Option<String>, before, limit| {
+        let after = after.unwrap_or_default();
+        commit!(db, |tx| tx.sending().delete_messages_before(&after, before, limit).await).unwrap()
     };
-    assert_eq!(delete(START, 9).await, 0, "made at that very moment");
+    assert_eq!(delete(None, START, 9).await, Piece::default(), "made at that very moment");
     let later = START + Duration::from_millis(1);
-    assert_eq!(delete(later, 1).await, 1);
-    assert_eq!(delete(later, 9).await, 1);
-    assert_eq!(delete(later, 9).await, 0);
+    // Of the first four the third alone has nothing that waits.
+    let piece = delete(None, later, 4).await;
+    assert_eq!((piece.deleted, piece.last.is_some()), (1, true));
+    let piece = delete(piece.last, later, 9).await;
+    assert_eq!((piece.deleted, piece.last.is_some()), (1, true));
+    assert_eq!(delete(piece.last, later, 9).await, Piece::default());
     let kept = db.texts("SELECT dedupe_key FROM messages ORDER BY dedupe_key").await;
     assert_eq!(kept, ["parked", "pending", "queued", "sending"]);
     for table in ["channel_log", "deliveries", "traces", "outbox"] {

@@ -3,7 +3,10 @@ use std::time::Duration;
 use hub_core::{
     id::TraceId,
     page::PageRequest,
-    store::traces::{NewTrace, TraceFilter},
+    store::{
+        Piece,
+        traces::{NewTrace, TraceFilter},
+    },
 };
 use serde_json::{Value, json};
 
@@ -108,12 +111,13 @@ async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
         list(db, &on, oldest_first.clone(), whole()).await,
         ids(&[first, middle, elsewhere, own_send])
     );
-    let later = START + Duration::from_millis(1);
+    let (later, far) = (START + Duration::from_millis(1), Duration::from_secs(86_400));
     for (since, until, count) in [
         (Some(START), None, 4),
         (Some(later), None, 0),
         (None, Some(START), 0),
         (Some(START), Some(later), 4),
+        (Some(START - far), Some(START + far), 4),
     ] {
         let within = TraceFilter { since, until, ..all() };
         assert_eq!(list(db, &on, within, whole()).await.len(), count, "{since:?} {until:?}");
@@ -152,13 +156,17 @@ async fn old_traces_go_and_unfinished_ones_stay(db: &Db) {
         let done = update(*id, "done");
         commit!(db, |tx| tx.traces().update(&[&done]).await).unwrap();
     }
-    let delete = |before, limit| async move {
-        commit!(db, |tx| tx.traces().delete_before(before, limit).await).unwrap()
+    let delete = async |after: &str, before, limit| {
+        let after = after.to_owned();
+        commit!(db, |tx| tx.traces().delete_before(&after, before, limit).await).unwrap()
     };
-    assert_eq!(delete(START, 10).await, 0, "begun at that very moment");
+    let none = Piece::default();
+    assert_eq!(delete("", START, 10).await, none, "begun at that very moment");
     let later = START + Duration::from_millis(1);
-    assert_eq!(delete(later, 1).await, 1);
-    assert_eq!(delete(later, 10).await, 1);
-    assert_eq!(delete(later, 10).await, 0);
+    let piece = delete("", later, 1).await;
+    assert_eq!(piece, Piece { deleted: 1, last: Some(ids[0].to_string()) });
+    let piece = delete(&ids[0].to_string(), later, 10).await;
+    assert_eq!(piece, Piece { deleted: 1, last: Some(ids[2].to_string()) }, "the unfinished one was visited");
+    assert_eq!(delete(&ids[2].to_string(), later, 10).await, none);
     assert_eq!(db.texts("SELECT id FROM traces").await, [ids[2].to_string()]);
 }

@@ -4,9 +4,9 @@ use hub_core::{
     id::{BotId, Ids, UserId},
     random::Random,
     store::{Store, StoreConfig},
-    time::{Clock, Timestamp},
+    time::{Clock, ManualClock, Timestamp},
 };
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection};
 use tokio::sync::Mutex;
 
 use super::postgres;
@@ -66,7 +66,8 @@ impl Db {
             }
             StoreConfig::Postgres(url) => Raw::Postgres(PgConnection::connect(url.expose()).await.unwrap()),
         };
-        let ids = Ids::new(clock, Random::system());
+        // Ids begin with the time: those of a story are made when it happens.
+        let ids = Ids::new(ManualClock::new(START).into(), Random::system());
         Self { store, ids, config, raw: Mutex::new(raw), _folder: folder }
     }
 
@@ -110,6 +111,33 @@ impl Db {
     pub async fn texts(&self, sql: impl Into<String>) -> Vec<String> {
         let sql = AssertSqlSafe(sql.into());
         raw!(self, |conn| sqlx::query_scalar(sql).fetch_all(conn).await)
+    }
+
+    /// How the database would run a statement, one line per part.
+    pub async fn plan(&self, sql: &str) -> Vec<String> {
+        match &mut *self.raw.lock().await {
+            Raw::Sqlite(conn) => {
+                let sql = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+                let rows = sqlx::query(sql).fetch_all(conn).await.unwrap();
+                rows.iter().map(|row| row.get("detail")).collect()
+            }
+            Raw::Postgres(conn) => {
+                let places: Vec<String> = (1..=12).map(|place| format!("${place}")).collect();
+                let used =
+                    places.iter().rposition(|place| sql.contains(place.as_str())).map_or(0, |last| last + 1);
+                let kinds = places[..used].iter();
+                let kinds = kinds.map(|place| if sql.contains(place.as_str()) { "unknown" } else { "text" });
+                let kinds = kinds.collect::<Vec<_>>().join(", ");
+                let values = vec!["NULL"; used].join(", ");
+                let prepare =
+                    format!("SET plan_cache_mode = force_generic_plan; PREPARE planned ({kinds}) AS {sql}");
+                sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *conn).await.unwrap();
+                let explain = AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE planned ({values})"));
+                let lines = sqlx::query_scalar(explain).fetch_all(&mut *conn).await.unwrap();
+                sqlx::raw_sql("DEALLOCATE planned").execute(conn).await.unwrap();
+                lines
+            }
+        }
     }
 
     /// How many rows a table has.

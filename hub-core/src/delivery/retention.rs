@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{accounts::Accounts, context::Context, error::Result, tasks::Tasks, time::Timestamp};
+use crate::{
+    accounts::Accounts, context::Context, error::Result, store::Piece, tasks::Tasks, time::Timestamp,
+};
 
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_secs(10 * 60);
-/// Rows of one transaction, so that none takes long (reliability P14).
+/// Most rows of each kind that one transaction visits, so that none takes long (reliability P14).
 const PIECE: u32 = 500;
 /// Days for which it is known what models cost.
 const USAGE_DAYS: i64 = 400;
@@ -65,33 +67,50 @@ pub struct Forgotten {
 /// Forgets what is too old, until there is none or the hub stops.
 pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<Forgotten> {
     let now = ctx.store.now();
+    let usage_day = now.as_days() - USAGE_DAYS;
     let mut forgotten = Forgotten::default();
-    let piece = u64::from(PIECE);
+    let (mut traces, mut messages) = (Some(String::new()), Some(String::new()));
     loop {
-        let (gone, codes) = ctx
+        let (after_trace, after_message) = (traces.take(), messages.take());
+        let (pieces, gone, others) = ctx
             .store
             .write(move |tx| {
                 Box::pin(async move {
                     failpoint!("retention.traces");
-                    let traces = tx.traces().delete_before(ages.traces, PIECE).await?;
+                    let traces = match after_trace {
+                        Some(after) => tx.traces().delete_before(&after, ages.traces, PIECE).await?,
+                        None => Piece::default(),
+                    };
                     failpoint!("retention.messages");
-                    let messages = tx.sending().delete_messages_before(ages.messages, PIECE).await?;
+                    let messages = match after_message {
+                        Some(after) => {
+                            tx.sending().delete_messages_before(&after, ages.messages, PIECE).await?
+                        }
+                        None => Piece::default(),
+                    };
                     let app_calls = tx.app_calls().delete_before(ages.traces, PIECE).await?;
                     let app_events = tx.app_events().delete_before(ages.traces, PIECE).await?;
                     let codes = tx.app_codes().delete_before(now - CODES_KEPT, PIECE).await?;
-                    Ok((Forgotten { traces, messages, app_calls, app_events }, codes))
+                    let usage = tx.ai().delete_usage_before(usage_day, PIECE).await?;
+                    let gone = Forgotten {
+                        traces: traces.deleted,
+                        messages: messages.deleted,
+                        app_calls,
+                        app_events,
+                    };
+                    Ok(((traces.last, messages.last), gone, codes.max(usage)))
                 })
             })
             .await?;
+        (traces, messages) = pieces;
         forgotten.traces += gone.traces;
         forgotten.messages += gone.messages;
         forgotten.app_calls += gone.app_calls;
         forgotten.app_events += gone.app_events;
-        let gone = gone.traces.max(gone.messages).max(gone.app_calls).max(gone.app_events).max(codes);
-        let gone = gone.max(Accounts::new(ctx).delete_expired(PIECE).await?);
-        let day = now.as_days() - USAGE_DAYS;
-        ctx.store.write(move |tx| Box::pin(async move { tx.ai().delete_usage_before(day).await })).await?;
-        if gone < piece || tasks.stopping() {
+        let others = others.max(gone.app_calls).max(gone.app_events);
+        let others = others.max(Accounts::new(ctx).delete_expired(PIECE).await?);
+        let more = traces.is_some() || messages.is_some() || others >= u64::from(PIECE);
+        if !more || tasks.stopping() {
             break;
         }
     }

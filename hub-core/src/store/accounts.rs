@@ -3,7 +3,9 @@
 mod one_time;
 mod sessions;
 
+pub(super) use one_time::DELETE_EXPIRED_ONE_TIME;
 pub use one_time::Purpose;
+pub(super) use sessions::DELETE_ENDED_SESSIONS;
 pub use sessions::{Alive, Holder, SessionRow};
 
 use super::{

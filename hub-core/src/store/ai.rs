@@ -159,15 +159,20 @@ impl Ai<'_> {
         Ok(Conversation { messages, replies, tokens_today })
     }
 
-    /// Forgets what was used before a day.
-    pub async fn delete_usage_before(&mut self, day: i64) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM ai_usage WHERE day < $1")
+    /// Deletes at most `limit` rows of usage before a day; returns how many.
+    pub async fn delete_usage_before(&mut self, day: i64, limit: u32) -> Result<u64> {
+        on!(self.0, |conn| sqlx::query(DELETE_USAGE)
             .bind(day)
+            .bind(i64::from(limit))
             .execute(conn)
             .await
-            .map(|_| ()))
+            .map(|done| done.rows_affected()))
     }
 }
+
+/// The statement of [`Ai::delete_usage_before`].
+pub(super) const DELETE_USAGE: &str = "DELETE FROM ai_usage WHERE (channel_id, day, source) IN
+    (SELECT channel_id, day, source FROM ai_usage WHERE day < $1 LIMIT $2)";
 
 /// Adds up what attempts cost; few at a time.
 pub(super) async fn add_usage(conn: &mut Conn<'_>, used: &[&AiUsage]) -> Result<()> {

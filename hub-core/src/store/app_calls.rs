@@ -6,7 +6,7 @@ use super::conn::{Conn, on};
 use crate::{
     apps::{AppCall, NewAppCall},
     error::{Error, Result},
-    id::InstallationId,
+    id::{AppCallId, InstallationId},
     page::PageRequest,
     time::Timestamp,
 };
@@ -46,14 +46,18 @@ impl TryFrom<Row> for AppCall {
     }
 }
 
+/// The statement of [`AppCalls::page`].
+pub(super) const PAGE: &str =
+    "SELECT id, trace_id, method, path, request_body, status, response_body, duration_ms, created_at
+     FROM app_calls WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+
+/// The statement of [`AppCalls::delete_before`].
+pub(super) const DELETE_BEFORE: &str =
+    "DELETE FROM app_calls WHERE id IN (SELECT id FROM app_calls WHERE created_at < $1 LIMIT $2)";
+
 impl AppCalls<'_> {
     /// Notes a call, unless the installation is gone meanwhile.
-    pub async fn insert(
-        &mut self,
-        id: crate::id::AppCallId,
-        call: &NewAppCall,
-        now: Timestamp,
-    ) -> Result<()> {
+    pub async fn insert(&mut self, id: AppCallId, call: &NewAppCall, now: Timestamp) -> Result<()> {
         on!(self.0, |conn| {
             sqlx::query(
             "INSERT INTO app_calls (id, installation_id, trace_id, method, path, request_body, status, response_body,
@@ -79,29 +83,23 @@ impl AppCalls<'_> {
     /// The calls of an installation, newest first, one more than the page has room for.
     pub async fn page(&mut self, installation: InstallationId, page: &PageRequest) -> Result<Vec<AppCall>> {
         let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT id, trace_id, method, path, request_body, status, response_body, duration_ms, created_at
-             FROM app_calls WHERE installation_id = $1 AND (CAST($2 AS TEXT) IS NULL OR id < $2)
-             ORDER BY id DESC LIMIT $3"
-        )
-        .bind(installation.to_string())
-        .bind(page.after())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await
+            sqlx::query_as(PAGE)
+                .bind(installation.to_string())
+                .bind(page.before(AppCallId::MAX))
+                .bind(i64::from(page.limit()) + 1)
+                .fetch_all(conn)
+                .await
         })?;
         rows.into_iter().map(AppCall::try_from).collect()
     }
 
     /// Deletes up to `limit` calls that were made before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM app_calls WHERE id IN (SELECT id FROM app_calls WHERE created_at < $1 LIMIT $2)"
-        )
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
+            .bind(before.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

@@ -84,6 +84,10 @@ impl TryFrom<Row> for StoredCode {
     }
 }
 
+/// The statement of [`AppCodes::delete_before`].
+pub(super) const DELETE_BEFORE: &str =
+    "DELETE FROM app_codes WHERE hash IN (SELECT hash FROM app_codes WHERE expires_at < $1 LIMIT $2)";
+
 impl AppCodes<'_> {
     /// Stores a code.
     pub async fn insert(&mut self, hash: &TokenHash, code: &NewCode) -> Result<()> {
@@ -154,13 +158,11 @@ impl AppCodes<'_> {
 
     /// Forgets at most `limit` codes whose time was over before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM app_codes WHERE hash IN (SELECT hash FROM app_codes WHERE expires_at < $1 LIMIT $2)"
-        )
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
+            .bind(before.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

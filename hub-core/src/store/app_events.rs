@@ -186,22 +186,27 @@ macro_rules! due {
     };
 }
 
+/// The statement of [`AppEvents::page`].
+pub(super) const PAGE: &str =
+    "SELECT id, trace_id, kind, event, state, attempts, due_at, response_status, response_body,
+        error, duration_ms, written_at, created_at
+     FROM app_events WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+
+/// The statement of [`AppEvents::delete_before`].
+pub(super) const DELETE_BEFORE: &str =
+    "DELETE FROM app_events WHERE id IN (SELECT id FROM app_events WHERE created_at < $1 LIMIT $2)";
+
 /// Reading.
 impl AppEvents<'_> {
     /// The events of an installation, newest first, one more than the page has room for.
     pub async fn page(&mut self, installation: InstallationId, page: &PageRequest) -> Result<Vec<AppEvent>> {
         let rows: Vec<Stored> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT id, trace_id, kind, event, state, attempts, due_at, response_status, response_body, error,
-                duration_ms, written_at, created_at
-             FROM app_events WHERE installation_id = $1 AND (CAST($2 AS TEXT) IS NULL OR id < $2)
-             ORDER BY id DESC LIMIT $3"
-        )
-        .bind(installation.to_string())
-        .bind(page.after())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await
+            sqlx::query_as(PAGE)
+                .bind(installation.to_string())
+                .bind(page.before(AppEventId::MAX))
+                .bind(i64::from(page.limit()) + 1)
+                .fetch_all(conn)
+                .await
         })?;
         rows.into_iter().map(AppEvent::try_from).collect()
     }
@@ -395,13 +400,11 @@ impl AppEvents<'_> {
 
     /// Deletes up to `limit` events that ended or began before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM app_events WHERE id IN (SELECT id FROM app_events WHERE created_at < $1 LIMIT $2)"
-        )
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
+            .bind(before.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

@@ -126,7 +126,7 @@ impl Apps<'_> {
     /// Apps that a scope may see, newest first, one more than the page has room for.
     pub async fn page(&mut self, scope: Scope, view: AppView, page: &PageRequest) -> Result<Vec<App>> {
         let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(select!(
-            "WHERE (CAST($2 AS TEXT) IS NULL OR a.id < $2) AND CASE CAST($3 AS TEXT)
+            "WHERE a.id < $2 AND CASE CAST($3 AS TEXT)
                 WHEN 'own' THEN CAST($1 AS TEXT) IS NULL OR a.owner_id = $1
                 WHEN 'public' THEN a.listing = 'listed'
                 WHEN 'installed' THEN ",
@@ -136,7 +136,7 @@ impl Apps<'_> {
             " END ORDER BY a.id DESC LIMIT $4"
         ))
         .bind(scope.owner())
-        .bind(page.after())
+        .bind(page.before(AppId::MAX))
         .bind(view.as_str())
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
@@ -147,13 +147,11 @@ impl Apps<'_> {
     /// Apps that wait for an administrator, newest first, one more than the page has room for.
     pub async fn pending(&mut self, page: &PageRequest) -> Result<Vec<App>> {
         let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(select!(
-            "WHERE a.listing = 'pending' AND (CAST($1 AS TEXT) IS NULL OR a.id < $1) ORDER BY a.id DESC LIMIT $2"
-        ))
-        .bind(page.after())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await
+            sqlx::query_as(select!("WHERE a.listing = 'pending' AND a.id < $1 ORDER BY a.id DESC LIMIT $2"))
+                .bind(page.before(AppId::MAX))
+                .bind(i64::from(page.limit()) + 1)
+                .fetch_all(conn)
+                .await
         })?;
         apps(rows)
     }

@@ -1,13 +1,15 @@
 //! Statements about the audit log. There is none that changes an entry.
 
+use sqlx::AssertSqlSafe;
+
 use super::{
     conn::{Conn, on},
-    stored_id,
+    given, stored_id,
 };
 use crate::{
     audit::{AuditEntry, NewEntry},
     error::{Error, Result},
-    id::UserId,
+    id::{AuditId, UserId},
     page::PageRequest,
     time::Timestamp,
 };
@@ -58,6 +60,40 @@ impl Row {
     }
 }
 
+/// The columns of a [`Row`], before the `WHERE`.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, at, actor, actor_name, credential, action, target, target_name, detail, ip FROM audit ",
+            $rest
+        )
+    };
+}
+
+impl AuditFilter {
+    /// The statement for a page.
+    pub(super) fn statement(&self) -> String {
+        let filters = given(&[
+            (self.actor.is_some(), " AND actor = $2"),
+            (self.action.is_some(), " AND action = $3"),
+            (self.target.is_some(), " AND target = $4"),
+        ]);
+        format!("{}{filters} ORDER BY id DESC LIMIT $5", select!("WHERE id < $1"))
+    }
+}
+
+/// The statement for a page of what a user did, and of what was done to them.
+pub(super) const PAGE_OF_USER: &str = select!(
+    "WHERE id IN (
+        SELECT id FROM (SELECT id FROM audit WHERE actor = $2 AND id < $1 ORDER BY id DESC LIMIT $3) AS by_them
+        UNION SELECT id FROM (SELECT id FROM audit WHERE target = $2 AND id < $1 ORDER BY id DESC LIMIT $3) AS to_them)
+     ORDER BY id DESC LIMIT $3"
+);
+
+/// The statement of [`Audit::delete_before`].
+pub(super) const DELETE_BEFORE: &str =
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < $1 AND at < $2 ORDER BY id LIMIT $3)";
+
 impl Audit<'_> {
     /// Adds an entry, with the names that the users have now and the address that the session came from.
     pub async fn add(&mut self, entry: &NewEntry) -> Result<()> {
@@ -85,52 +121,37 @@ impl Audit<'_> {
 
     /// A page of the log, newest first; one more than the page holds when there are more.
     pub async fn page(&mut self, filter: &AuditFilter, page: &PageRequest) -> Result<Vec<AuditEntry>> {
-        let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT id, at, actor, actor_name, credential, action, target, target_name, detail, ip FROM audit
-             WHERE (CAST($1 AS TEXT) IS NULL OR id < $1) AND (CAST($2 AS TEXT) IS NULL OR actor = $2)
-                AND (CAST($3 AS TEXT) IS NULL OR action = $3) AND (CAST($4 AS TEXT) IS NULL OR target = $4)
-             ORDER BY id DESC LIMIT $5"
-        )
-        .bind(page.after())
-        .bind(filter.actor.as_deref())
-        .bind(filter.action.as_deref())
-        .bind(filter.target.as_deref())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await
-        })?;
+        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(filter.statement()))
+            .bind(page.before(AuditId::MAX))
+            .bind(filter.actor.as_deref())
+            .bind(filter.action.as_deref())
+            .bind(filter.target.as_deref())
+            .bind(i64::from(page.limit()) + 1)
+            .fetch_all(conn)
+            .await)?;
         rows.into_iter().map(Row::into_entry).collect()
     }
 
     /// A page of what a user did and of what was done to them, newest first; one more than the page holds when
     /// there are more.
     pub async fn page_of_user(&mut self, id: UserId, page: &PageRequest) -> Result<Vec<AuditEntry>> {
-        let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT id, at, actor, actor_name, credential, action, target, target_name, detail, ip FROM audit
-             WHERE (CAST($1 AS TEXT) IS NULL OR id < $1) AND (actor = $2 OR target = $2)
-             ORDER BY id DESC LIMIT $3"
-        )
-        .bind(page.after())
-        .bind(id.to_string())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await
-        })?;
+        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(PAGE_OF_USER)
+            .bind(page.before(AuditId::MAX))
+            .bind(id.to_string())
+            .bind(i64::from(page.limit()) + 1)
+            .fetch_all(conn)
+            .await)?;
         rows.into_iter().map(Row::into_entry).collect()
     }
 
     /// Forgets at most `limit` entries from before an instant and says how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        // Ids are made of the time, so the oldest are the first.
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY id LIMIT $2)"
-        )
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
+            .bind(AuditId::first_at(before).to_string())
+            .bind(before.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

@@ -107,6 +107,9 @@ impl Backend {
             .test_before_acquire(false)
             .connect_lazy_with(options.clone().pragma("query_only", "ON"));
         let write = options
+            // What a statement may have to take back is kept in memory: on disk it is a third of what a batch of
+            // messages writes. Programs that embed the hub do not get the flags with which the workspace builds SQLite.
+            .pragma("temp_store", "MEMORY")
             // What the indexes touch again and again stays in memory (KiB), and is copied into the database
             // once per 16 MiB of the log.
             .pragma("cache_size", "-16384")
@@ -334,6 +337,7 @@ macro_rules! all_migrations {
             15 "0015_app_events",
             16 "0016_app_sockets",
             17 "0017_known_devices",
+            19 "0019_retention_indexes",
         )
     };
 }
@@ -372,5 +376,23 @@ where
             format!("the database has schema version {}, this program wants {newest}", version.unwrap_or(0)),
         )
         .with_hint("run `hub-cli db migrate`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_writer_keeps_what_a_statement_may_take_back_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = StoreConfig::Sqlite(folder.path().join("hub.db"));
+        let backend = Backend::open(&config, true).await.unwrap();
+        let Owned::Sqlite(mut writer) = backend.connect_writer().await.unwrap() else {
+            panic!("a file is opened by SQLite");
+        };
+        let temp_store: i64 = sqlx::query_scalar("PRAGMA temp_store").fetch_one(&mut writer).await.unwrap();
+        assert_eq!(temp_store, 2, "2 is MEMORY");
+        backend.close().await;
     }
 }

@@ -63,6 +63,10 @@ pub struct BindChange {
     pub bot_id: Option<BotId>,
 }
 
+/// The deletion of [`Binds::insert`].
+pub(super) const DELETE_ENDED: &str = "DELETE FROM binds WHERE expires_at < $2 OR (owner_id = $1
+        AND id NOT IN (SELECT id FROM binds WHERE owner_id = $1 ORDER BY id DESC LIMIT $3))";
+
 impl Binds<'_> {
     /// Notes a new login, and forgets those that ended before `old` and all but the user's newest `keep`.
     pub async fn insert(
@@ -93,16 +97,13 @@ impl Binds<'_> {
         .execute(conn)
         .await
         .map(|_| ()))?;
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM binds WHERE expires_at < $2 OR (owner_id = $1
-                AND id NOT IN (SELECT id FROM binds WHERE owner_id = $1 ORDER BY id DESC LIMIT $3))"
-        )
-        .bind(bind.owner_id.to_string())
-        .bind(old.as_millis())
-        .bind(i64::from(keep))
-        .execute(conn)
-        .await
-        .map(|_| ()))
+        on!(self.0, |conn| sqlx::query(DELETE_ENDED)
+            .bind(bind.owner_id.to_string())
+            .bind(old.as_millis())
+            .bind(i64::from(keep))
+            .execute(conn)
+            .await
+            .map(|_| ()))
     }
 
     /// A login that this user started.

@@ -1,6 +1,11 @@
 //! Statements about bots.
 
-use super::conn::{Conn, on};
+use sqlx::AssertSqlSafe;
+
+use super::{
+    conn::{Conn, on},
+    given,
+};
 use crate::{
     bots::{BotRecord, BotStatus, window::Window},
     error::{Error, Result},
@@ -135,6 +140,12 @@ macro_rules! select_bot {
     };
 }
 
+/// The statement for a page of the bots of an owner, or in a status.
+pub(super) fn page_statement(of_owner: bool, in_status: bool) -> String {
+    let filters = given(&[(of_owner, " AND b.owner_id = $1"), (in_status, " AND b.status = $4")]);
+    format!("{} WHERE b.id < $2{filters} ORDER BY b.id DESC LIMIT $3", select_bot!(""))
+}
+
 impl Bots<'_> {
     /// A page of the bots in a scope, newest first; one row more than asked for tells whether more follow.
     pub async fn page(&mut self, owner: Option<String>, request: &PageRequest) -> Result<Vec<BotRecord>> {
@@ -148,18 +159,14 @@ impl Bots<'_> {
         status: Option<BotStatus>,
         request: &PageRequest,
     ) -> Result<Vec<BotRecord>> {
-        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(select_bot!(
-            "WHERE (CAST($1 AS TEXT) IS NULL OR b.owner_id = $1)
-                AND (CAST($2 AS TEXT) IS NULL OR b.id < $2)
-                AND (CAST($4 AS TEXT) IS NULL OR b.status = $4)
-             ORDER BY b.id DESC LIMIT $3"
-        ))
-        .bind(&owner)
-        .bind(request.after())
-        .bind(i64::from(request.limit()) + 1)
-        .bind(status.map(BotStatus::as_str))
-        .fetch_all(conn)
-        .await)?;
+        let sql = page_statement(owner.is_some(), status.is_some());
+        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(sql))
+            .bind(&owner)
+            .bind(request.before(BotId::MAX))
+            .bind(i64::from(request.limit()) + 1)
+            .bind(status.map(BotStatus::as_str))
+            .fetch_all(conn)
+            .await)?;
         rows.into_iter().map(BotRecord::try_from).collect()
     }
 

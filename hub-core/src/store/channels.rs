@@ -114,13 +114,13 @@ impl Channels<'_> {
         page: &PageRequest,
     ) -> Result<Vec<ChannelRecord>> {
         let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(select!(
-            "WHERE bot_id = $1 AND (CAST($2 AS TEXT) IS NULL OR id < $2) AND EXISTS (
+            "WHERE bot_id = $1 AND id < $2 AND EXISTS (
                 SELECT 1 FROM bots WHERE bots.id = channels.bot_id
                 AND (CAST($3 AS TEXT) IS NULL OR bots.owner_id = $3))
             ORDER BY id DESC LIMIT $4"
         ))
         .bind(bot_id.to_string())
-        .bind(page.after())
+        .bind(page.before(ChannelId::MAX))
         .bind(scope.owner())
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)

@@ -53,6 +53,12 @@ fn window(opened_at: Option<i64>, sends: i64, closed: Option<String>) -> Window 
     }
 }
 
+/// The statement of [`Contacts::page`].
+pub(super) const PAGE: &str = "SELECT user_id, user_name, remark, avatar_url, message_count, last_message_at,
+        window_opened_at, window_sends, window_closed
+     FROM contacts WHERE bot_id = $1 AND (last_message_at, user_id) < ($2, $3)
+     ORDER BY last_message_at DESC, user_id DESC LIMIT $4";
+
 impl Contacts<'_> {
     /// A person's sealed permission to answer, if there is one. The caller has checked whose bot it is.
     pub async fn context_token(&mut self, bot_id: BotId, user_id: &str) -> Result<Option<Sealed>> {
@@ -74,22 +80,15 @@ impl Contacts<'_> {
         after: Option<(i64, &str)>,
         limit: u32,
     ) -> Result<Vec<StoredContact>> {
-        let (at, user) = after.unzip();
+        let (at, user) = after.unwrap_or((i64::MAX, ""));
         let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT user_id, user_name, remark, avatar_url, message_count, last_message_at, window_opened_at,
-                window_sends, window_closed
-             FROM contacts
-             WHERE bot_id = $1 AND (CAST($2 AS BIGINT) IS NULL OR last_message_at < $2
-                OR (last_message_at = $2 AND user_id < $3))
-             ORDER BY last_message_at DESC, user_id DESC LIMIT $4"
-        )
-        .bind(bot_id.to_string())
-        .bind(at)
-        .bind(user)
-        .bind(i64::from(limit))
-        .fetch_all(conn)
-        .await
+            sqlx::query_as(PAGE)
+                .bind(bot_id.to_string())
+                .bind(at)
+                .bind(user)
+                .bind(i64::from(limit))
+                .fetch_all(conn)
+                .await
         })?;
         Ok(rows.into_iter().map(StoredContact::from).collect())
     }

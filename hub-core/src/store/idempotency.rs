@@ -7,6 +7,10 @@ use crate::{error::Result, time::Timestamp};
 #[derive(Debug)]
 pub struct Idempotency<'c>(pub(super) Conn<'c>);
 
+/// The statement of [`Idempotency::delete_expired`].
+pub(super) const DELETE_EXPIRED: &str = "DELETE FROM idempotency WHERE (principal, key) IN \
+        (SELECT principal, key FROM idempotency WHERE expires_at <= $1 LIMIT $2)";
+
 impl Idempotency<'_> {
     /// Takes a key that is free or expired; `false` when somebody has it. A transaction that took the same key
     /// and has not ended is waited for. Until [`Idempotency::answer`] the row has no answer, which nobody
@@ -70,14 +74,11 @@ impl Idempotency<'_> {
 
     /// Deletes at most `limit` expired keys and says how many.
     pub async fn delete_expired(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM idempotency WHERE (principal, key) IN \
-             (SELECT principal, key FROM idempotency WHERE expires_at <= $1 LIMIT $2)"
-        )
-        .bind(now.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED)
+            .bind(now.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

@@ -225,10 +225,10 @@ impl Installations<'_> {
     /// is.
     pub async fn page(&mut self, bot_id: BotId, page: &PageRequest) -> Result<Vec<Installation>> {
         let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(select!(
-            "WHERE i.bot_id = $1 AND (CAST($2 AS TEXT) IS NULL OR i.id < $2) ORDER BY i.id DESC LIMIT $3"
+            "WHERE i.bot_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3"
         ))
         .bind(bot_id.to_string())
-        .bind(page.after())
+        .bind(page.before(InstallationId::MAX))
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
         .await)?;

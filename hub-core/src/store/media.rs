@@ -176,6 +176,13 @@ fn typed(rows: Vec<Row>) -> Result<Vec<MediaRow>> {
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
+/// The statement of [`Media::loose`] on SQLite, which would choose another index, and on PostgreSQL.
+pub(super) const LOOSE: [&str; 2] = [
+    "SELECT id FROM media INDEXED BY media_loose WHERE message_id IS NULL AND expires_at <= $1
+     ORDER BY expires_at LIMIT $2",
+    "SELECT id FROM media WHERE message_id IS NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2",
+];
+
 impl Media<'_> {
     /// Makes the row of a file that no message holds yet.
     pub async fn insert(&mut self, row: &MediaRow) -> Result<()> {
@@ -357,15 +364,11 @@ impl Media<'_> {
 
     /// Files that no message holds and whose time is over, the oldest first.
     pub async fn loose(&mut self, now: Timestamp, limit: u32) -> Result<Vec<MediaId>> {
-        let ids: Vec<String> = on!(self.0, |conn| {
-            sqlx::query_scalar(
-            "SELECT id FROM media WHERE message_id IS NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2"
-        )
-        .bind(now.as_millis())
-        .bind(i64::from(limit))
-        .fetch_all(conn)
-        .await
-        })?;
+        let ids: Vec<String> = on_each!(self.0, LOOSE[0], LOOSE[1], |conn, sql| sqlx::query_scalar(sql)
+            .bind(now.as_millis())
+            .bind(i64::from(limit))
+            .fetch_all(conn)
+            .await)?;
         ids.into_iter().map(|id| id.parse().map_err(Error::internal)).collect()
     }
 

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use sqlx::AssertSqlSafe;
+
 use super::{
+    CLOCK_SKEW,
     conn::{Conn, on, on_each},
-    json,
+    given, json,
 };
 use crate::{
     bots::{Direction, Message, MessageFilter},
@@ -83,24 +86,20 @@ macro_rules! columns {
     };
 }
 
-/// The `WHERE` differs in one word: SQLite's `LIKE` ignores the case of ASCII letters, PostgreSQL's does not.
-macro_rules! page_statement {
-    ($like:literal) => {
-        concat!(
-            columns!(),
-            "WHERE bot_id = $1
-                AND (CAST($2 AS TEXT) IS NULL OR id < $2)
-                AND (CAST($3 AS TEXT) IS NULL OR direction = $3)
-                AND (CAST($4 AS TEXT) IS NULL OR peer = $4)
-                AND (CAST($5 AS BIGINT) IS NULL OR created_at >= $5)
-                AND (CAST($6 AS BIGINT) IS NULL OR created_at < $6)
-                AND (CAST($7 AS TEXT) IS NULL OR content ",
-            $like,
-            " $7 ESCAPE '\\')
-             ORDER BY id DESC LIMIT $8"
-        )
-    };
+/// The statement for a page. SQLite's `LIKE` ignores the case of ASCII letters, PostgreSQL's does not.
+pub(super) fn page_statement(filter: &MessageFilter, like: &'static str) -> String {
+    let filters = given(&[
+        (filter.direction.is_some(), " AND direction = $5"),
+        (filter.user_id.is_some(), " AND peer = $6"),
+        (filter.since.is_some(), " AND created_at >= $7"),
+        (filter.until.is_some(), " AND created_at < $8"),
+        (filter.q.is_some(), like),
+    ]);
+    format!("{} WHERE bot_id = $1 AND id > $2 AND id < $3{filters} ORDER BY id DESC LIMIT $4", columns!())
 }
+
+/// The condition for a text within the content, on SQLite and on PostgreSQL.
+pub(super) const LIKE: [&str; 2] = [r" AND content LIKE $9 ESCAPE '\'", r" AND content ILIKE $9 ESCAPE '\'"];
 
 impl Messages<'_> {
     /// A page of a bot's messages, newest first, with the channels that received each of them; one row more
@@ -112,20 +111,26 @@ impl Messages<'_> {
         request: &PageRequest,
     ) -> Result<Vec<Message>> {
         let pattern = filter.q.as_deref().map(contains);
-        let rows: Vec<Row> =
-            on_each!(self.0, page_statement!("LIKE"), page_statement!("ILIKE"), |conn, sql| {
-                sqlx::query_as(sql)
-                    .bind(bot_id.to_string())
-                    .bind(request.after())
-                    .bind(filter.direction.map(Direction::as_str))
-                    .bind(&filter.user_id)
-                    .bind(filter.since.map(Timestamp::as_millis))
-                    .bind(filter.until.map(Timestamp::as_millis))
-                    .bind(&pattern)
-                    .bind(i64::from(request.limit()) + 1)
-                    .fetch_all(conn)
-                    .await
-            })?;
+        let since = filter.since.map_or(MessageId::from_u128(0), |at| MessageId::first_at(at - CLOCK_SKEW));
+        let until = filter.until.map_or(MessageId::MAX, |at| MessageId::first_at(at + CLOCK_SKEW));
+        let before = request.before(MessageId::MAX).min(until.to_string());
+        let rows: Vec<Row> = on_each!(
+            self.0,
+            page_statement(filter, LIKE[0]),
+            page_statement(filter, LIKE[1]),
+            |conn, sql| sqlx::query_as(AssertSqlSafe(sql))
+                .bind(bot_id.to_string())
+                .bind(since.to_string())
+                .bind(&before)
+                .bind(i64::from(request.limit()) + 1)
+                .bind(filter.direction.map(Direction::as_str))
+                .bind(&filter.user_id)
+                .bind(filter.since.map(Timestamp::as_millis))
+                .bind(filter.until.map(Timestamp::as_millis))
+                .bind(&pattern)
+                .fetch_all(conn)
+                .await
+        )?;
         self.with_channels(rows).await
     }
 

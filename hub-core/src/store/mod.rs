@@ -58,6 +58,9 @@ pub mod messages;
 mod notices;
 pub mod outbox;
 pub mod passkeys;
+mod pieces;
+#[cfg(feature = "testing")]
+pub mod plans;
 pub mod plugins;
 pub mod qr_logins;
 pub mod revocations;
@@ -77,6 +80,7 @@ pub use backend::{StoreConfig, claim_file};
 pub use committer::WriterStats;
 pub use conn::{Read, Tx};
 pub use notices::Notices;
+pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
 pub use upkeep::{Schema, Upkeep};
 
@@ -84,6 +88,16 @@ pub use upkeep::{Schema, Upkeep};
 /// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
     serde_json::to_string(rows).expect("rows have string keys and no failing parts")
+}
+
+/// How far the time in an id may be from the time of its row: they come from the clocks of a node and of the database.
+/// A list within a time reads the rows of this span in addition.
+const CLOCK_SKEW: Duration = Duration::from_secs(10);
+
+/// The conditions whose values a request gives. A condition that also allows for a missing value, such as
+/// `$1 IS NULL OR peer = $1`, cannot bound what the database reads.
+fn given(conditions: &[(bool, &'static str)]) -> String {
+    conditions.iter().filter(|(given, _)| *given).map(|(_, condition)| *condition).collect()
 }
 
 /// An id that the hub wrote itself: one that does not parse is a damaged row, not a missing thing.

@@ -112,10 +112,10 @@ impl Passkeys<'_> {
     pub async fn list(&mut self, user_id: UserId, page: &PageRequest) -> Result<Vec<Passkey>> {
         let rows: Vec<Listed> = on!(self.0, |conn| sqlx::query_as(
             "SELECT id, name, created_at, last_used_at FROM passkeys WHERE user_id = $1
-             AND (CAST($2 AS TEXT) IS NULL OR id < $2) ORDER BY id DESC LIMIT $3"
+             AND id < $2 ORDER BY id DESC LIMIT $3"
         )
         .bind(user_id.to_string())
-        .bind(page.after())
+        .bind(page.before(PasskeyId::MAX))
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
         .await)?;

@@ -191,23 +191,21 @@ impl Plugins<'_> {
     /// The marketplace: plugins with an approved version, newest first, one more than the page has room for.
     pub async fn page(&mut self, page: &PageRequest) -> Result<Vec<PluginRow>> {
         // Nobody has an empty id: the reader is a stranger, who sees what is approved.
-        on!(self.0, |conn| sqlx::query_as(plugins!(
-            "WHERE (CAST($2 AS TEXT) IS NULL OR p.id < $2) ORDER BY p.id DESC LIMIT $3"
-        ))
-        .bind("")
-        .bind(page.after())
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await)
+        on!(self.0, |conn| sqlx::query_as(plugins!("WHERE p.id < $2 ORDER BY p.id DESC LIMIT $3"))
+            .bind("")
+            .bind(page.before(PluginId::MAX))
+            .bind(i64::from(page.limit()) + 1)
+            .fetch_all(conn)
+            .await)
     }
 
     /// The plugins of one author with their newest versions, newest first, one more than the page has room for.
     pub async fn page_of(&mut self, author: UserId, page: &PageRequest) -> Result<Vec<PluginRow>> {
         on!(self.0, |conn| sqlx::query_as(plugins!(
-            "WHERE p.author_id = $1 AND (CAST($2 AS TEXT) IS NULL OR p.id < $2) ORDER BY p.id DESC LIMIT $3"
+            "WHERE p.author_id = $1 AND p.id < $2 ORDER BY p.id DESC LIMIT $3"
         ))
         .bind(author.to_string())
-        .bind(page.after())
+        .bind(page.before(PluginId::MAX))
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
         .await)
@@ -283,9 +281,9 @@ impl Plugins<'_> {
              FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id LEFT JOIN users u ON u.id = p.author_id
              LEFT JOIN plugin_versions a ON a.id = (SELECT max(x.id) FROM plugin_versions x
                 WHERE x.plugin_id = v.plugin_id AND x.state = 'approved')
-             WHERE v.state = 'pending' AND (CAST($1 AS TEXT) IS NULL OR v.id < $1) ORDER BY v.id DESC LIMIT $2"
+             WHERE v.state = 'pending' AND v.id < $1 ORDER BY v.id DESC LIMIT $2"
         ))
-        .bind(page.after())
+        .bind(page.before(PluginVersionId::MAX))
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
         .await

@@ -69,6 +69,10 @@ struct Row {
     expires_at: i64,
 }
 
+/// The statement of [`QrLogins::delete_expired`].
+pub(super) const DELETE_EXPIRED: &str =
+    "DELETE FROM qr_logins WHERE id IN (SELECT id FROM qr_logins WHERE expires_at <= $1 LIMIT $2)";
+
 impl QrLogins<'_> {
     /// Notes a login unless `most` are under way, and says whether it did.
     pub async fn insert(&mut self, login: &NewQrLogin<'_>, most: u32) -> Result<bool> {
@@ -192,13 +196,11 @@ impl QrLogins<'_> {
 
     /// Deletes at most `limit` logins that expired before `old` and says how many.
     pub async fn delete_expired(&mut self, old: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM qr_logins WHERE id IN (SELECT id FROM qr_logins WHERE expires_at <= $1 LIMIT $2)"
-        )
-        .bind(old.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED)
+            .bind(old.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

@@ -12,6 +12,10 @@ use crate::{
 #[derive(Debug)]
 pub struct Revocations<'c>(pub(super) Conn<'c>);
 
+/// The statement of [`Revocations::delete_before`].
+pub(super) const DELETE_BEFORE: &str =
+    "DELETE FROM revocations WHERE id IN (SELECT id FROM revocations WHERE at < $1 LIMIT $2)";
+
 impl Revocations<'_> {
     /// Notes that something is ended by this transaction.
     pub async fn add(&mut self, revocation: &Revocation) -> Result<()> {
@@ -42,13 +46,11 @@ impl Revocations<'_> {
 
     /// Forgets at most `limit` rows from before an instant and says how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM revocations WHERE id IN (SELECT id FROM revocations WHERE at < $1 LIMIT $2)"
-        )
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
+            .bind(before.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

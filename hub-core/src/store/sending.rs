@@ -16,10 +16,11 @@ use super::{
     conn::{Conn, Tx, on, on_each},
     json,
     leases::Lease,
+    pieces::{self, Piece, piece_end},
 };
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, OutboxId},
+    id::{BotId, ChannelId, MessageId, OutboxId},
     network::WindowRules,
     time::Timestamp,
 };
@@ -122,27 +123,49 @@ impl Sending<'_> {
         })
     }
 
-    /// Deletes up to `limit` messages accepted before `before` that nothing waits for; says how many went.
-    pub async fn delete_messages_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on_each!(
-            self.0,
-            "DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.created_at < $1
-                AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state IN ('pending', 'parked'))
-                AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message_id = m.id AND o.state IN ('queued', 'sending'))
-                ORDER BY m.id LIMIT $2)",
-            "DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.created_at < $1
-                AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state IN ('pending', 'parked'))
-                AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message_id = m.id AND o.state IN ('queued', 'sending'))
-                ORDER BY m.id LIMIT $2 FOR UPDATE OF m SKIP LOCKED)",
-            |conn, sql| sqlx::query(sql)
-                .bind(before.as_millis())
-                .bind(i64::from(limit))
-                .execute(conn)
-                .await
-                .map(|done| done.rows_affected())
-        )
+    /// Visits up to `limit` messages after the id `after`, and deletes those that were accepted before `before` and
+    /// have no open delivery and no unsent part.
+    pub async fn delete_messages_before(
+        &mut self,
+        after: &str,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Piece> {
+        let bound = MessageId::first_at(before).to_string();
+        let Some(last) = pieces::end(&mut self.0, DELETE_MESSAGES[0], after, &bound, limit).await? else {
+            return Ok(Piece::default());
+        };
+        let deleted = on_each!(self.0, DELETE_MESSAGES[1], DELETE_MESSAGES[2], |conn, sql| sqlx::query(sql)
+            .bind(after)
+            .bind(&last)
+            .bind(before.as_millis())
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))?;
+        Ok(Piece { deleted, last: Some(last) })
     }
 }
+
+/// The messages that [`Sending::delete_messages_before`] deletes.
+macro_rules! old_messages {
+    () => {
+        "SELECT m.id FROM messages m WHERE m.id > $1 AND m.id <= $2 AND m.created_at < $3
+            AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state IN ('pending', 'parked'))
+            AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message_id = m.id AND o.state IN ('queued', 'sending'))"
+    };
+}
+
+/// The statements of [`Sending::delete_messages_before`]; the deletion on SQLite and on PostgreSQL, where it waits for
+/// no other node.
+pub(super) const DELETE_MESSAGES: [&str; 3] = [
+    piece_end!("messages"),
+    concat!("DELETE FROM messages WHERE id IN (", old_messages!(), ")"),
+    concat!(
+        "DELETE FROM messages WHERE id IN (",
+        old_messages!(),
+        " ORDER BY m.id FOR UPDATE OF m SKIP LOCKED)"
+    ),
+];
 
 /// For each of the commands, whether it is the one of its item that counts: the one with the highest number, of
 /// equal ones the first. A statement changes each row once, whatever it joins with.

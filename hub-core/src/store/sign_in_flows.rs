@@ -50,6 +50,10 @@ pub struct FlowRow<'a> {
     pub expires_at: Timestamp,
 }
 
+/// The statement of [`SignInFlows::delete_expired`].
+pub(super) const DELETE_EXPIRED: &str = "DELETE FROM sign_in_flows WHERE id IN
+        (SELECT id FROM sign_in_flows WHERE expires_at <= $1 LIMIT $2)";
+
 impl SignInFlows<'_> {
     /// Notes a ceremony unless `most` are under way, and says whether it did.
     pub async fn insert(&mut self, row: &FlowRow<'_>, most: u32) -> Result<bool> {
@@ -110,14 +114,11 @@ impl SignInFlows<'_> {
 
     /// Deletes at most `limit` expired ceremonies and says how many.
     pub async fn delete_expired(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM sign_in_flows WHERE id IN
-             (SELECT id FROM sign_in_flows WHERE expires_at <= $1 LIMIT $2)"
-        )
-        .bind(now.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED)
+            .bind(now.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

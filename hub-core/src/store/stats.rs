@@ -45,6 +45,9 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// The deletion of [`Stats::fold`].
+pub(super) const DELETE_FOLDED: &str = "DELETE FROM tallies WHERE minute > 0 AND minute < $1";
+
 impl Stats<'_> {
     /// Adds what a node counted to a minute's row.
     pub async fn add(&mut self, minute: i64, node: NodeId, counts: &Tallied) -> Result<()> {
@@ -102,11 +105,7 @@ impl Stats<'_> {
         .await
         .map(|_| ())
         })?;
-        on!(self.0, |conn| sqlx::query("DELETE FROM tallies WHERE minute > 0 AND minute < $1")
-            .bind(before)
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        on!(self.0, |conn| sqlx::query(DELETE_FOLDED).bind(before).execute(conn).await.map(|_| ()))
     }
 
     /// Everything that was counted.

@@ -1,7 +1,12 @@
 //! Statements about traces. Steps are a JSON array as text; steps are only ever appended.
 
+use sqlx::AssertSqlSafe;
+
 use super::{
+    CLOCK_SKEW,
     conn::{Conn, on},
+    given,
+    pieces::{self, Piece, piece_end},
     rows::{self, Column, Row, Values},
 };
 use crate::{
@@ -107,28 +112,46 @@ pub struct TraceFilter {
     pub oldest_first: bool,
 }
 
-/// The `WHERE` and the order differ in the direction only.
-macro_rules! list_statement {
-    ($behind:literal, $order:literal) => {
-        concat!(
+impl TraceFilter {
+    /// Between which ids the rows of a page are, both bounds excluded.
+    fn bounds(&self, page: &PageRequest) -> (String, String) {
+        let since = self.since.map_or(TraceId::from_u128(0), |since| TraceId::first_at(since - CLOCK_SKEW));
+        let until = self.until.map_or(TraceId::MAX, |until| TraceId::first_at(until + CLOCK_SKEW));
+        let (since, until) = (since.to_string(), until.to_string());
+        match page.after().map(str::to_owned) {
+            Some(after) if self.oldest_first => (since.max(after), until),
+            Some(after) => (since, until.min(after)),
+            None => (since, until),
+        }
+    }
+
+    /// The statement for a page.
+    pub(super) fn statement(&self) -> String {
+        // A message has few traces: those are read, rather than all of its bot.
+        let bot = if self.message_id.is_some() { "t.bot_id || '' = $1" } else { "t.bot_id = $1" };
+        let filters = given(&[
+            (self.channel_id.is_some(), " AND t.channel_id = $6"),
+            (self.status.is_some(), " AND t.status = $7"),
+            (self.message_id.is_some(), " AND t.message_id = $8"),
+            (self.since.is_some(), " AND t.started_at >= $9"),
+            (self.until.is_some(), " AND t.started_at < $10"),
+        ]);
+        let order = if self.oldest_first { "ASC" } else { "DESC" };
+        format!(
             "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
                 t.started_at, t.duration_ms, '[]' AS steps
              FROM traces t JOIN bots b ON b.id = t.bot_id
-             WHERE t.bot_id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR t.channel_id = $3)
-               AND (CAST($4 AS TEXT) IS NULL OR t.status = $4)
-               AND (CAST($5 AS TEXT) IS NULL OR t.message_id = $5)
-               AND (CAST($6 AS TEXT) IS NULL OR t.id ",
-            $behind,
-            " $6)
-               AND (CAST($7 AS BIGINT) IS NULL OR t.started_at >= $7)
-               AND (CAST($8 AS BIGINT) IS NULL OR t.started_at < $8)
-             ORDER BY t.id ",
-            $order,
-            " LIMIT $9"
+             WHERE {bot} AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2) AND t.id > $3 AND t.id < $4{filters}
+             ORDER BY t.id {order} LIMIT $5"
         )
-    };
+    }
 }
+
+/// The statements of [`Traces::delete_before`].
+pub(super) const DELETE_BEFORE: [&str; 2] = [
+    piece_end!("traces"),
+    "DELETE FROM traces WHERE id > $1 AND id <= $2 AND started_at < $3 AND status <> 'pending'",
+];
 
 impl Traces<'_> {
     /// Traces of a bot that the scope may see, newest first unless the filter says otherwise, one more than the page
@@ -140,18 +163,18 @@ impl Traces<'_> {
         filter: &TraceFilter,
         page: &PageRequest,
     ) -> Result<Vec<TraceRow>> {
-        let sql =
-            if filter.oldest_first { list_statement!(">", "ASC") } else { list_statement!("<", "DESC") };
-        on!(self.0, |conn| sqlx::query_as(sql)
+        let (after, before) = filter.bounds(page);
+        on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(filter.statement()))
             .bind(bot_id.to_string())
             .bind(scope.owner())
+            .bind(after)
+            .bind(before)
+            .bind(i64::from(page.limit()) + 1)
             .bind(filter.channel_id.map(|id| id.to_string()))
             .bind(filter.status)
             .bind(filter.message_id.map(|id| id.to_string()))
-            .bind(page.after())
             .bind(filter.since.map(Timestamp::as_millis))
             .bind(filter.until.map(Timestamp::as_millis))
-            .bind(i64::from(page.limit()) + 1)
             .fetch_all(conn)
             .await)
     }
@@ -187,17 +210,20 @@ impl Traces<'_> {
         update(&mut self.0, updates).await
     }
 
-    /// Deletes up to `limit` traces that began before `before`; says how many went.
-    pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM traces WHERE id IN (
-                SELECT id FROM traces WHERE started_at < $1 AND status <> 'pending' ORDER BY id LIMIT $2)"
-        )
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+    /// Visits up to `limit` traces after the id `after`, and deletes those that began before `before` and have ended.
+    pub async fn delete_before(&mut self, after: &str, before: Timestamp, limit: u32) -> Result<Piece> {
+        let bound = TraceId::first_at(before).to_string();
+        let Some(last) = pieces::end(&mut self.0, DELETE_BEFORE[0], after, &bound, limit).await? else {
+            return Ok(Piece::default());
+        };
+        let deleted = on!(self.0, |conn| sqlx::query(DELETE_BEFORE[1])
+            .bind(after)
+            .bind(&last)
+            .bind(before.as_millis())
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))?;
+        Ok(Piece { deleted, last: Some(last) })
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorCode, Result},
+    id::{AppCallId, AppEventId, MessageId, TraceId},
     time::Timestamp,
 };
 
@@ -274,21 +275,37 @@ impl Upkeep {
     /// How much of what is forgotten by its age is from before an instant.
     pub async fn count_before(&mut self, before: Timestamp) -> Result<Vec<(&'static str, i64)>> {
         let counted = [
-            ("traces", "SELECT COUNT(*) FROM traces WHERE started_at < $1 AND status <> 'pending'"),
+            (
+                "traces",
+                TraceId::first_at(before).to_string(),
+                "SELECT COUNT(*) FROM traces WHERE id < $2 AND started_at < $1 AND status <> 'pending'",
+            ),
             (
                 "messages",
-                "SELECT COUNT(*) FROM messages m WHERE m.created_at < $1
+                MessageId::first_at(before).to_string(),
+                "SELECT COUNT(*) FROM messages m WHERE m.id < $2 AND m.created_at < $1
                     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state IN ('pending', 'parked'))
                     AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message_id = m.id AND o.state IN ('queued', 'sending'))",
             ),
-            ("app_calls", "SELECT COUNT(*) FROM app_calls WHERE created_at < $1"),
-            ("app_events", "SELECT COUNT(*) FROM app_events WHERE created_at < $1"),
+            (
+                "app_calls",
+                AppCallId::MAX.to_string(),
+                "SELECT COUNT(*) FROM app_calls WHERE created_at < $1 AND id < $2",
+            ),
+            (
+                "app_events",
+                AppEventId::MAX.to_string(),
+                "SELECT COUNT(*) FROM app_events WHERE created_at < $1 AND id < $2",
+            ),
         ];
         let mut counts = Vec::with_capacity(counted.len());
-        for (name, sql) in counted {
+        for (name, bound, sql) in counted {
             let mut conn = self.tx.conn();
-            let count: i64 =
-                on!(conn, |conn| sqlx::query_scalar(sql).bind(before.as_millis()).fetch_one(conn).await)?;
+            let count: i64 = on!(conn, |conn| sqlx::query_scalar(sql)
+                .bind(before.as_millis())
+                .bind(&bound)
+                .fetch_one(conn)
+                .await)?;
             counts.push((name, count));
         }
         Ok(counts)

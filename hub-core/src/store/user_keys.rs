@@ -110,10 +110,10 @@ impl UserKeys<'_> {
     pub async fn page(&mut self, user_id: UserId, page: &PageRequest) -> Result<Vec<ApiKey>> {
         let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(
             "SELECT id, name, last4, created_at, expires_at, last_used_at FROM user_keys
-             WHERE user_id = $1 AND (CAST($2 AS TEXT) IS NULL OR id < $2) ORDER BY id DESC LIMIT $3"
+             WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
         )
         .bind(user_id.to_string())
-        .bind(page.after())
+        .bind(page.before(KeyId::MAX))
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
         .await)?;

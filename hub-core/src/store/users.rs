@@ -105,14 +105,14 @@ impl Users<'_> {
             format!("%{text}%")
         });
         let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(select!(
-            "WHERE u.username <> $1 AND (CAST($2 AS TEXT) IS NULL OR u.id < $2)
+            "WHERE u.username <> $1 AND u.id < $2
                 AND (CAST($3 AS TEXT) IS NULL OR u.role = $3) AND (CAST($4 AS TEXT) IS NULL OR u.status = $4)
                 AND (CAST($5 AS TEXT) IS NULL OR LOWER(u.username) LIKE $5 ESCAPE '\\'
                     OR LOWER(u.display_name) LIKE $5 ESCAPE '\\')
              ORDER BY u.id DESC LIMIT $6"
         ))
         .bind(DEMO_USER)
-        .bind(page.after())
+        .bind(page.before(UserId::MAX))
         .bind(query.role.map(Role::as_str))
         .bind(query.status.map(UserStatus::as_str))
         .bind(&pattern)

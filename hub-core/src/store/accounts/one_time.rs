@@ -24,6 +24,10 @@ impl Purpose {
     }
 }
 
+/// The statement of [`Accounts::delete_expired_one_time`].
+pub(in crate::store) const DELETE_EXPIRED_ONE_TIME: &str =
+    "DELETE FROM one_time WHERE hash IN (SELECT hash FROM one_time WHERE expires_at <= $1 LIMIT $2)";
+
 impl Accounts<'_> {
     /// Stores a one-time thing; `subject` says whom or what it is bound to and may be empty.
     pub async fn insert_one_time(
@@ -95,13 +99,11 @@ impl Accounts<'_> {
 
     /// Deletes at most `limit` expired one-time things and says how many.
     pub async fn delete_expired_one_time(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM one_time WHERE hash IN (SELECT hash FROM one_time WHERE expires_at <= $1 LIMIT $2)"
-        )
-        .bind(now.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED_ONE_TIME)
+            .bind(now.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 }

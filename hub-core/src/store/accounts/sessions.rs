@@ -62,6 +62,10 @@ struct SessionColumns {
     user_agent: String,
 }
 
+/// The statement of [`Accounts::delete_ended_sessions`].
+pub(in crate::store) const DELETE_ENDED_SESSIONS: &str = "DELETE FROM sessions WHERE id IN \
+        (SELECT id FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2 LIMIT $3)";
+
 impl Accounts<'_> {
     /// Opens a session of an active user and says whether there was one. With `password_hash`, only while
     /// that is still the user's: a password changed during a login does not leave a session behind.
@@ -155,12 +159,12 @@ impl Accounts<'_> {
         let rows: Vec<SessionColumns> = on!(self.0, |conn| sqlx::query_as(
             "SELECT id, created_at, last_seen_at, ip, user_agent FROM sessions \
              WHERE user_id = $1 AND expires_at > $2 AND last_seen_at > $3 \
-             AND (CAST($4 AS TEXT) IS NULL OR id < $4) ORDER BY id DESC LIMIT $5"
+             AND id < $4 ORDER BY id DESC LIMIT $5"
         )
         .bind(user_id.to_string())
         .bind(alive.now.as_millis())
         .bind(alive.idle_since.as_millis())
-        .bind(page.after())
+        .bind(page.before(SessionId::MAX))
         .bind(i64::from(page.limit()) + 1)
         .fetch_all(conn)
         .await)?;
@@ -212,16 +216,13 @@ impl Accounts<'_> {
 
     /// Deletes at most `limit` sessions that have ended and says how many.
     pub async fn delete_ended_sessions(&mut self, alive: Alive, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
-            "DELETE FROM sessions WHERE id IN \
-             (SELECT id FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2 LIMIT $3)"
-        )
-        .bind(alive.now.as_millis())
-        .bind(alive.idle_since.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+        on!(self.0, |conn| sqlx::query(DELETE_ENDED_SESSIONS)
+            .bind(alive.now.as_millis())
+            .bind(alive.idle_since.as_millis())
+            .bind(i64::from(limit))
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected()))
     }
 
     /// When a session was opened.

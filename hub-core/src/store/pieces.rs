@@ -1,0 +1,45 @@
+//! Deletion by age, in pieces of bounded size.
+//!
+//! Ids begin with the time, so rows are visited in the order of their ids, from the oldest to the first that is young
+//! enough: nothing old costs nothing. A piece is bounded by the rows that it visits, also when most of them have to
+//! stay.
+
+use super::conn::{Conn, on};
+use crate::error::Result;
+
+/// What one piece of a deletion did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Rows that were deleted.
+    pub deleted: u64,
+    /// The last row that was visited: the next piece starts after it. `None` when no old row is left.
+    pub last: Option<String>,
+}
+
+/// The statement that finds the end of a piece: the last of `$3` ids after `$1` and before `$2`.
+macro_rules! piece_end {
+    ($table:literal) => {
+        concat!(
+            "SELECT MAX(id) FROM (SELECT id FROM ",
+            $table,
+            " WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) AS piece"
+        )
+    };
+}
+pub(super) use piece_end;
+
+/// Runs a statement of [`piece_end`].
+pub(super) async fn end(
+    conn: &mut Conn<'_>,
+    sql: &'static str,
+    after: &str,
+    before: &str,
+    limit: u32,
+) -> Result<Option<String>> {
+    on!(*conn, |conn| sqlx::query_scalar(sql)
+        .bind(after)
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_one(conn)
+        .await)
+}

@@ -1,0 +1,153 @@
+//! What retention and lists read does not grow with the tables: the databases' own plans say so.
+
+use hub_core::store::plans::{self, Planned};
+
+use super::scene::{add_channel, stage};
+use crate::support::database::Db;
+
+/// Enough rows that the planner of PostgreSQL prefers an index.
+const ROWS: u32 = 3_000;
+
+async fn fill(db: &Db) {
+    let on = stage(db).await;
+    let (bot, channel) = (on.bot, on.channel);
+    add_channel(db, bot, "other").await;
+    let rows = |table: &str, columns: &str, prefix: &str, values: &str| {
+        format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
+             INSERT INTO {table} ({columns})
+             SELECT '{prefix}_0000000' || (1000000000000000000 + i), {values} FROM n"
+        )
+    };
+    db.sql(rows(
+        "messages",
+        "id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id, kind, content, items,
+            dedupe_key, status, sent_at, created_at",
+        "msg",
+        &format!(
+            "'{bot}', 'inbound', 'person ' || (i % 50), '', '', '', '', '', 'text', 'text', '[]', 'key ' || i,
+                'received', i, i"
+        ),
+    ))
+    .await;
+    db.sql(rows(
+        "traces",
+        "id, message_id, bot_id, channel_id, status, open_sinks, summary, attempts, started_at, duration_ms, steps",
+        "tr",
+        &format!(
+            "'msg_0000000' || (1000000000000000000 + i), '{bot}', '{channel}', 'ok', 0, '', 1, i, 1, '[]'"
+        ),
+    ))
+    .await;
+    db.sql(rows(
+        "audit",
+        "id, at, actor, actor_name, credential, action, target, target_name, detail, ip",
+        "aud",
+        "i, 'actor ' || (i % 50), '', '', 'x', 'target ' || (i % 50), '', '{}', ''",
+    ))
+    .await;
+    db.sql(rows(
+        "contacts",
+        "user_id, bot_id, user_name, remark, avatar_url, message_count, last_message_at, window_sends",
+        "person",
+        &format!("'{bot}', '', '', '', 1, i, 0"),
+    ))
+    .await;
+    db.sql(if db.is_postgres() { "ANALYZE; SET enable_seqscan = off" } else { "SELECT 1" }).await;
+}
+
+/// A line of a plan that reads every row of a table.
+fn is_scan(line: &str, plan: &[String]) -> bool {
+    let line = line.trim_start();
+    // What a statement selects from itself is as short as its own limit.
+    let own = |name: &str| {
+        plan.iter()
+            .any(|line| line == &format!("CO-ROUTINE {name}") || line == &format!("MATERIALIZE {name}"))
+    };
+    line.contains("Seq Scan on")
+        || line.strip_prefix("SCAN ").is_some_and(|rest| !own(rest.split(' ').next().unwrap()))
+}
+
+async fn check(db: &Db, statements: Vec<Planned>, bounded: impl Fn(&str, &str) -> bool) {
+    fill(db).await;
+    for Planned { name, sqlite, postgres } in statements {
+        let sql = if db.is_postgres() { postgres } else { sqlite };
+        let plan = db.plan(&sql).await;
+        let shown = plan.join("\n");
+        assert!(
+            !plan.is_empty() && !plan.iter().any(|line| is_scan(line, &plan)),
+            "{name} reads a table:\n{shown}\n{sql}"
+        );
+        assert!(plan.iter().any(|line| bounded(&name, line)), "{name} has no bound:\n{shown}\n{sql}");
+    }
+}
+
+async fn retention_reads_nothing_but_what_is_old(db: &Db) {
+    check(db, plans::retention(), |_, line| {
+        line.contains("<?") || line.contains("<(?") || line.contains("Index Cond") && line.contains('<')
+    })
+    .await;
+}
+
+async fn a_page_of_a_list_begins_at_its_cursor(db: &Db) {
+    check(db, plans::lists(), |name, line| {
+        // A message has few traces: they are all read.
+        let few =
+            name == "traces: message" && (line.contains("(message_id=?)") || line.contains("message_id ="));
+        let id = line.contains("id<?") || line.contains("id)<(?");
+        few || id || line.contains("Index Cond") && (line.contains("id < ") || line.contains("id) < "))
+    })
+    .await;
+}
+
+/// Each case on both databases.
+macro_rules! on_both {
+    ($($case:ident),*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $case() {
+                let db = crate::support::database::Db::sqlite().await;
+                super::$case(&db).await;
+                db.remove().await;
+            })*
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $case() {
+                if let Some(db) = crate::support::database::Db::postgres().await {
+                    super::$case(&db).await;
+                    db.remove().await;
+                }
+            })*
+        }
+    };
+}
+
+on_both!(retention_reads_nothing_but_what_is_old, a_page_of_a_list_begins_at_its_cursor);
+
+/// A comparison that allows for a missing value bounds nothing: lists compare with the greatest id in its place.
+#[test]
+fn no_statement_compares_an_id_or_a_time_with_what_may_be_missing() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../hub-core/src/store");
+    let mut folders = vec![folder];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            let unbounded = source.lines().filter(|line| {
+                let rest = line.split("AS TEXT) IS NULL OR ").nth(1);
+                rest.is_some_and(|rest| {
+                    rest.split(' ').nth(1).is_some_and(|operator| operator.starts_with(['<', '>']))
+                })
+            });
+            found.extend(unbounded.map(|line| format!("{}: {}", path.display(), line.trim())));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
