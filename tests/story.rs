@@ -216,7 +216,19 @@ async fn message_and_reply(ada: &Caller, sim: &Caller, port: &ReceiverPort, bot:
 
 async fn replay(ada: &Caller, port: &ReceiverPort, bot: &str) {
     let listed = ada.get(&format!("/api/bots/{bot}/traces?status=ok")).await;
-    let id = items(&listed)[0]["trace_id"].as_str().unwrap().to_owned();
+    let first = &items(&listed)[0];
+    assert_eq!(first["preview"], "order 42");
+    assert!(first["channel_name"].is_string() && first["user_id"].is_string(), "{first}");
+    assert!(
+        first.get("steps").is_none() && first.get("message").is_none(),
+        "nothing was to be added: {first}"
+    );
+    let whole = ada.get(&format!("/api/bots/{bot}/traces?status=ok&expand=steps,message")).await;
+    let expanded = &items(&whole)[0];
+    assert_eq!(expanded["message"]["content"], "order 42");
+    assert_eq!(expanded["message"]["id"], first["message_id"]);
+    assert!(expanded["steps"].as_array().is_some_and(|steps| steps.len() >= 4), "{expanded}");
+    let id = first["trace_id"].as_str().unwrap().to_owned();
     let replayed = ada.post(&format!("/api/bots/{bot}/traces/{id}/replay"), json!({})).await;
     assert_ne!(replayed["trace_id"], id.as_str());
     until("the replay", async || (port.contents() == ["order 42", "order 42"]).then_some(())).await;

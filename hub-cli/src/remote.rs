@@ -3,11 +3,13 @@
 use std::{sync::Mutex, time::Duration};
 
 use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
 use hub_core::{
     ErrorCode,
+    delivery::retry::retry_after,
     egress::{Call, Egress, EgressConfig},
     secret::Secret,
-    time::Stopwatch,
+    time::{Clock, Stopwatch, Timestamp},
 };
 use serde_json::Value;
 use url::Url;
@@ -19,8 +21,18 @@ use crate::{
 
 /// Longest wait for an answer.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Longest wait, of all waits of one call together, for a server that limits requests: its limits are per minute.
+const MAX_WAIT: Duration = Duration::from_secs(120);
 /// Largest answer, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
+
+/// How long to wait before a call is made again: the server has refused it, and says when it will not. A 503 may have
+/// come after a change, so only what is harmless twice is sent again.
+fn wait_for(method: &str, status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let is_harmless = status == StatusCode::TOO_MANY_REQUESTS
+        || (status == StatusCode::SERVICE_UNAVAILABLE && ["GET", "PUT", "DELETE"].contains(&method));
+    if is_harmless { retry_after(headers, now) } else { None }
+}
 
 /// A hub server, and who asks it.
 #[derive(Debug)]
@@ -148,7 +160,7 @@ impl Remote {
             self.say_where();
         }
         let url = self.address(path, query);
-        let mut headers = http::HeaderMap::new();
+        let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
         headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(agent));
@@ -159,25 +171,40 @@ impl Remote {
             bearer.set_sensitive(true);
             headers.insert(http::header::AUTHORIZATION, bearer);
         }
-        let call = Call {
-            method: method.parse().map_err(|_| Failure::usage("not a method"))?,
-            url: self.egress.check_url(url.as_str())?,
-            headers,
-            body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
-            deadline: DEADLINE,
-            max_answer: MAX_ANSWER,
+        let call = || -> Result<Call, Failure> {
+            Ok(Call {
+                method: method.parse().map_err(|_| Failure::usage("not a method"))?,
+                url: self.egress.check_url(url.as_str())?,
+                headers: headers.clone(),
+                body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
+                deadline: DEADLINE,
+                max_answer: MAX_ANSWER,
+            })
         };
-        detail(|| format!("> {method} {url}"));
-        let asked = Stopwatch::start();
-        let answer = self.egress.send(call).await.map_err(|error| {
-            let mut failure = Failure::unreachable(format!("no hub answers at {}", self.base));
-            failure.causes.push(error.to_string());
-            failure.with_hint("is the server running? another address goes into --server")
-        })?;
-        detail(|| {
-            let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
-            format!("< {} in {millis} ms, {size} bytes", answer.status)
-        });
+        let (clock, mut left) = (Clock::system(), MAX_WAIT);
+        let answer = loop {
+            let call = call()?;
+            detail(|| format!("> {method} {url}"));
+            let asked = Stopwatch::start();
+            let answer = self.egress.send(call).await.map_err(|error| {
+                let mut failure = Failure::unreachable(format!("no hub answers at {}", self.base));
+                failure.causes.push(error.to_string());
+                failure.with_hint("is the server running? another address goes into --server")
+            })?;
+            detail(|| {
+                let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
+                format!("< {} in {millis} ms, {size} bytes", answer.status)
+            });
+            let wait = wait_for(method, answer.status, &answer.headers, clock.now());
+            let Some(wait) = wait.filter(|wait| *wait <= left) else { break answer };
+            speak(&format!(
+                "the server is busy ({}); the next attempt is in {} s",
+                answer.status.as_u16(),
+                wait.as_secs()
+            ));
+            clock.sleep(wait).await;
+            left -= wait;
+        };
         let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() && document["success"] == true {
             return Ok(document);
@@ -201,5 +228,24 @@ impl Remote {
             Exit::Denied => failure.with_hint("hub-cli login, or a living API key in HUB_TOKEN"),
             _ => failure,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_harmless_twice_waits_for_a_busy_server() {
+        let now = Timestamp::from_millis(1_790_000_000_000);
+        let mut headers = HeaderMap::new();
+        let wait = |method, status, headers: &HeaderMap| wait_for(method, status, headers, now);
+        let (limited, busy) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(wait("GET", limited, &headers), None, "the server does not say when");
+        headers.insert("retry-after", http::HeaderValue::from_static("7"));
+        let seven = Some(Duration::from_secs(7));
+        assert_eq!((wait("POST", limited, &headers), wait("GET", busy, &headers)), (seven, seven));
+        assert_eq!(wait("POST", busy, &headers), None);
+        assert_eq!(wait("GET", StatusCode::OK, &headers), None);
     }
 }

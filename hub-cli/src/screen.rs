@@ -75,6 +75,28 @@ pub fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
+/// A text in lines of at most `columns` columns, broken between words where that is possible.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            if width(&line) + 1 + width(word) > columns {
+                lines.push(std::mem::take(&mut line));
+            } else {
+                line.push(' ');
+            }
+        }
+        for c in word.chars() {
+            if !line.is_empty() && width(&line) + c.width().unwrap_or(0) > columns {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 /// A text in exactly `columns` columns, or more when it is longer.
 pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
@@ -116,6 +138,15 @@ mod tests {
     #[test]
     fn times_are_told_to_the_second() {
         assert_eq!(to_the_second(Timestamp::from_millis(1_704_164_645_678)), "2024-01-02T03:04:05Z");
+    }
+
+    #[test]
+    fn texts_are_wrapped_between_words_and_long_words_are_broken() {
+        assert_eq!(wrap("attempt 1 failed: dns", 12), ["attempt 1", "failed: dns"]);
+        assert_eq!(wrap("see https://a.example/long", 10), ["see", "https://a.", "example/lo", "ng"]);
+        assert_eq!(wrap("你好世界", 5), ["你好", "世界"]);
+        assert_eq!(wrap("ab", 0), ["a", "b"]);
+        assert_eq!(wrap("", 9), [""]);
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! What happened to a message: its steps, each with its time, without secrets (`contract.md` §6.7).
 
 mod again;
+mod expand;
 mod wait;
+
+pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
     access::Actor,
+    channels::sinks::WebhookSettings,
     context::Context,
     error::{Error, Result},
     id::{BotId, ChannelId, MessageId, TraceId},
@@ -200,6 +204,24 @@ pub struct Trace {
     pub duration_ms: u64,
     /// Attempts at the sink; of several sinks the most.
     pub attempts: u64,
+    /// Name of the channel; absent for a send that no channel caused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_name: Option<String>,
+    /// The person on the other side, as the network identifies them.
+    #[serde(default)]
+    pub user_id: String,
+    /// Their name; empty when unknown.
+    #[serde(default)]
+    pub user_name: String,
+    /// The first 120 characters of the message's text.
+    #[serde(default)]
+    pub preview: String,
+    /// When the next attempt is due; absent in lists, and when none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+    /// Attempts after which the webhook gives up; absent when it has none to make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u64>,
     /// The steps in order; empty in lists.
     #[serde(default)]
     pub steps: Vec<Step>,
@@ -219,6 +241,10 @@ impl TryFrom<TraceRow> for Trace {
     type Error = Error;
 
     fn try_from(row: TraceRow) -> Result<Self> {
+        let next_attempt_at = row.next_attempt_at.map(Timestamp::from_millis);
+        let schedule = || serde_json::from_str::<WebhookSettings>(row.webhook.as_deref()?).ok();
+        let max_attempts =
+            next_attempt_at.and_then(|_| schedule()).map(|webhook| webhook.retry.schedule_s.len() + 1);
         Ok(Self {
             trace_id: row.id.parse()?,
             message_id: row.message_id.parse()?,
@@ -230,6 +256,12 @@ impl TryFrom<TraceRow> for Trace {
             started_at: Timestamp::from_millis(row.started_at),
             duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
             attempts: u64::try_from(row.attempts).unwrap_or(0),
+            channel_name: row.channel_name,
+            user_id: row.user_id,
+            user_name: row.user_name,
+            preview: row.preview,
+            next_attempt_at,
+            max_attempts: max_attempts.and_then(|most| u64::try_from(most).ok()),
             steps: serde_json::from_str(&row.steps).map_err(Error::internal)?,
         })
     }
@@ -281,26 +313,8 @@ impl<'h> Traces<'h> {
         query: &TraceQuery,
         page: &PageRequest,
     ) -> Result<Page<Trace>> {
-        let scope = actor.scope()?;
-        if query.since.zip(query.until).is_some_and(|(since, until)| until < since) {
-            return Err(Error::invalid("until", "must not be before since"));
-        }
-        let filter = TraceFilter {
-            channel_id: query.channel_id,
-            status: query.status.map(TraceStatus::as_str),
-            message_id: query.message_id,
-            since: query.since,
-            until: query.until,
-            oldest_first: query.oldest_first,
-        };
-        let mut read = self.ctx.store.read().await?;
-        let rows = read.traces().list(scope, bot_id, &filter, page).await?;
-        if rows.is_empty() && !read.channels().sees_bot(scope, bot_id).await? {
-            return Err(Error::not_found("bot"));
-        }
-        let page = Page::from_rows(&query.list_name(bot_id), page, rows, |row| row.id.clone());
-        let items = page.items.into_iter().map(Trace::try_from).collect::<Result<_>>()?;
-        Ok(Page { items, next_cursor: page.next_cursor })
+        let page = self.expanded(actor, bot_id, query, page, Expand::default()).await?;
+        Ok(page.map(|expanded| expanded.trace))
     }
 
     /// One trace with its steps.

@@ -10,7 +10,7 @@ use crate::support::database::{Db, START};
 
 contract!("messages": {
     messages_are_listed_newest_first_with_their_channels => [page],
-    a_message_is_found_within_its_bot => [exists, find],
+    a_message_is_found_within_its_bot => [exists, find, find_all],
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
     quoted_texts_are_found_within_the_bot => [texts_by_network_id],
@@ -119,5 +119,11 @@ async fn a_message_is_found_within_its_bot(db: &Db) {
     let found = read.messages().find(on.bot, id).await.unwrap().unwrap();
     assert_eq!((found.id, found.channel_ids), (id, vec![on.channel]));
     assert!(read.messages().find(other, id).await.unwrap().is_none());
+    let all = read.messages().find_all(on.bot, &[db.ids.next(), id]).await.unwrap();
+    assert_eq!(
+        all.into_iter().map(|message| (message.id, message.channel_ids)).collect::<Vec<_>>(),
+        [(id, vec![on.channel])]
+    );
+    assert!(read.messages().find_all(other, &[id]).await.unwrap().is_empty());
     assert!(read.messages().find(on.bot, db.ids.next()).await.unwrap().is_none());
 }

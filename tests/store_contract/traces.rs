@@ -10,7 +10,9 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::scene::{Stage, accept_one, add_channel, everything, scope, stage, trace, update};
+use super::scene::{
+    Stage, accept_one, add_channel, batch, everything, message, scope, stage, taken, trace, update,
+};
 use crate::support::database::{Db, START};
 
 contract!("traces": {
@@ -18,6 +20,7 @@ contract!("traces": {
     an_update_without_news_keeps_what_is_there => [update],
     traces_are_listed_for_their_owner_newest_first_and_by_filter => [list],
     a_trace_is_found_within_its_bot_and_scope => [find],
+    a_trace_names_its_channel_person_and_text => [list, find, steps_of],
     old_traces_go_and_unfinished_ones_stay => [delete_before],
 });
 
@@ -144,6 +147,36 @@ async fn a_trace_is_found_within_its_bot_and_scope(db: &Db) {
     assert!(read.traces().find(mine, Some(other_bot), id).await.unwrap().is_none());
     assert!(read.traces().find(scope(bob), Some(on.bot), id).await.unwrap().is_none());
     assert!(read.traces().find(mine, None, db.ids.next()).await.unwrap().is_none());
+}
+
+async fn a_trace_names_its_channel_person_and_text(db: &Db) {
+    let on = stage(db).await;
+    let long = format!("{}end", "é".repeat(119));
+    let (message, delivery) = taken(db, message(db, on.bot, "ann", "1", &long), on.channel, 0);
+    let id = message.routes[0].trace.id;
+    db.store.accept(batch(&on.lease, None, vec![message])).await.unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let all = TraceFilter::default();
+    let listed = read.traces().list(scope(on.owner), on.bot, &all, &PageRequest::default()).await.unwrap();
+    let found = read.traces().find(everything(), None, id).await.unwrap().unwrap();
+    for row in [&listed[0], &found] {
+        assert_eq!((row.channel_name.as_deref(), row.user_id.as_str()), (Some("channel"), "ann"));
+        assert_eq!((row.user_name.as_str(), row.preview.chars().count()), ("Name of ann", 120));
+        assert!(row.preview.ends_with("ée"), "{}", row.preview);
+        // Bytes: the text, the items and the steps.
+        let bytes = long.len() + 2 + found.steps.len();
+        assert_eq!(row.size, i64::try_from(bytes).unwrap());
+    }
+    assert_eq!((listed[0].next_attempt_at, listed[0].webhook.as_deref()), (None, None), "not in lists");
+    assert_eq!(found.next_attempt_at, Some(START.as_millis()));
+    assert_eq!(found.webhook.as_deref(), Some("{}"));
+    let steps = read.traces().steps_of(&[&id.to_string(), "unknown"]).await.unwrap();
+    assert_eq!(steps.into_iter().collect::<Vec<_>>(), [(id.to_string(), found.steps)]);
+    drop(read);
+    db.sql(format!("UPDATE deliveries SET state = 'done' WHERE id = '{delivery}'")).await;
+    let mut read = db.store.read().await.unwrap();
+    let found = read.traces().find(everything(), None, id).await.unwrap().unwrap();
+    assert_eq!((found.next_attempt_at, found.webhook), (None, None));
 }
 
 async fn old_traces_go_and_unfinished_ones_stay(db: &Db) {

@@ -1,7 +1,7 @@
 //! `channels set-webhook`, `set-websocket`, `set-ai` and `set-filter`: the settings that are there, or a file's, with
 //! the flags on top, checked as the HTTP API checks them.
 
-use hub_core::traces::TraceStatus;
+use hub_core::{time::Clock, traces::TraceStatus};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -36,7 +36,7 @@ pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -
     }
     let mut exit = Exit::Done;
     if let Some(trace) = &trace {
-        text = format!("{text}\n{}", waterfall::draw(trace, printer));
+        text = format!("{text}\n{}", waterfall::draw(trace, Clock::system().now(), printer));
         channel["test"] = traces::document(trace);
         if trace.status == TraceStatus::Error {
             exit = Exit::Failed;

@@ -162,7 +162,7 @@ impl Played {
             strong("receiver"),
             clean(&self.received.attempt),
             self.received.verdict.reason,
-            waterfall::draw(&self.trace, printer),
+            waterfall::draw(&self.trace, Clock::system().now(), printer),
         )
     }
 }

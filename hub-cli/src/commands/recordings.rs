@@ -13,12 +13,10 @@ use serde_json::json;
 
 use crate::{
     args::{PageArgs, TraceFilterArgs},
-    exit::{Exit, Failure},
+    exit::Failure,
     reach::Reach,
 };
 
-/// How often a server that is asked too much is asked again, a second apart: longer than its limit lasts.
-const TRIES: u32 = 120;
 /// A trace may have begun so much before its id was made, and the other way round.
 const SLACK: Duration = Duration::from_secs(60);
 
@@ -80,7 +78,7 @@ pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
 /// # Errors
 /// What the hub says.
 pub async fn of_trace(reach: &Reach, trace: Trace) -> Result<Recording, Failure> {
-    let message = patiently(async || reach.message_of(&trace).await).await?;
+    let message = reach.message_of(&trace).await?;
     Ok(Recording::new(trace, message.as_ref()))
 }
 
@@ -89,7 +87,7 @@ pub fn line(recording: &Recording) -> String {
     json!(recording).to_string()
 }
 
-/// Goes through the traces of a query, oldest first, and holds a page of their heads at a time.
+/// Goes through the traces of a query, oldest first, and holds a page of recordings at a time.
 #[derive(Debug)]
 pub struct Recordings<'r> {
     reach: &'r Reach,
@@ -98,7 +96,7 @@ pub struct Recordings<'r> {
     behind: Option<TraceId>,
     /// Whether traces of replays are among them.
     replays: bool,
-    page: VecDeque<Trace>,
+    page: VecDeque<Recording>,
     cursor: Option<String>,
     is_last: bool,
 }
@@ -130,11 +128,16 @@ impl<'r> Recordings<'r> {
     /// # Errors
     /// What the hub says.
     pub async fn count(&self) -> Result<u64, Failure> {
-        let (mut all, mut count) = (self.again(), 0);
-        while all.head().await?.is_some() {
-            count += 1;
+        let (mut count, mut cursor) = (0, None);
+        loop {
+            let page = PageArgs { limit: MAX_LIMIT, cursor };
+            let page = self.reach.traces(self.bot, &self.query, &page).await?;
+            count += page.items.iter().filter(|trace| self.is_wanted(trace)).count() as u64;
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(count);
+            }
         }
-        Ok(count)
     }
 
     /// The same from the start.
@@ -148,49 +151,27 @@ impl<'r> Recordings<'r> {
     /// # Errors
     /// What the hub says.
     pub async fn next(&mut self) -> Result<Option<Recording>, Failure> {
-        while let Some(head) = self.head().await? {
-            let reach = self.reach;
-            let whole = patiently(async || reach.trace(Some(self.bot), head.trace_id).await).await;
-            match whole {
-                Ok(trace) => return of_trace(reach, trace).await.map(Some),
-                // Its time was over meanwhile.
-                Err(failure) if failure.exit == Exit::NotFound => {}
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(None)
-    }
-
-    async fn head(&mut self) -> Result<Option<Trace>, Failure> {
         loop {
-            while let Some(trace) = self.page.pop_front() {
-                let is_behind = self.behind.is_none_or(|behind| trace.trace_id > behind);
-                if is_behind && (self.replays || trace.replay_of.is_none()) {
-                    return Ok(Some(trace));
+            while let Some(recording) = self.page.pop_front() {
+                if self.is_wanted(&recording.trace) {
+                    return Ok(Some(recording));
                 }
             }
             if self.is_last {
                 return Ok(None);
             }
             let wanted = PageArgs { limit: MAX_LIMIT, cursor: self.cursor.take() };
-            let page = patiently(async || self.reach.traces(self.bot, &self.query, &wanted).await).await?;
+            let page = self.reach.recordings(self.bot, &self.query, &wanted).await?;
             self.page = page.items.into();
             self.is_last = page.next_cursor.is_none();
             self.cursor = page.next_cursor;
         }
     }
-}
 
-/// Asks again while the server says that it was asked too much.
-pub async fn patiently<T>(ask: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
-    let clock = Clock::system();
-    for _ in 0..TRIES {
-        match ask().await {
-            Err(failure) if failure.code == "RATE_LIMITED" => clock.sleep(Duration::from_secs(1)).await,
-            done => return done,
-        }
+    fn is_wanted(&self, trace: &Trace) -> bool {
+        self.behind.is_none_or(|behind| trace.trace_id > behind)
+            && (self.replays || trace.replay_of.is_none())
     }
-    ask().await
 }
 
 #[cfg(test)]

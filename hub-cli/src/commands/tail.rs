@@ -1,6 +1,6 @@
 //! `tail`: the messages of a bot as they come and go, and their traces as they come to an end.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     bots::MessageFilter,
@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use super::{recordings::moment, traces, users::cell};
 use crate::{
     args::{PageArgs, TailArgs},
-    exit::{Exit, Failure},
+    exit::Failure,
     printer::{Printer, Tone},
     reach::Reach,
     screen,
 };
 
+/// Known traces that are read again to see whether those that were unfinished are over.
+const MAX_BACK: u32 = MAX_LIMIT;
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
-/// Unfinished traces that are looked at again; the oldest are then shown as they are.
-const MAX_OPEN: usize = 1_000;
 
 pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let start = Start::of(args.since.as_ref())?;
@@ -44,7 +44,7 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
         Start::Behind(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
         Start::At(_) => (None, None),
         Start::Now => (
-            tail.newer(None, 1).await?.last().map(|trace| trace.trace_id),
+            tail.newer(None, 1, None).await?.last().map(|trace| trace.trace_id),
             tail.messages(None, 1).await?.last().and_then(id),
         ),
     };
@@ -52,7 +52,7 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
         Printer::ready("ready");
     }
     let wanted: Option<TraceStatus> = args.status.map(Into::into);
-    let (clock, mut open) = (Clock::system(), VecDeque::new());
+    let (clock, mut open) = (Clock::system(), BTreeMap::<TraceId, Trace>::new());
     loop {
         if wanted.is_none() {
             for message in tail.messages(said, usize::MAX).await? {
@@ -62,22 +62,27 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
                 }
             }
         }
-        for trace in tail.newer(after, usize::MAX).await? {
-            after = Some(trace.trace_id);
-            open.push_back(trace.trace_id);
-        }
         let last_look = !args.follow;
-        for _ in 0..open.len() {
-            let Some(id) = open.pop_front() else { break };
-            let trace = match reach.trace(Some(bot), id).await {
-                Err(failure) if failure.exit == Exit::NotFound => continue,
-                found => found?,
-            };
-            if trace.status == TraceStatus::Pending && !last_look && open.len() < MAX_OPEN {
-                open.push_back(id);
-            } else if wanted.is_none_or(|wanted| trace.status == wanted) {
-                show(&trace, printer)?;
+        let mut over = Vec::new();
+        let listed = tail.newer(after, usize::MAX, open.keys().next().copied()).await?;
+        // What is not listed any more was deleted, or many newer traces came: it is shown as it was.
+        let oldest = listed.first().map(|trace| trace.trace_id);
+        while let Some(entry) = open.first_entry().filter(|entry| oldest.is_none_or(|id| *entry.key() < id)) {
+            over.push(entry.remove());
+        }
+        for trace in listed {
+            let id = trace.trace_id;
+            if after.is_none_or(|after| id > after) || open.remove(&id).is_some() {
+                after = after.max(Some(id));
+                if trace.status == TraceStatus::Pending && !last_look {
+                    open.insert(id, trace);
+                } else {
+                    over.push(trace);
+                }
             }
+        }
+        for trace in over.iter().filter(|trace| wanted.is_none_or(|wanted| trace.status == wanted)) {
+            show(trace, printer)?;
         }
         if last_look {
             break;
@@ -119,14 +124,26 @@ struct Tail<'r> {
 }
 
 impl Tail<'_> {
-    /// Traces behind a known one, oldest first, at most `most` of the newest.
-    async fn newer(&self, after: Option<TraceId>, most: usize) -> Result<Vec<Trace>, Failure> {
+    /// Traces behind a known one, oldest first, at most `most` of the newest; with an `open` one, also those back to
+    /// it, at most [`MAX_BACK`].
+    async fn newer(
+        &self,
+        after: Option<TraceId>,
+        most: usize,
+        open: Option<TraceId>,
+    ) -> Result<Vec<Trace>, Failure> {
         let query = TraceQuery { channel_id: self.channel, since: self.since, ..TraceQuery::default() };
-        let (mut found, mut cursor) = (Vec::new(), None);
+        let (mut found, mut cursor, mut back) = (Vec::new(), None, 0);
         'pages: loop {
             let page = self.reach.traces(self.bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
             for trace in page.items {
-                if after.is_some_and(|after| trace.trace_id <= after) || found.len() >= most {
+                if after.is_some_and(|after| trace.trace_id <= after) {
+                    back += 1;
+                    if back > MAX_BACK || open.is_none_or(|open| trace.trace_id < open) {
+                        break 'pages;
+                    }
+                }
+                if found.len() >= most {
                     break 'pages;
                 }
                 found.push(trace);
@@ -204,6 +221,8 @@ fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
     };
     let status = printer.paint(&format!("{:<7}", trace.status.as_str()), tone);
     let summary = screen::clean(&trace.summary);
-    let text = format!("{}  {status}  {}  {summary}", trace.started_at, trace.trace_id);
+    let channel = trace.channel_name.as_deref().map(|name| format!("{}  ", screen::clean(name)));
+    let channel = channel.unwrap_or_default();
+    let text = format!("{}  {status}  {}  {channel}{summary}", trace.started_at, trace.trace_id);
     printer.one(traces::head(trace), &text)
 }

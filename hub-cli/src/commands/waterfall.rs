@@ -1,11 +1,14 @@
 //! A trace as a waterfall: one line per step, with when, what, how, how long, a bar and one detail.
 
-use hub_core::traces::{Step, StepName, Trace, TraceStatus};
+use hub_core::{
+    time::Timestamp,
+    traces::{Step, StepName, Trace, TraceStatus},
+};
 use serde_json::Value;
 
 use crate::{
     printer::{Printer, Tone},
-    screen::{clean, fit, pad, width},
+    screen::{clean, fit, pad, width, wrap},
 };
 
 /// Columns of the bar, narrow and otherwise.
@@ -14,17 +17,44 @@ const BAR: [usize; 2] = [8, 16];
 const MIN_DETAIL: usize = 10;
 
 /// The whole picture.
-pub fn draw(trace: &Trace, printer: &Printer) -> String {
-    let status = printer.paint(trace.status.as_str(), tone(trace.status));
-    let head = format!(
-        "trace {}  {status}  {}  {}",
-        trace.trace_id,
-        duration(trace.duration_ms),
-        fit(&clean(&trace.summary), printer.columns().saturating_sub(55).max(12)),
-    );
+pub fn draw(trace: &Trace, now: Timestamp, printer: &Printer) -> String {
     let columns = Columns::of(trace, printer.columns());
     let steps = trace.steps.iter().map(|step| line(trace, step, &columns, printer));
-    [head].into_iter().chain(steps).map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    let next = next_attempt(trace, now);
+    heading(trace, printer)
+        .into_iter()
+        .chain(next)
+        .chain(steps)
+        .map(|line| line.trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The id, the status and the summary: below them where it does not fit next to them.
+fn heading(trace: &Trace, printer: &Printer) -> Vec<String> {
+    let took = duration(trace.duration_ms);
+    let plain = format!("trace {}  {}  {took}", trace.trace_id, trace.status.as_str());
+    let painted = printer.paint(trace.status.as_str(), tone(trace.status));
+    let head = format!("trace {}  {painted}  {took}", trace.trace_id);
+    let summary = clean(&trace.summary);
+    if width(&plain) + 2 + width(&summary) <= printer.columns() {
+        return vec![format!("{head}  {summary}")];
+    }
+    let below = wrap(&summary, printer.columns().saturating_sub(2).max(20));
+    [head].into_iter().chain(below.into_iter().map(|line| format!("  {line}"))).collect()
+}
+
+/// When the next attempt is due: `next attempt in 24 s, attempt 2 of 8`.
+fn next_attempt(trace: &Trace, now: Timestamp) -> Option<String> {
+    let at = trace.next_attempt_at?;
+    let wait = u64::try_from(at.since(now).as_millis()).unwrap_or(u64::MAX);
+    let when = match wait {
+        0 => "now".to_owned(),
+        1..120_000 => format!("in {} s", wait.div_ceil(1_000)),
+        _ => format!("in {}", duration(wait)),
+    };
+    let of = trace.max_attempts.map(|most| format!(" of {most}")).unwrap_or_default();
+    Some(format!("  next attempt {when}, attempt {}{of}", trace.attempts + 1))
 }
 
 /// Widths that fit one trace.
@@ -163,6 +193,26 @@ mod tests {
         ] {
             assert_eq!(duration(ms), text);
         }
+    }
+
+    #[test]
+    fn the_next_attempt_is_announced_with_its_number() {
+        let trace = |next: Value| -> Trace {
+            let mut document = serde_json::json!({
+                "trace_id": "tr_01KAJ6Z8QH0000000000000001", "message_id": "msg_01KAJ6Z8QH0000000000000000",
+                "bot_id": "bot_01KAJ6Z8QH0000000000000000", "channel_id": null, "replay_of": null,
+                "status": "pending", "summary": "", "started_at": "2026-01-02T03:04:05.678Z", "duration_ms": 1,
+                "attempts": 1, "max_attempts": 8,
+            });
+            document["next_attempt_at"] = next;
+            serde_json::from_value(document).unwrap()
+        };
+        let now: Timestamp = "2026-01-02T03:05:00.000Z".parse().unwrap();
+        let told = |next: &str| next_attempt(&trace(next.into()), now).unwrap();
+        assert_eq!(told("2026-01-02T03:05:23.100Z"), "  next attempt in 24 s, attempt 2 of 8");
+        assert_eq!(told("2026-01-02T03:10:00.000Z"), "  next attempt in 5.0 min, attempt 2 of 8");
+        assert_eq!(told("2026-01-02T03:04:59.000Z"), "  next attempt now, attempt 2 of 8");
+        assert_eq!(next_attempt(&trace(Value::Null), now), None);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use hub_core::{
     channels::Channels,
     id::{BotId, ChannelId, TraceId},
     page::{MAX_LIMIT, Page, PageRequest},
-    replay::{AsActor, RecordedMessage, ReplayingHub},
-    traces::{Trace, TraceQuery},
+    replay::{AsActor, RecordedMessage, Recording, ReplayingHub},
+    traces::{Expand, ExpandedTrace, Trace, TraceQuery},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     args::PageArgs,
     exit::{Exit, Failure},
+    remote::Remote,
 };
 
 /// Bots that are asked for a trace of which only the id is known.
@@ -40,20 +41,37 @@ impl Reach {
                 Ok(hub.traces().list(&Actor::Operator, bot, query, &request).await?)
             }
             Self::Remote(remote) => {
-                let wanted = [
-                    ("channel_id", query.channel_id.map(|id| id.to_string())),
-                    ("status", query.status.map(|status| status.as_str().to_owned())),
-                    ("since", query.since.map(|at| at.to_string())),
-                    ("until", query.until.map(|at| at.to_string())),
-                    ("order", query.oldest_first.then(|| "oldest".to_owned())),
-                ];
-                let wanted = [&wanted[..], &paging(page)].concat();
-                let path = format!("/api/bots/{bot}/traces");
-                let mut found = remote.call("GET", &path, &wanted, &Value::Null).await?;
-                Ok(Page {
-                    items: read(found["items"].take())?,
-                    next_cursor: found["next_cursor"].as_str().map(str::to_owned),
-                })
+                let (items, next_cursor) = page_of(remote, bot, query, page, None).await?;
+                Ok(Page { items: items.into_iter().map(read).collect::<Result<_, _>>()?, next_cursor })
+            }
+        }
+    }
+
+    /// A page of the traces of a bot with their steps and messages: one request.
+    pub async fn recordings(
+        &self,
+        bot: BotId,
+        query: &TraceQuery,
+        page: &PageArgs,
+    ) -> Result<Page<Recording>, Failure> {
+        match self {
+            Self::Local(hub) => {
+                let request =
+                    PageRequest::parse(&query.list_name(bot), Some(page.limit), page.cursor.as_deref())?;
+                let expand = Expand { steps: true, message: true };
+                let found = hub.traces().expanded(&Actor::Operator, bot, query, &request, expand).await?;
+                Ok(found.map(|ExpandedTrace { trace, message }| {
+                    Recording::new(trace, message.map(RecordedMessage::from).as_ref())
+                }))
+            }
+            Self::Remote(remote) => {
+                let (items, next_cursor) = page_of(remote, bot, query, page, Some("steps,message")).await?;
+                let recording = |mut item: Value| {
+                    let message: Option<RecordedMessage> = read(item["message"].take())?;
+                    Ok(Recording::new(read(item)?, message.as_ref()))
+                };
+                let items = items.into_iter().map(recording).collect::<Result<_, Failure>>()?;
+                Ok(Page { items, next_cursor })
             }
         }
     }
@@ -151,6 +169,28 @@ impl Reach {
         };
         id_of(&called(pages, "channel", wanted, &["name"], "hub-cli channels list --bot BOT").await?)
     }
+}
+
+/// The traces of a page as the server describes them, and the cursor of the next page.
+async fn page_of(
+    remote: &Remote,
+    bot: BotId,
+    query: &TraceQuery,
+    page: &PageArgs,
+    expand: Option<&str>,
+) -> Result<(Vec<Value>, Option<String>), Failure> {
+    let wanted = [
+        ("channel_id", query.channel_id.map(|id| id.to_string())),
+        ("status", query.status.map(|status| status.as_str().to_owned())),
+        ("since", query.since.map(|at| at.to_string())),
+        ("until", query.until.map(|at| at.to_string())),
+        ("order", query.oldest_first.then(|| "oldest".to_owned())),
+        ("expand", expand.map(str::to_owned)),
+    ];
+    let wanted = [&wanted[..], &paging(page)].concat();
+    let mut found = remote.call("GET", &format!("/api/bots/{bot}/traces"), &wanted, &Value::Null).await?;
+    let next_cursor = found["next_cursor"].as_str().map(str::to_owned);
+    Ok((read(found["items"].take())?, next_cursor))
 }
 
 pub(super) fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {

@@ -4,6 +4,7 @@
 mod ai_config;
 mod apps;
 mod bots;
+mod busy;
 mod channels;
 mod completion;
 mod confirm;

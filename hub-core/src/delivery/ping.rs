@@ -90,6 +90,12 @@ pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId
         started_at,
         duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
         attempts: 1,
+        channel_name: None,
+        user_id: String::new(),
+        user_name: String::new(),
+        preview: String::new(),
+        next_attempt_at: None,
+        max_attempts: None,
         steps: concluded.steps,
     })
 }

@@ -145,6 +145,18 @@ impl Messages<'_> {
         Ok(self.with_channels(row.into_iter().collect()).await?.pop())
     }
 
+    /// Those of a bot's messages that are there, with the channels that received each of them. The caller has checked
+    /// whose bot it is.
+    pub async fn find_all(&mut self, bot_id: BotId, ids: &[MessageId]) -> Result<Vec<Message>> {
+        let rows: Vec<Row> = on_each!(
+            self.0,
+            concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT value FROM json_each($2))"),
+            concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT json_array_elements_text($2::json))"),
+            |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(ids)).fetch_all(conn).await
+        )?;
+        self.with_channels(rows).await
+    }
+
     async fn with_channels(&mut self, rows: Vec<Row>) -> Result<Vec<Message>> {
         let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
         let mut channels = self.channels_of(&messages).await?;

@@ -1,11 +1,13 @@
 //! Statements about traces. Steps are a JSON array as text; steps are only ever appended.
 
+use std::collections::HashMap;
+
 use sqlx::AssertSqlSafe;
 
 use super::{
     CLOCK_SKEW,
-    conn::{Conn, on},
-    given,
+    conn::{Conn, on, on_each},
+    given, json,
     pieces::{self, Piece, piece_end},
     rows::{self, Column, Row, Values},
 };
@@ -93,6 +95,43 @@ pub struct TraceRow {
     pub duration_ms: i64,
     /// JSON array; `[]` in lists.
     pub steps: String,
+    /// Name of the channel.
+    pub channel_name: Option<String>,
+    /// The person on the other side; empty when the message is gone, as is what follows.
+    pub user_id: String,
+    /// Their name.
+    pub user_name: String,
+    /// The beginning of the message's text.
+    pub preview: String,
+    /// Bytes of the steps and of the message's text and items.
+    pub size: i64,
+    /// When the next attempt is due, in Unix milliseconds; not in lists.
+    pub next_attempt_at: Option<i64>,
+    /// Settings of the channel's webhook; not in lists.
+    pub webhook: Option<String>,
+}
+
+/// The columns of a [`TraceRow`] and its tables; the steps, the next attempt and the webhook's settings as given. A
+/// preview has 120 characters.
+macro_rules! select_trace {
+    ($steps:literal, $next_attempt:literal, $webhook:literal) => {
+        concat!(
+            "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
+                t.started_at, t.duration_ms, c.name AS channel_name, COALESCE(m.peer, '') AS user_id,
+                COALESCE(m.user_name, '') AS user_name, COALESCE(substr(m.content, 1, 120), '') AS preview,
+                CAST(octet_length(t.steps) + COALESCE(octet_length(m.content) + octet_length(m.items), 0) AS BIGINT)
+                    AS size, ",
+            $steps,
+            " AS steps, ",
+            $next_attempt,
+            " AS next_attempt_at, ",
+            $webhook,
+            " AS webhook
+             FROM traces t JOIN bots b ON b.id = t.bot_id
+             LEFT JOIN channels c ON c.id = t.channel_id
+             LEFT JOIN messages m ON m.id = t.message_id "
+        )
+    };
 }
 
 /// Which traces of a bot a list shows.
@@ -138,11 +177,9 @@ impl TraceFilter {
         ]);
         let order = if self.oldest_first { "ASC" } else { "DESC" };
         format!(
-            "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
-                t.started_at, t.duration_ms, '[]' AS steps
-             FROM traces t JOIN bots b ON b.id = t.bot_id
-             WHERE {bot} AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2) AND t.id > $3 AND t.id < $4{filters}
-             ORDER BY t.id {order} LIMIT $5"
+            "{} WHERE {bot} AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2) AND t.id > $3 AND t.id < $4{filters}
+             ORDER BY t.id {order} LIMIT $5",
+            select_trace!("'[]'", "CAST(NULL AS BIGINT)", "CAST(NULL AS TEXT)")
         )
     }
 }
@@ -186,18 +223,35 @@ impl Traces<'_> {
         bot_id: Option<BotId>,
         id: TraceId,
     ) -> Result<Option<TraceRow>> {
-        on!(self.0, |conn| sqlx::query_as(
-            "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
-                t.started_at, t.duration_ms, t.steps
-             FROM traces t JOIN bots b ON b.id = t.bot_id
-             WHERE t.id = $1 AND (CAST($2 AS TEXT) IS NULL OR t.bot_id = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR b.owner_id = $3)",
-        )
+        on!(self.0, |conn| {
+            sqlx::query_as(concat!(
+            select_trace!(
+                "t.steps",
+                "(SELECT MIN(d.due_at) FROM deliveries d
+                    WHERE d.message_id = t.message_id AND d.trace_id = t.id AND d.state = 'pending')",
+                "CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = t.message_id AND d.trace_id = t.id
+                    AND d.state = 'pending' AND d.sink = 'webhook') THEN c.webhook END"
+            ),
+            "WHERE t.id = $1 AND (CAST($2 AS TEXT) IS NULL OR t.bot_id = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR b.owner_id = $3)"
+        ))
         .bind(id.to_string())
         .bind(bot_id.map(|id| id.to_string()))
         .bind(scope.owner())
         .fetch_optional(conn)
-        .await)
+        .await
+        })
+    }
+
+    /// The steps of traces, by their ids. The caller has checked whose they are.
+    pub async fn steps_of(&mut self, ids: &[&str]) -> Result<HashMap<String, String>> {
+        let rows: Vec<(String, String)> = on_each!(
+            self.0,
+            "SELECT id, steps FROM traces WHERE id IN (SELECT value FROM json_each($1))",
+            "SELECT id, steps FROM traces WHERE id IN (SELECT json_array_elements_text($1::json))",
+            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+        )?;
+        Ok(rows.into_iter().collect())
     }
 
     /// Stores new traces.
@@ -346,7 +400,7 @@ fn weight(status: Option<&str>) -> u8 {
 /// One update per trace: a statement changes each row once, whatever it joins with.
 fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
     let mut merged: Vec<TraceUpdate> = Vec::with_capacity(updates.len());
-    let mut places: std::collections::HashMap<TraceId, usize> = std::collections::HashMap::new();
+    let mut places: HashMap<TraceId, usize> = HashMap::new();
     for &update in updates {
         let Some(&place) = places.get(&update.id) else {
             places.insert(update.id, merged.len());

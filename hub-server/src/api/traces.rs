@@ -2,7 +2,7 @@
 
 use hub_core::{
     Error, Hub,
-    traces::{self, Step, Trace, TraceQuery},
+    traces::{self, Expand, ExpandedTrace, Step, Trace, TraceQuery},
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -12,7 +12,7 @@ use poem_openapi::{
 };
 use serde_json::{Value, json};
 
-use super::Tag;
+use super::{Tag, bots::views::MessageView};
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
@@ -61,6 +61,37 @@ pub struct TraceView {
     pub duration_ms: u64,
     /// Attempts at the sink.
     pub attempts: u64,
+    /// Name of the channel; absent for a send that no channel caused.
+    pub channel_name: Option<String>,
+    /// The person on the other side, as the network identifies them.
+    pub user_id: String,
+    /// Their name; empty when unknown.
+    pub user_name: String,
+    /// The first 120 characters of the message's text.
+    pub preview: String,
+}
+
+/// A trace in a list, with what `expand` names.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none, example)]
+pub struct ListedTrace {
+    /// The trace.
+    #[oai(flatten)]
+    pub trace: TraceView,
+    /// The steps, in order; with `expand=steps`.
+    pub steps: Option<Vec<StepView>>,
+    /// The message, if it is still there; with `expand=message`.
+    pub message: Option<MessageView>,
+}
+
+/// What a list shows of each trace in addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum TraceExpansion {
+    /// Its steps.
+    Steps,
+    /// Its message.
+    Message,
 }
 
 /// A message's way through one channel, with its steps.
@@ -70,6 +101,10 @@ pub struct TraceDetail {
     /// The trace.
     #[oai(flatten)]
     pub trace: TraceView,
+    /// When the next attempt is due; absent when none is.
+    pub next_attempt_at: Option<wire::Time>,
+    /// Attempts after which the webhook gives up; absent when it has none to make.
+    pub max_attempts: Option<u64>,
     /// The steps, in order.
     pub steps: Vec<StepView>,
 }
@@ -145,6 +180,22 @@ impl From<Trace> for TraceView {
             started_at: trace.started_at.into(),
             duration_ms: trace.duration_ms,
             attempts: trace.attempts,
+            channel_name: trace.channel_name,
+            user_id: trace.user_id,
+            user_name: trace.user_name,
+            preview: trace.preview,
+        }
+    }
+}
+
+impl ListedTrace {
+    fn new(expanded: ExpandedTrace, expand: Expand) -> Self {
+        let ExpandedTrace { mut trace, message } = expanded;
+        let steps = std::mem::take(&mut trace.steps);
+        Self {
+            trace: trace.into(),
+            steps: expand.steps.then(|| steps.into_iter().map(StepView::from).collect()),
+            message: message.map(Into::into),
         }
     }
 }
@@ -152,7 +203,12 @@ impl From<Trace> for TraceView {
 impl From<Trace> for TraceDetail {
     fn from(mut trace: Trace) -> Self {
         let steps = std::mem::take(&mut trace.steps);
-        Self { trace: trace.into(), steps: steps.into_iter().map(StepView::from).collect() }
+        Self {
+            next_attempt_at: trace.next_attempt_at.map(Into::into),
+            max_attempts: trace.max_attempts,
+            trace: trace.into(),
+            steps: steps.into_iter().map(StepView::from).collect(),
+        }
     }
 }
 
@@ -186,13 +242,28 @@ impl Example for TraceView {
             started_at: example_time(),
             duration_ms: 12,
             attempts: 1,
+            channel_name: Some("orders".to_owned()),
+            user_id: "ada@im.wechat".to_owned(),
+            user_name: "Ada".to_owned(),
+            preview: "order 42".to_owned(),
         }
+    }
+}
+
+impl Example for ListedTrace {
+    fn example() -> Self {
+        Self { trace: TraceView::example(), steps: None, message: None }
     }
 }
 
 impl Example for TraceDetail {
     fn example() -> Self {
-        Self { trace: TraceView::example(), steps: vec![StepView::example()] }
+        Self {
+            trace: TraceView::example(),
+            next_attempt_at: None,
+            max_attempts: None,
+            steps: vec![StepView::example()],
+        }
     }
 }
 
@@ -227,8 +298,9 @@ impl Example for Replayed {
 impl TracesApi {
     /// Lists traces of a bot
     ///
-    /// Newest first unless `order` says otherwise, without their steps. A cursor goes on only under the filters and
-    /// the order it was made with. Traces are kept for 7 days unless the operator set another time.
+    /// Newest first unless `order` says otherwise. `expand=steps,message` adds the steps and the message of each trace;
+    /// such a page ends with the trace with which it reaches 4 MiB of them, also before its limit. A cursor goes on
+    /// only under the filters and the order it was made with. Traces are kept for 7 days unless the operator set another time.
     #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
     #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
     async fn list(
@@ -249,11 +321,14 @@ impl TracesApi {
         until: Query<Option<wire::Time>>,
         /// Which come first; the newest unless this says otherwise.
         order: Query<Option<Order>>,
+        /// What is added to each trace, separated by commas.
+        #[oai(explode = false, default)]
+        expand: Query<Vec<TraceExpansion>>,
         /// Items wanted.
         limit: Query<Option<Limit>>,
         /// Where the page before ended.
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<wire::Page<TraceView>> {
+    ) -> ApiResult<wire::Page<ListedTrace>> {
         let query = TraceQuery {
             channel_id: channel_id.0.map(|id| id.0),
             status: status.0.map(Into::into),
@@ -263,7 +338,11 @@ impl TracesApi {
             oldest_first: order.0 == Some(Order::Oldest),
         };
         let page = page_request(&query.list_name(id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.traces().list(&user.0, id.0.0, &query, &page).await?.into())
+        let wanted = |one| expand.0.contains(&one);
+        let expand =
+            Expand { steps: wanted(TraceExpansion::Steps), message: wanted(TraceExpansion::Message) };
+        let found = hub.traces().expanded(&user.0, id.0.0, &query, &page, expand).await?;
+        ok(found.map(|trace| ListedTrace::new(trace, expand)).into())
     }
 
     /// Shows a trace with its steps

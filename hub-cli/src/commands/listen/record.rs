@@ -128,6 +128,12 @@ impl Recorder {
             started_at: started,
             duration_ms: u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX),
             attempts: 1,
+            channel_name: None,
+            user_id: String::new(),
+            user_name: String::new(),
+            preview: String::new(),
+            next_attempt_at: None,
+            max_attempts: None,
             steps,
         };
         Ok(Recording::new(trace, None))

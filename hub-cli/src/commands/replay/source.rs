@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     args::TraceFilterArgs,
-    commands::recordings::{Recordings, Times, of_trace, patiently},
+    commands::recordings::{Recordings, Times, of_trace},
     exit::Failure,
     reach::Reach,
 };
@@ -129,8 +129,7 @@ impl<'r> Source<'r> {
 }
 
 async fn of_id(reach: &Reach, bot: Option<BotId>, id: TraceId) -> Result<Recording, Failure> {
-    let trace = patiently(async || reach.trace(bot, id).await).await?;
-    of_trace(reach, trace).await
+    of_trace(reach, reach.trace(bot, id).await?).await
 }
 
 /// A line, and what it is called in messages.

@@ -3,6 +3,7 @@
 use hub_core::{
     id::TraceId,
     replay::Recording,
+    time::Clock,
     traces::{Trace, TraceQuery},
 };
 use serde_json::{Value, json};
@@ -21,8 +22,11 @@ mod export;
 mod to_test;
 mod wire;
 
+/// Columns of a message's text in a list at a terminal.
+const MAX_TEXT: usize = 40;
+
 /// Of a recording; a trace has those before `message`, and in a list those before `steps`.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 18] = [
     "trace_id",
     "message_id",
     "bot_id",
@@ -33,13 +37,19 @@ const FIELDS: [&str; 12] = [
     "started_at",
     "duration_ms",
     "attempts",
+    "channel_name",
+    "user_id",
+    "user_name",
+    "preview",
+    "next_attempt_at",
+    "max_attempts",
     "steps",
     "message",
 ];
 
 /// The names in a trace of a list.
 pub fn list_fields() -> &'static [&'static str] {
-    &FIELDS[..10]
+    &FIELDS[..14]
 }
 
 /// The names in a command's JSON document.
@@ -49,7 +59,7 @@ pub fn fields(command: &TracesCommand) -> &'static [&'static str] {
         TracesCommand::Show(args) if args.raw => &["raw"],
         TracesCommand::Show(args) if args.curl => &["curl"],
         TracesCommand::Show(args) if args.har => &["log"],
-        TracesCommand::Show(_) => &FIELDS[..11],
+        TracesCommand::Show(_) => &FIELDS[..17],
         TracesCommand::Export(_) => &FIELDS,
         TracesCommand::Diff(_) => &diff::FIELDS,
         TracesCommand::ToTest(_) => &to_test::FIELDS,
@@ -73,22 +83,34 @@ async fn list(args: TracesListArgs, local: bool, printer: &Printer) -> Result<()
     let query: TraceQuery = recordings::query(&reach, bot, &args.filter).await?;
     let page = reach.traces(bot, &query, &args.page).await?;
     reach.close().await;
-    let row = |trace: &Trace| {
-        vec![
-            trace.trace_id.to_string(),
-            trace.started_at.to_string(),
-            trace.status.as_str().to_owned(),
-            waterfall::duration(trace.duration_ms),
-            trace.summary.clone(),
-        ]
-    };
     printer.list(List {
-        columns: &["TRACE ID", "STARTED", "STATUS", "TOOK", "SUMMARY"],
-        rows: page.items.iter().map(row).collect(),
+        columns: &COLUMNS,
+        rows: page.items.iter().map(|trace| row(trace, printer.is_terminal())).collect(),
         items: page.items.iter().map(head).collect(),
         next_cursor: page.next_cursor,
         empty: "no such traces",
     })
+}
+
+const COLUMNS: [&str; 7] = ["TRACE ID", "STARTED", "STATUS", "CHANNEL", "FROM", "TEXT", "SUMMARY"];
+
+/// A trace in a list; for a terminal with a shorter text.
+fn row(trace: &Trace, short: bool) -> Vec<String> {
+    let text = screen::clean(&trace.preview);
+    vec![
+        trace.trace_id.to_string(),
+        trace.started_at.to_string(),
+        trace.status.as_str().to_owned(),
+        trace.channel_name.clone().unwrap_or_default(),
+        person(trace).to_owned(),
+        if short { screen::fit(&text, MAX_TEXT) } else { text },
+        trace.summary.clone(),
+    ]
+}
+
+/// The name of the person on the other side, or their id.
+fn person(trace: &Trace) -> &str {
+    if trace.user_name.is_empty() { &trace.user_id } else { &trace.user_name }
 }
 
 async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
@@ -113,7 +135,8 @@ async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<()
     if args.har {
         return printer.as_json().one(wire::har(&trace)?, "");
     }
-    printer.one(document(&trace), &waterfall::draw(&trace, printer))
+    let now = Clock::system().now();
+    printer.one(document(&trace), &waterfall::draw(&trace, now, printer))
 }
 
 /// The id of a trace.
@@ -145,4 +168,29 @@ pub fn head(trace: &Trace) -> Value {
         fields.remove("steps");
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_names_the_channel_the_person_and_the_text() {
+        let trace = |name: &str| -> Trace {
+            serde_json::from_value(json!({
+                "trace_id": "tr_01KAJ6Z8QH0000000000000001", "message_id": "msg_01KAJ6Z8QH0000000000000000",
+                "bot_id": "bot_01KAJ6Z8QH0000000000000000", "channel_id": null, "replay_of": null, "status": "error",
+                "summary": "status 500", "started_at": "2026-01-02T03:04:05.678Z", "duration_ms": 1, "attempts": 8,
+                "channel_name": "orders", "user_id": "ada@im.wechat", "user_name": name,
+                "preview": "one\ntwo three four five six seven eight nine ten",
+            }))
+            .unwrap()
+        };
+        let short = row(&trace("Ada"), true);
+        assert_eq!(short[2..5], ["error", "orders", "Ada"]);
+        assert_eq!(short[5..], ["one two three four five six seven eight…", "status 500"]);
+        let whole = row(&trace(""), false);
+        assert_eq!(whole[4..6], ["ada@im.wechat", "one two three four five six seven eight nine ten"]);
+        assert_eq!(whole.len(), COLUMNS.len());
+    }
 }

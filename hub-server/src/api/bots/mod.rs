@@ -10,7 +10,7 @@ use poem_openapi::{
 mod requests;
 #[cfg(test)]
 mod tests;
-mod views;
+pub(in crate::api) mod views;
 
 pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
 pub use views::{
