@@ -18,7 +18,7 @@ use crate::{
     page::{Page, PageRequest},
     store::{
         outbox::NewOutbound,
-        traces::{NewTrace, TraceFilter, TraceRow, TraceUpdate},
+        traces::{NewTrace, TraceRow, TraceUpdate},
     },
     time::Timestamp,
 };
