@@ -197,11 +197,8 @@ impl Remote {
             });
             let wait = wait_for(method, answer.status, &answer.headers, clock.now());
             let Some(wait) = wait.filter(|wait| *wait <= left) else { break answer };
-            speak(&format!(
-                "the server is busy ({}); the next attempt is in {} s",
-                answer.status.as_u16(),
-                wait.as_secs()
-            ));
+            let status = answer.status.as_u16();
+            speak(&format!("the server responded {status}; retrying in {} s", wait.as_secs()));
             clock.sleep(wait).await;
             left -= wait;
         };

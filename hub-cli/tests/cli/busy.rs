@@ -114,7 +114,7 @@ fn a_command_waits_until_the_server_takes_requests_again() {
     assert!(out.contains("demo"), "{out}");
     assert_eq!(requests[0], requests[1], "the same request again");
     assert_eq!(requests[0], requests[2]);
-    let waits: Vec<&str> = err.lines().filter(|line| line.contains("the next attempt is in 1 s")).collect();
+    let waits: Vec<&str> = err.lines().filter(|line| line.contains("retrying in 1 s")).collect();
     assert_eq!(waits.len(), 2, "{err}");
 }
 
