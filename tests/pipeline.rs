@@ -3,6 +3,8 @@
 
 mod ai;
 mod apps;
+mod clock;
 mod delivery;
+mod leases;
 mod polling;
 mod sending;

@@ -56,7 +56,7 @@ pub struct HubConfig {
     pub idempotency_lifetime: Duration,
     /// Name of this node in bot statuses and leases; when empty its id stands there.
     pub node_name: String,
-    /// A node that stops renewing its leases loses them after this long.
+    /// A node that stops renewing its leases loses them after this long. They are renewed three times as often.
     pub lease: Duration,
     /// Deliveries in memory per kind of sink; beyond that the backlog stays in the store.
     pub max_jobs: usize,
@@ -111,7 +111,7 @@ impl Default for HubConfig {
             message_retention: 30 * DAY,
             idempotency_lifetime: DAY,
             node_name: String::new(),
-            lease: Duration::from_secs(30),
+            lease: Duration::from_secs(12),
             max_jobs: 20_000,
             max_in_flight: 128,
             max_ai_in_flight: 32,

@@ -156,6 +156,8 @@ pub enum Hint {
     AppEvents,
     /// This node has a first client of a channel.
     Listening(ChannelId),
+    /// A node released its leases: its bots have no holder.
+    Released,
 }
 
 /// A hint, and where it comes from.
@@ -207,6 +209,7 @@ impl std::fmt::Display for Hint {
             Self::Log(id) => write!(f, "log:{id}"),
             Self::AppEvents => f.write_str("apps"),
             Self::Listening(id) => write!(f, "listening:{id}"),
+            Self::Released => f.write_str("released"),
         }
     }
 }
@@ -217,6 +220,7 @@ impl Hint {
         match text {
             "revoked" => return Some(Self::Revoked),
             "apps" => return Some(Self::AppEvents),
+            "released" => return Some(Self::Released),
             _ => {}
         }
         let (what, id) = text.split_once(':')?;

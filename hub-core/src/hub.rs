@@ -190,6 +190,7 @@ impl Hub {
         }
         if let Some(engine) = self.engine.get() {
             engine.stop().await;
+            engine.announce_release(&self.ctx.store).await;
         }
         self.ctx.sandbox.close();
         self.ctx.store.close().await;
@@ -203,6 +204,12 @@ impl Hub {
     /// What the store says; what went until then is gone.
     pub async fn forget(&self, before: Timestamp) -> Result<Forgotten> {
         retention::forget(&self.ctx, &self.tasks, Ages { traces: before, messages: before }).await
+    }
+
+    /// Whether every bot that this process works for is under a lease that was renewed in time. Nothing is delivered
+    /// or sent for a bot that is not.
+    pub fn leases_are_current(&self) -> bool {
+        self.engine.get().is_none_or(|engine| engine.leases_are_current())
     }
 
     /// What is in hand now; nothing before [`start`](Self::start). What was counted is in

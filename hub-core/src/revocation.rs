@@ -143,7 +143,9 @@ struct Told {
 
 /// Tells what is in the store and was not told yet.
 async fn tell_new(ctx: &Context, told: &mut Told) -> Result<()> {
-    let (now, since) = (ctx.store.now(), told.looked_at - WINDOW);
+    let now = ctx.store.now();
+    // The clock may have been set back since.
+    let since = told.looked_at.min(now) - WINDOW;
     told.rows.retain(|_, at| *at > since);
     for (id, subject, at) in ctx.store.read().await?.revocations().since(since).await? {
         // What a newer version revokes is nothing that this one serves.

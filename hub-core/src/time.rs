@@ -1,4 +1,8 @@
-//! Time as a value: [`Timestamp`] for instants, [`Clock`] for "now" and "later".
+//! Time as a value: [`Timestamp`] for dates, [`Instant`] for deadlines, [`Clock`] for both.
+//!
+//! The wall clock may jump in either direction. Deadlines, intervals and measurements are therefore monotonic
+//! ([`Clock::sleep_until`] accepts nothing else); the wall clock serves for display and for times that outlive the
+//! process.
 //!
 //! Nothing else in the workspace reads the system clock (`.clippy.toml` sees to it), so that schedules,
 //! windows and expiry are tested with a [`ManualClock`] instead of sleeping.
@@ -8,7 +12,7 @@ use std::{
     future::Future,
     ops::{Add, Sub},
     str::FromStr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -127,7 +131,46 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Where "now" comes from and how one waits for "later". Cheap to clone.
+/// A point in monotonic time: comparable with other instants of the same process, and not affected by changes of
+/// the wall clock. Arithmetic saturates.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// The earliest instant: before every other.
+    pub const MIN: Self = Self(Duration::ZERO);
+    /// What the monotonic clock shows when the process starts. Instants before the start exist, for durations that
+    /// began in an earlier process.
+    const START: Self = Self(Duration::from_secs(100 * 365 * 24 * 3600));
+
+    /// Time from `earlier` to `self`; zero when `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Milliseconds on a scale of this process.
+    pub(crate) fn as_millis(self) -> i64 {
+        i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration))
+    }
+}
+
+/// The wall clock, the monotonic clock and timers. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -151,7 +194,7 @@ impl Clock {
         }
     }
 
-    /// The current time.
+    /// The current time of the wall clock, for display and for times that outlive the process.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -163,20 +206,27 @@ impl Clock {
         }
     }
 
-    /// Waits for a duration. The system clock waits on the monotonic timer, so a jump of the wall clock
-    /// neither shortens nor lengthens it.
+    /// The current time of the monotonic clock, for deadlines and intervals.
+    pub fn instant(&self) -> Instant {
+        match &self.0 {
+            Source::System => Instant::START + Stopwatch(*STARTED).elapsed(),
+            Source::Manual(manual) => manual.instant(),
+        }
+    }
+
+    /// Waits for a duration, by the monotonic clock.
     #[expect(clippy::disallowed_methods, reason = "the one place that sleeps")]
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
             Source::System => tokio::time::sleep(duration).await,
-            Source::Manual(manual) => manual.sleep_until(manual.now() + duration).await,
+            Source::Manual(manual) => manual.sleep_until(manual.instant() + duration).await,
         }
     }
 
     /// Waits until an instant; returns at once when it has passed.
-    pub async fn sleep_until(&self, at: Timestamp) {
+    pub async fn sleep_until(&self, at: Instant) {
         match &self.0 {
-            Source::System => self.sleep(at.since(self.now())).await,
+            Source::System => self.sleep(at.since(self.instant())).await,
             Source::Manual(manual) => manual.sleep_until(at).await,
         }
     }
@@ -190,6 +240,10 @@ impl Clock {
         }
     }
 }
+
+/// The origin of [`Clock::instant`].
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
+static STARTED: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
 /// Measures how long something really took, for statistics. Nothing may be decided by it: what depends on time
 /// asks the [`Clock`].
@@ -215,34 +269,38 @@ impl From<ManualClock> for Clock {
     }
 }
 
-/// An instant that changes, and wakes who waits for it: in the order in which they began to wait, which
+/// A value that changes and wakes the tasks that wait for it, in the order in which they began to wait, which
 /// `tokio::sync::watch` does not, so that a run under a [`ManualClock`] can be repeated.
 #[derive(Debug)]
-pub(crate) struct Instant {
-    at: Mutex<Timestamp>,
+pub(crate) struct Watched<T> {
+    value: Mutex<T>,
     changed: Notify,
 }
 
-impl Instant {
-    pub(crate) fn new(at: Timestamp) -> Self {
-        Self { at: Mutex::new(at), changed: Notify::new() }
+impl<T: Copy> Watched<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: Mutex::new(value), changed: Notify::new() }
     }
 
-    pub(crate) fn get(&self) -> Timestamp {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn get(&self) -> T {
+        *self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, at: Timestamp) {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    pub(crate) fn set(&self, value: T) {
+        self.update(|current| *current = value);
+    }
+
+    fn update(&self, change: impl FnOnce(&mut T)) {
+        change(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_waiters();
     }
 
-    /// Waits until the instant fits.
-    pub(crate) async fn wait_for(&self, fits: impl Fn(Timestamp) -> bool) {
+    /// Waits until the value matches.
+    pub(crate) async fn wait_for(&self, matches: impl Fn(T) -> bool) {
         loop {
             // Registered before looking, so that no change is missed.
             let changed = self.changed.notified();
-            if fits(self.get()) {
+            if matches(self.get()) {
                 return;
             }
             changed.await;
@@ -250,60 +308,82 @@ impl Instant {
     }
 }
 
-/// A clock that stands still until it is told to move. Clones share the hands.
+/// A clock that moves only when it is moved. Clones share the hands.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Hands>);
 
 #[derive(Debug)]
 struct Hands {
-    now: Instant,
-    /// Until when somebody waits; one entry per wait.
-    waits: Mutex<Vec<Timestamp>>,
+    shown: Watched<Shown>,
+    /// Until when tasks wait; one entry per wait.
+    waits: Mutex<Vec<Instant>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    wall: Timestamp,
+    monotonic: Instant,
 }
 
 impl ManualClock {
     /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
-        Self(Arc::new(Hands { now: Instant::new(start), waits: Mutex::default() }))
+        let shown = Shown { wall: start, monotonic: Instant::START };
+        Self(Arc::new(Hands { shown: Watched::new(shown), waits: Mutex::default() }))
     }
 
-    /// What the clock shows.
+    /// What the wall clock shows.
     pub fn now(&self) -> Timestamp {
-        self.0.now.get()
+        self.0.shown.get().wall
     }
 
-    /// Moves the hands forward and wakes whoever waited for that.
+    /// What the monotonic clock shows.
+    pub fn instant(&self) -> Instant {
+        self.0.shown.get().monotonic
+    }
+
+    /// Lets time pass on both clocks and wakes the tasks whose time has come.
     pub fn advance(&self, duration: Duration) {
-        self.0.now.set(self.now() + duration);
+        self.0.shown.update(|shown| {
+            *shown = Shown { wall: shown.wall + duration, monotonic: shown.monotonic + duration };
+        });
     }
 
-    /// Until when somebody waits, soonest first: tells that a program has come to rest, and what it waits for.
+    /// Steps the wall clock, forwards or backwards, while no time passes.
+    pub fn set(&self, wall: Timestamp) {
+        self.0.shown.update(|shown| shown.wall = wall);
+    }
+
+    /// Until when tasks wait, soonest first, as the wall clock will show it unless it is stepped: whether a program
+    /// is idle, and what it waits for.
     pub fn waits(&self) -> Vec<Timestamp> {
-        let mut waits = self.0.waits().clone();
+        let shown = self.0.shown.get();
+        let as_shown = |at: &Instant| shown.wall + at.since(shown.monotonic) - shown.monotonic.since(*at);
+        let mut waits: Vec<_> = self.0.waits().iter().map(as_shown).collect();
         waits.sort_unstable();
         waits
     }
 
-    async fn sleep_until(&self, at: Timestamp) {
+    async fn sleep_until(&self, at: Instant) {
         let _wait = Wait::begin(&self.0, at);
-        self.0.now.wait_for(|now| now >= at).await;
+        self.0.shown.wait_for(|shown| shown.monotonic >= at).await;
     }
 }
 
 impl Hands {
-    fn waits(&self) -> MutexGuard<'_, Vec<Timestamp>> {
+    fn waits(&self) -> MutexGuard<'_, Vec<Instant>> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One wait; forgotten when it ends, however that is.
+/// One wait; removed when it ends in any way.
 struct Wait<'h> {
     hands: &'h Hands,
-    at: Timestamp,
+    at: Instant,
 }
 
 impl<'h> Wait<'h> {
-    fn begin(hands: &'h Hands, at: Timestamp) -> Self {
+    fn begin(hands: &'h Hands, at: Instant) -> Self {
         hands.waits().push(at);
         Self { hands, at }
     }
@@ -356,5 +436,30 @@ mod tests {
         wait.await;
         assert_eq!(clock.now().as_millis(), 61_000);
         assert_eq!(manual.waits(), []);
+    }
+
+    #[tokio::test]
+    async fn a_step_of_the_wall_clock_neither_shortens_nor_lengthens_a_wait() {
+        let manual = ManualClock::new(Timestamp::from_millis(1_000_000));
+        let clock = Clock::from(manual.clone());
+        let wait = clock.sleep(Duration::from_secs(60));
+        tokio::pin!(wait);
+        assert!(futures_util::poll!(&mut wait).is_pending());
+        for wall in [0, 9_000_000, 500_000] {
+            manual.set(Timestamp::from_millis(wall));
+            assert!(futures_util::poll!(&mut wait).is_pending());
+            assert_eq!(manual.waits(), [Timestamp::from_millis(wall + 60_000)]);
+        }
+        manual.advance(Duration::from_secs(60));
+        wait.await;
+        assert_eq!(clock.now(), Timestamp::from_millis(560_000));
+    }
+
+    #[test]
+    fn instants_saturate() {
+        let start = Clock::from(ManualClock::new(Timestamp::MIN)).instant();
+        assert_eq!(start.since(start + Duration::MAX), Duration::ZERO);
+        assert_eq!(start - Duration::MAX, Instant::MIN);
+        assert!(Instant::MIN < start - Duration::from_secs(10 * 365 * 24 * 3600));
     }
 }

@@ -40,7 +40,7 @@ async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
     let mut unready = 0;
     for _ in 0..cycles {
         let life = Duration::from_millis(LIFE.0 + stage.random.below(LIFE.1 - LIFE.0));
-        let dies_at = clock.now() + life;
+        let dies_at = clock.instant() + life;
         // It may die before it is ready, too.
         match clock.timeout(life, server.ready()).await {
             Some(url) => stage.moved(Some(url)),

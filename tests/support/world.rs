@@ -335,6 +335,21 @@ impl World {
         self.settle().await;
     }
 
+    /// Sets the wall clock while no time passes, then lets everything that this woke do its work.
+    pub async fn set_clock(&self, wall: Timestamp) {
+        if let Some(clock) = self.parts.clock.as_manual() {
+            clock.set(wall);
+        }
+        self.settle().await;
+    }
+
+    /// Runs a statement on the database.
+    pub async fn sql(&self, sql: impl Into<String>) {
+        let (sql, store) = (sql.into(), &self.hub.context().store);
+        let run = store.write(move |tx| Box::pin(async move { tx.channels().execute(sql).await }));
+        run.await.expect("the statement is valid");
+    }
+
     /// Lets everything that can go on without the clock go on.
     pub async fn settle(&self) {
         Clock::system().sleep(BREATH * 15).await;

@@ -316,9 +316,9 @@ impl<'h> AiConfigs<'h> {
             temperature: None,
             tools: Vec::new(),
         };
-        let started = self.ctx.clock.now();
+        let started = self.ctx.clock.instant();
         let answered = ai::complete(&self.ctx.egress, &global.endpoint(), &prompt, TEST_DEADLINE).await;
-        let took = self.ctx.clock.now().since(started);
+        let took = self.ctx.clock.instant().since(started);
         // Endpoints repeat keys that they do not take.
         let clean = |text: &str| match &global.api_key {
             Some(key) => text.replace(key.expose(), MASK),

@@ -15,8 +15,8 @@ use crate::{
     channels::sinks::{SinkId, SinkKey},
     error::Result,
     id::DeliveryId,
-    store::deliveries::JobRow,
-    time::Timestamp,
+    store::{deliveries::JobRow, due},
+    time::{Instant, Timestamp},
 };
 
 /// Rows of one query.
@@ -26,7 +26,7 @@ const CHUNK: u32 = 500;
 struct Loaded {
     job: Job,
     lane: Arc<str>,
-    not_before: Option<Timestamp>,
+    not_before: Option<Instant>,
 }
 
 impl Engine {
@@ -92,12 +92,13 @@ impl Engine {
     /// Opens rows. One that does not open is left where it is, and told of once per look.
     fn load(&self, bot: &BotWork, rows: Vec<JobRow>) -> Vec<Loaded> {
         let channels = bot.channels();
+        let (clock, now) = (&self.ctx.clock, self.ctx.store.now());
         let mut loaded = Vec::with_capacity(rows.len());
         for row in rows {
             let own_lane = row.state == "parked" || row.seq == 0;
             let lane = row.lane.clone();
             let due_at = Timestamp::from_millis(row.due_at);
-            let job = match open_job(row, bot.lease.bot_id, bot.lease.fence, &self.ctx.sealer) {
+            let job = match open_job(row, bot.lease.bot_id, bot.lease.fence, &self.ctx.sealer, clock, now) {
                 Ok(job) => job,
                 Err(error) => {
                     Self::report("a stored delivery cannot be read", bot, &error);
@@ -111,7 +112,7 @@ impl Engine {
                 Some(channel) => lane_of(channel, &job.content, job.sink, job.id),
                 None => lane,
             };
-            let not_before = (job.attempts > 0).then_some(due_at);
+            let not_before = (job.attempts > 0).then(|| clock.instant() + due::wait(due_at, now));
             loaded.push(Loaded { job, lane: lane.into(), not_before });
         }
         loaded

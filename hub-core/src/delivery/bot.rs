@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -20,7 +21,7 @@ use crate::{
     secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
-    time::{Clock, Instant, Timestamp},
+    time::{Clock, Instant, Timestamp, Watched},
 };
 
 /// A bot this node works for.
@@ -45,12 +46,32 @@ pub struct BotWork {
     pub(super) suspect: AtomicBool,
     /// The last number each channel's log gave out.
     pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
-    /// Until when the lease is ours, by this node's clock.
-    pub(super) valid_until: Instant,
+    /// How long the lease is ours.
+    pub(super) validity: Watched<Validity>,
+}
+
+/// How long a lease is ours, by both clocks of this node: the wall clock may have been set back, and the monotonic
+/// clock of some machines rests while they sleep.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Validity {
+    until: Instant,
+    wall_until: Timestamp,
+}
+
+impl Validity {
+    /// Of a lease that is taken or extended now.
+    pub(super) fn of(lease: Duration, clock: &Clock) -> Self {
+        Self { until: clock.instant() + lease, wall_until: clock.now() + lease }
+    }
+
+    /// Whether the lease was renewed in time.
+    pub(super) fn holds(self, clock: &Clock) -> bool {
+        clock.instant() < self.until && clock.now() < self.wall_until
+    }
 }
 
 impl BotWork {
-    /// Connects to the network as the bot, under a lease that is ours until this moment. Nothing of its work is
+    /// Connects to the network as the bot, under a lease of this validity. Nothing of its work is
     /// in memory yet.
     ///
     /// # Errors
@@ -61,7 +82,7 @@ impl BotWork {
         lease: &Lease,
         work: &WorkRow,
         network: Arc<dyn Network>,
-        valid_until: Timestamp,
+        validity: Validity,
     ) -> Result<Self> {
         let credentials =
             credentials::open(&ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
@@ -80,7 +101,7 @@ impl BotWork {
             status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
             suspect: AtomicBool::new(false),
             seqs: Mutex::default(),
-            valid_until: Instant::new(valid_until),
+            validity: Watched::new(validity),
         })
     }
 
@@ -104,7 +125,7 @@ impl BotWork {
         tokio::select! {
             biased;
             () = self.tasks.stop_token().cancelled() => false,
-            () = self.valid_until.wait_for(|until| clock.now() < until) => true,
+            () = self.validity.wait_for(|validity| validity.holds(clock)) => true,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What follows from an attempt: what happens to its delivery and its channel.
 
-use std::sync::PoisonError;
+use std::{sync::PoisonError, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ impl Engine {
             state,
             attempts: i64::from(job.attempts),
             due_at,
-            first_attempt_at: job.first_attempt_at.unwrap_or(now),
+            first_attempt_at: now - self.since_first_attempt(job),
             keep,
             last_error: error,
             now,
@@ -90,6 +90,10 @@ impl Engine {
             usage: None,
         };
         (finished, after)
+    }
+
+    fn since_first_attempt(&self, job: &Job) -> Duration {
+        job.first_attempt.map_or(Duration::ZERO, |first| self.ctx.clock.instant().since(first))
     }
 
     fn judge(
@@ -136,9 +140,9 @@ impl Engine {
                 (After::Over(DeliveryState::Dead), TraceStatus::Error, told, Some(summary))
             }
             Next::At(at) => {
-                let first = job.first_attempt_at.unwrap_or(now);
+                let held_for = self.since_first_attempt(job) + at.since(now);
                 let holds =
-                    job.seq > 0 && ordering == Ordering::Conversation && at.since(first) <= channel.lane_hold;
+                    job.seq > 0 && ordering == Ordering::Conversation && held_for <= channel.lane_hold;
                 let after = if holds { After::Hold(at) } else { After::Park(at) };
                 let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
                 (after, TraceStatus::Pending, told, Some(summary))

@@ -10,6 +10,7 @@ use crate::{
     context::{Context, Hint},
     error::Result,
     id::NodeId,
+    store::Store,
     tasks::Tasks,
 };
 
@@ -19,6 +20,16 @@ const COLLECT: Duration = Duration::from_millis(20);
 const MOST: usize = 150;
 /// Pause before the listening connection is made again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// Tells other nodes that this one released its leases: they need not wait for their next look.
+pub(super) async fn announce_release(store: &Store, node: NodeId) {
+    if !store.is_shared() {
+        return;
+    }
+    if let Err(error) = store.notify(&format!("{node} {}", Hint::Released)).await {
+        tracing::debug!(%error, "other nodes could not be told; they look by themselves");
+    }
+}
 
 /// Starts telling other nodes and hearing them.
 pub(super) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {

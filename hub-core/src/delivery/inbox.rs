@@ -208,7 +208,7 @@ impl Engine {
                         fence: bot.lease.fence,
                         seq: *seq,
                         attempts: 0,
-                        first_attempt_at: None,
+                        first_attempt: None,
                         target_url: None,
                         channel_text: channel_text.clone(),
                         content: Arc::clone(&routed.content),

@@ -12,7 +12,7 @@ use crate::{
     network::{MessageKind, Quote},
     secret::{Sealer, Secret},
     store::deliveries::{JobMessage, JobRow},
-    time::Timestamp,
+    time::{Clock, Instant, Timestamp},
 };
 
 /// What a sink needs of a message; shared by the jobs of all channels.
@@ -66,7 +66,7 @@ pub struct Job {
     /// Attempts made.
     pub attempts: u32,
     /// When it was first attempted.
-    pub first_attempt_at: Option<Timestamp>,
+    pub first_attempt: Option<Instant>,
     /// Where a replay goes.
     pub target_url: Option<String>,
     /// The text as the channel sees it, where that differs.
@@ -118,8 +118,16 @@ impl Content {
     }
 }
 
-/// Reads a stored delivery; the lane and the due time belong to the queue.
-pub(crate) fn open_job(row: JobRow, bot_id: BotId, fence: i64, sealer: &Sealer) -> Result<Job> {
+/// Reads a stored delivery at `now` of the store's clock; the lane and the due time belong to the queue.
+pub(crate) fn open_job(
+    row: JobRow,
+    bot_id: BotId,
+    fence: i64,
+    sealer: &Sealer,
+    clock: &Clock,
+    now: Timestamp,
+) -> Result<Job> {
+    let instant = clock.instant();
     Ok(Job {
         id: row.id.parse()?,
         trace_id: row.trace_id.parse()?,
@@ -129,7 +137,7 @@ pub(crate) fn open_job(row: JobRow, bot_id: BotId, fence: i64, sealer: &Sealer) 
         fence,
         seq: row.seq,
         attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
-        first_attempt_at: row.first_attempt_at.map(Timestamp::from_millis),
+        first_attempt: row.first_attempt_at.map(|at| instant - now.since(Timestamp::from_millis(at))),
         target_url: row.target_url,
         channel_text: row.channel_content,
         content: Arc::new(Content::open(row.message, sealer)?),

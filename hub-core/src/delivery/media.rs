@@ -17,8 +17,11 @@ use crate::{
     media::{MediaRoom, MediaState, MediaView},
     network::{FetchedMedia, MediaError, MessageKind},
     secret::Secret,
-    store::media::{MediaRow, SettledMedia, StoredBytes},
-    time::Timestamp,
+    store::{
+        due,
+        media::{MediaRow, SettledMedia, StoredBytes},
+    },
+    time::Instant,
 };
 use data_encoding::HEXLOWER;
 use futures_util::{FutureExt, StreamExt};
@@ -77,7 +80,7 @@ impl Engine {
                     Ok(next) => next,
                     Err(error) => {
                         Self::report("files could not be looked for", bot, &error);
-                        Some(self.ctx.clock.now() + AGAIN)
+                        Some(self.ctx.clock.instant() + AGAIN)
                     }
                 },
             };
@@ -85,15 +88,16 @@ impl Engine {
     }
 
     /// Fetches everything that is due; says when the next file is.
-    async fn fetch_round(&self, bot: &BotWork) -> Result<Option<Timestamp>> {
+    async fn fetch_round(&self, bot: &BotWork) -> Result<Option<Instant>> {
         loop {
             let now = self.ctx.store.now();
             let open = self.ctx.store.downloading(bot.lease.bot_id, ROUND).await?;
-            let (due, later): (Vec<_>, Vec<_>) = open.into_iter().partition(|row| row.due_at <= now);
+            let (due, later): (Vec<_>, Vec<_>) =
+                open.into_iter().partition(|row| due::wait(row.due_at, now).is_zero());
             if due.is_empty() {
                 // Due times are of the database's clock; the wait is of ours.
-                let wait = later.first().map(|row| row.due_at.since(now));
-                return Ok(wait.map(|wait| self.ctx.clock.now() + wait));
+                let next = later.first().map(|row| self.ctx.clock.instant() + due::wait(row.due_at, now));
+                return Ok(next);
             }
             futures_util::stream::iter(due)
                 .for_each_concurrent(AT_A_TIME, |row| async move {
@@ -221,16 +225,19 @@ impl Engine {
 
     /// The files of a job's message, to be told to its receiver; `Err` with the moment until which they are
     /// waited for. Only a message without a text of its own waits, and only its first attempt.
-    pub(super) async fn media_for(&self, job: &Job) -> Result<Result<Vec<MediaView>, Timestamp>> {
+    pub(super) async fn media_for(&self, job: &Job) -> Result<Result<Vec<MediaView>, Instant>> {
         if !job.content.has_media {
             return Ok(Ok(Vec::new()));
         }
         let message_id = job.content.message_id;
         let media = self.ctx.files().of_message(message_id).await?;
         let waits = job.attempts == 0 && job.content.kind != MessageKind::Text;
-        let until = message_id.made_at() + self.ctx.config.media.webhook_wait;
+        // A message from the future was accepted before the clock was set back; it has waited long enough.
+        let (made_at, now) = (message_id.made_at(), self.ctx.clock.now());
+        let limit = self.ctx.config.media.webhook_wait;
+        let left = if made_at > now { Duration::ZERO } else { limit.saturating_sub(now.since(made_at)) };
         let missing = media.iter().any(|file| file.status == MediaState::Downloading);
-        Ok(if waits && missing && self.ctx.clock.now() < until { Err(until) } else { Ok(media) })
+        Ok(if waits && missing && !left.is_zero() { Err(self.ctx.clock.instant() + left) } else { Ok(media) })
     }
 
     /// Lets the deliveries go on that waited for the files of a message.

@@ -4,7 +4,7 @@
 //! outbox and the backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fs::File,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
@@ -13,7 +13,7 @@ use std::{
 use tokio::sync::{Notify, broadcast::error::RecvError};
 
 pub use super::bot::{Behind, BotWork};
-use super::{apps, hints, job::Job, lanes::Lanes, retention};
+use super::{apps, bot::Validity, hints, job::Job, lanes::Lanes, retention};
 use crate::{
     admin::tally,
     apps::sockets,
@@ -26,15 +26,21 @@ use crate::{
     id::{BotId, ChannelId, NodeId},
     invariants::invariant,
     revocation,
-    store::leases::{Lease, WorkRow},
+    store::{
+        Store,
+        due::Step,
+        leases::{Extended, Lease, WorkRow},
+    },
     tasks::Tasks,
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 
 /// Bots taken over in one round.
 const TAKE: u32 = 100;
 /// Time between two looks for work that nobody told of.
 const LOOK: Duration = Duration::from_secs(1);
+/// A smaller change of the offset between two clocks is drift.
+const SMALLEST_STEP: Duration = Duration::from_secs(2);
 
 /// Everything one node runs.
 #[derive(Debug)]
@@ -123,6 +129,11 @@ impl Engine {
         }
     }
 
+    /// Tells other nodes that this one released its leases; after [`stop`](Self::stop).
+    pub async fn announce_release(&self, store: &Store) {
+        hints::announce_release(store, self.node).await;
+    }
+
     /// What this node has in hand.
     pub fn in_hand(&self) -> Load {
         let (mut queued, mut in_flight) = (0, 0);
@@ -165,14 +176,20 @@ impl Engine {
 
     async fn supervise(self: &Arc<Self>) {
         let mut hints = self.ctx.wake.listen();
-        let (mut renew_at, mut look_at) = (self.ctx.clock.now(), self.ctx.clock.now());
+        let (mut renew_at, mut look_at) = (self.ctx.clock.instant(), self.ctx.clock.instant());
+        let (mut wall, mut shared) = (self.offset(self.ctx.clock.now()), self.offset(self.ctx.store.now()));
         loop {
-            let now = self.ctx.clock.now();
+            let now = self.ctx.clock.instant();
+            if wall.step(now, self.ctx.clock.now()).is_some() {
+                // A lease is not used past its end by either clock.
+                renew_at = now;
+            }
             if now >= renew_at {
-                if let Err(error) = self.renew().await {
+                let full = self.renew_in_step(&mut shared).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "leases could not be renewed");
-                }
-                renew_at = now + self.ctx.config.lease / 3;
+                    false
+                });
+                renew_at = if full { now } else { now + self.ctx.config.lease / 3 };
             }
             if now >= look_at {
                 if let Err(error) = self.look_for_work().await {
@@ -183,9 +200,10 @@ impl Engine {
             tokio::select! {
                 biased;
                 () = self.tasks.stop_token().cancelled() => return,
-                () = self.ctx.clock.sleep_until(look_at) => {}
+                () = self.ctx.clock.sleep_until(look_at.min(renew_at)) => {}
                 heard = hints.recv() => match heard.map(|heard| heard.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
+                    Ok(Hint::Released) => renew_at = self.ctx.clock.instant(),
                     Ok(Hint::Outbox(id)) => if let Some(bot) = self.bot(id) { bot.outbox_ready.notify_one() },
                     Ok(Hint::Media(id)) => if let Some(bot) = self.bot(id) { bot.media_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bot(id) { self.scan(&bot).await },
@@ -196,15 +214,40 @@ impl Engine {
         }
     }
 
-    /// Extends our leases, stops what is no longer ours, takes what nobody holds.
-    async fn renew(self: &Arc<Self>) -> Result<()> {
-        self.ctx.store.sync_clock().await?;
-        let (node, now, valid_until) =
-            (self.node, self.ctx.store.now(), self.ctx.clock.now() + self.ctx.config.lease);
-        let (until, name) = (now + self.ctx.config.lease, self.ctx.config.node_name.clone());
-        let held = self.ctx.store.extend_leases(node, &name, now, until, TAKE).await?;
-        self.hold(held, valid_until).await;
-        Ok(())
+    fn offset(&self, wall: Timestamp) -> Offset {
+        Offset { at: self.ctx.clock.instant(), wall }
+    }
+
+    /// As [`renew`](Self::renew); before, moves the due times of our bots along when the clock of the store was
+    /// set. Until the leases are renewed nothing is sent and nothing expires.
+    async fn renew_in_step(self: &Arc<Self>, shared: &mut Offset) -> Result<bool> {
+        let store = &self.ctx.store;
+        store.sync_clock().await?;
+        let mut read = *shared;
+        if let Some(step) = read.step(self.ctx.clock.instant(), store.now()) {
+            tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
+            store.shift_due_times(self.node, step).await?;
+            *shared = read;
+        }
+        self.renew().await
+    }
+
+    /// Extends our leases, stops what is no longer ours, takes what nobody holds; `true` when more bots may be
+    /// free.
+    async fn renew(self: &Arc<Self>) -> Result<bool> {
+        let lease = self.ctx.config.lease;
+        let (node, now, validity) = (self.node, self.ctx.store.now(), Validity::of(lease, &self.ctx.clock));
+        let name = self.ctx.config.node_name.clone();
+        let Extended { held, is_full } =
+            self.ctx.store.extend_leases(node, &name, now, now + lease, TAKE).await?;
+        self.hold(held, validity).await;
+        Ok(is_full)
+    }
+
+    /// Whether every bot's lease was renewed in time: otherwise nothing is delivered or sent for it.
+    pub fn leases_are_current(&self) -> bool {
+        let bots = self.bots.read().unwrap_or_else(PoisonError::into_inner);
+        bots.values().all(|bot| bot.validity.get().holds(&self.ctx.clock))
     }
 
     /// A bot was bound, changed or deleted: look at it now.
@@ -231,16 +274,18 @@ impl Engine {
     }
 
     /// Makes the running bots equal to the held leases.
-    async fn hold(self: &Arc<Self>, held: Vec<Lease>, valid_until: Timestamp) {
+    async fn hold(self: &Arc<Self>, held: Vec<Lease>, validity: Validity) {
+        let fences: HashMap<BotId, i64> = held.iter().map(|lease| (lease.bot_id, lease.fence)).collect();
         let gone: Vec<Arc<BotWork>> = {
             let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
+            let is_gone = |bot: &BotWork| fences.get(&bot.lease.bot_id) != Some(&bot.lease.fence);
             let gone: Vec<BotId> =
-                bots.values().filter(|bot| !held.contains(&bot.lease)).map(|bot| bot.lease.bot_id).collect();
+                bots.values().filter(|bot| is_gone(bot)).map(|bot| bot.lease.bot_id).collect();
             gone.iter().filter_map(|id| bots.remove(id)).collect()
         };
         for bot in gone {
             let (bot_id, before) = (bot.lease.bot_id, bot.lease.fence);
-            let now = held.iter().find(|lease| lease.bot_id == bot_id).map_or(i64::MAX, |lease| lease.fence);
+            let now = fences.get(&bot_id).copied().unwrap_or(i64::MAX);
             if !invariant!(self.ctx.violations, before < now, "the fence grows", %bot_id, before, now) {
                 self.stopped().insert(bot_id);
             }
@@ -250,11 +295,11 @@ impl Engine {
         for lease in held {
             match self.bot(lease.bot_id) {
                 Some(bot) => {
-                    bot.valid_until.set(valid_until);
+                    bot.validity.set(validity);
                 }
                 None if self.stopped().contains(&lease.bot_id) => {}
                 None => {
-                    if let Err(error) = self.take_over(&lease, valid_until).await {
+                    if let Err(error) = self.take_over(&lease, validity).await {
                         tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
                     }
                 }
@@ -277,13 +322,13 @@ impl Engine {
     }
 
     /// Starts the work for a bot.
-    async fn take_over(self: &Arc<Self>, lease: &Lease, valid_until: Timestamp) -> Result<()> {
+    async fn take_over(self: &Arc<Self>, lease: &Lease, validity: Validity) -> Result<()> {
         let work = self.ctx.store.work(lease).await?;
         let Some(work) = work else { return Ok(()) };
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
             return self.without_network(lease, &work).await;
         };
-        let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, valid_until).await?;
+        let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, validity).await?;
         let bot = Arc::new(bot);
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
         self.scan(&bot).await;
@@ -340,7 +385,13 @@ impl Engine {
     }
 
     /// Finds work that no hint told of: written by another node or process, parked, or left by a crash.
-    async fn look_for_work(&self) -> Result<()> {
+    async fn look_for_work(self: &Arc<Self>) -> Result<()> {
+        // Another node was stopped or is dead.
+        let now = self.ctx.store.now();
+        if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(now, now + self.ctx.config.lease).await?
+        {
+            self.renew().await?;
+        }
         let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;
         let bots: Vec<_> = {
             let bots = self.bots.read().unwrap_or_else(PoisonError::into_inner);
@@ -362,5 +413,24 @@ impl Engine {
     pub(super) fn report(what: &'static str, bot: &BotWork, error: &Error) {
         let cause = std::error::Error::source(error).map(ToString::to_string);
         tracing::warn!(bot_id = %bot.lease.bot_id, %error, cause, "{what}");
+    }
+}
+
+/// A reading of a clock, to notice when it is set.
+#[derive(Debug, Clone, Copy)]
+struct Offset {
+    at: Instant,
+    wall: Timestamp,
+}
+
+impl Offset {
+    /// Takes another reading; `Some` when the clock moved by more or less than time passed.
+    fn step(&mut self, at: Instant, now: Timestamp) -> Option<Step> {
+        let step = Step { expected: self.wall + at.since(self.at), now };
+        if Duration::from_millis(step.by().unsigned_abs()) < SMALLEST_STEP {
+            return None;
+        }
+        *self = Self { at, wall: now };
+        Some(step)
     }
 }

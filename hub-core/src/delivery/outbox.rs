@@ -25,8 +25,11 @@ use crate::{
     network::{Outgoing, WindowRules},
     secret::{Sealed, Secret},
     spans,
-    store::sending::{Begun, ItemState, OpenItem},
-    time::Timestamp,
+    store::{
+        due,
+        sending::{Begun, ItemState, OpenItem},
+    },
+    time::{Instant, Timestamp},
 };
 
 mod handover;
@@ -54,7 +57,7 @@ struct Sending {
     /// People being written to.
     busy: HashSet<String>,
     /// When each person was last written to, within the span that bursts are counted over.
-    recent: HashMap<String, VecDeque<Timestamp>>,
+    recent: HashMap<String, VecDeque<Instant>>,
     /// How often the network throttled each item that waits for it.
     throttled: HashMap<String, u32>,
     /// Files that the network has and that wait to be sent.
@@ -173,6 +176,9 @@ impl Outbox {
     }
 
     async fn send_one(&self, item: &OpenItem, sent_now: u32) -> Result<Go> {
+        if !self.bot.wait_for_lease(&self.engine.ctx.clock).await {
+            return Ok(Go::Wait);
+        }
         let now = self.engine.ctx.store.now();
         if now.as_millis() >= item.expires_at {
             let told = "it waited too long for the person to write";
@@ -180,7 +186,9 @@ impl Outbox {
                 .await?;
             return Ok(Go::On);
         }
-        if item.due_at > now.as_millis() || self.waits_for_window(item, sent_now, now) {
+        if !due::wait(Timestamp::from_millis(item.due_at), now).is_zero()
+            || self.waits_for_window(item, sent_now, now)
+        {
             return Ok(Go::Wait);
         }
         let was_unknown = item.state == "sending";
@@ -228,7 +236,7 @@ impl Outbox {
         failpoint!("outbox.answered", passed);
         // The gap counts from the answer: the network orders by arrival (ilink §10.4).
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
-            *last = self.engine.ctx.clock.now();
+            *last = self.engine.ctx.clock.instant();
         }
         let unknowns = item.unknowns + i64::from(was_unknown);
         self.conclude(item, unknowns, started, outcome).await
@@ -256,7 +264,7 @@ impl Outbox {
     async fn wait_for_gap(&self, peer: &str) -> bool {
         let clock = &self.engine.ctx.clock;
         loop {
-            let now = clock.now();
+            let now = clock.instant();
             let wait = {
                 let mut state = self.state();
                 let recent = state.recent.entry(peer.to_owned()).or_default();

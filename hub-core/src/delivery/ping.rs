@@ -37,7 +37,7 @@ pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId
     let channels = runtime::load(&ctx, bot_id).await?.channels;
     let channel = channels.into_iter().find(|channel| channel.id == channel_id);
     let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
-    let started_at = ctx.clock.now();
+    let (started_at, started) = (ctx.clock.now(), ctx.clock.instant());
     let content = Content {
         message_id: ctx.ids.next(),
         from_user_id: SENDER.to_owned(),
@@ -62,7 +62,7 @@ pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId
         fence: 0,
         seq: 0,
         attempts: 0,
-        first_attempt_at: None,
+        first_attempt: None,
         target_url: None,
         channel_text: None,
         content: Arc::new(content),
@@ -78,7 +78,7 @@ pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId
         | Outcome::PluginFailed { summary, .. }
         | Outcome::Failure { summary, .. } => (TraceStatus::Error, summary),
     };
-    let duration_ms = ctx.clock.now().since(started_at).as_millis();
+    let duration_ms = ctx.clock.instant().since(started).as_millis();
     Ok(Trace {
         trace_id: job.trace_id,
         message_id: job.content.message_id,

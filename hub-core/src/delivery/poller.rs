@@ -20,7 +20,7 @@ use crate::{
     error::Result,
     network::{Batch, NetworkError},
     spans,
-    time::Timestamp,
+    time::Instant,
 };
 
 /// Pauses after errors: two short ones, then a long one with a new connection, then from the start.
@@ -82,19 +82,19 @@ struct Poller {
     cursor: String,
     errors: u32,
     rushed: u32,
-    last_answer: Timestamp,
-    last_note: Timestamp,
+    last_answer: Instant,
+    last_note: Option<Instant>,
     /// Whether the bot's row tells of a failure that no answer has followed.
     failed: bool,
     /// When the announcement is due again, and the pause after its next failure.
-    announce_at: Option<Timestamp>,
+    announce_at: Option<Instant>,
     announce_pause: Duration,
 }
 
 impl Engine {
     /// Starts polling for a bot.
     pub(super) fn start_poller(self: &Arc<Self>, bot: &Arc<BotWork>, cursor: String, status: &str) {
-        let now = self.ctx.clock.now();
+        let now = self.ctx.clock.instant();
         let poller = Poller {
             engine: Arc::clone(self),
             bot: Arc::clone(bot),
@@ -102,7 +102,7 @@ impl Engine {
             errors: 0,
             rushed: 0,
             last_answer: now,
-            last_note: Timestamp::MIN,
+            last_note: None,
             failed: false,
             announce_at: Some(now),
             announce_pause: ANNOUNCE_PAUSE.0,
@@ -163,7 +163,7 @@ impl Poller {
 
     async fn poll_once(&mut self) -> Next {
         failpoint!("poll.before", passed);
-        let asked = self.engine.ctx.clock.now();
+        let asked = self.engine.ctx.clock.instant();
         let answer = match self.poll().await {
             Polled::Answer(answer) => answer,
             Polled::Poked => return Next::Poll,
@@ -223,14 +223,15 @@ impl Poller {
     }
 
     async fn take_in(&mut self, batch: Batch) -> Result<Intake> {
-        let now = self.engine.ctx.clock.now();
+        let now = self.engine.ctx.clock.instant();
         let moved = batch.cursor.as_ref().is_some_and(|cursor| *cursor != self.cursor);
         let answered = batch.answered;
         if answered {
             self.errors = 0;
             self.last_answer = now;
         }
-        let note = answered && (self.failed || now.since(self.last_note) >= NOTE_EVERY);
+        let note =
+            answered && (self.failed || self.last_note.is_none_or(|last| now.since(last) >= NOTE_EVERY));
         if !batch.messages.is_empty() || moved || note {
             let cursor = batch.cursor.clone();
             let span = spans::poll_batch(self.bot.lease.bot_id, batch.messages.len());
@@ -238,7 +239,7 @@ impl Poller {
             if intake == Intake::Lost {
                 return Ok(intake);
             }
-            self.last_note = now;
+            self.last_note = Some(now);
             self.failed = false;
             if let Some(cursor) = cursor {
                 self.cursor = cursor;
@@ -253,9 +254,9 @@ impl Poller {
     }
 
     /// Keeps a network that answers empty at once from being polled in a tight loop.
-    async fn slow_down(&mut self, asked: Timestamp, answer: &Result<Batch, NetworkError>) {
+    async fn slow_down(&mut self, asked: Instant, answer: &Result<Batch, NetworkError>) {
         let empty = answer.as_ref().is_ok_and(|batch| batch.messages.is_empty());
-        if !empty || self.engine.ctx.clock.now().since(asked) >= AT_ONCE {
+        if !empty || self.engine.ctx.clock.instant().since(asked) >= AT_ONCE {
             self.rushed = 0;
             return;
         }
@@ -347,7 +348,7 @@ impl Poller {
     /// Tells the network that polling begins or goes on. Only an expired login matters; any other failure is
     /// repeated later and polling goes on meanwhile.
     async fn announce_when_due(&mut self) -> Result<(), NetworkError> {
-        let now = self.engine.ctx.clock.now();
+        let now = self.engine.ctx.clock.instant();
         let silent = now.since(self.last_answer) >= ANNOUNCE_AGAIN;
         if !self.bot.is_status_known() {
             // Somebody asked to reconnect: as at the start of polling.
@@ -378,7 +379,7 @@ impl Poller {
     }
 
     async fn degrade_when_silent(&self, reason: &str) {
-        if self.engine.ctx.clock.now().since(self.last_answer) >= DEGRADED_AFTER {
+        if self.engine.ctx.clock.instant().since(self.last_answer) >= DEGRADED_AFTER {
             self.status(BotStatus::Degraded, Some(reason.to_owned())).await;
         }
     }

@@ -25,9 +25,10 @@ use crate::{
     spans,
     store::{
         deliveries::{DeliveryState, Finished},
+        due,
         traces::TraceUpdate,
     },
-    time::Timestamp,
+    time::{Instant, Timestamp},
     traces::{Step, StepName, TraceStatus, steps_text},
 };
 
@@ -56,9 +57,9 @@ pub(super) fn pace(channel: &ChannelRuntime, sink: SinkId) -> Pace {
 /// What an attempt leaves behind.
 enum Attempted {
     /// The delivery waits at the head of its lane.
-    Held(Timestamp),
+    Held(Instant),
     /// The delivery waits there for the files of its message, until then at the latest.
-    Waits(Timestamp),
+    Waits(Instant),
     /// The sink has it, and more of the channel may be loaded.
     Delivered(Arc<BotWork>),
     /// It is out of its lane, or somebody else's.
@@ -92,13 +93,13 @@ impl Engine {
     }
 
     /// Starts what may run now; says when more may.
-    fn start_jobs(self: &Arc<Self>) -> Option<Timestamp> {
+    fn start_jobs(self: &Arc<Self>) -> Option<Instant> {
         SinkId::KINDS.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
     }
 
-    fn start_jobs_of(self: &Arc<Self>, sink: SinkId) -> Option<Timestamp> {
+    fn start_jobs_of(self: &Arc<Self>, sink: SinkId) -> Option<Instant> {
         loop {
-            let now = self.ctx.clock.now();
+            let now = self.ctx.clock.instant();
             let mut lanes = self.lanes(sink);
             let popped = lanes.pop(now);
             for (SinkKey { channel: channel_id, .. }, lane) in lanes.take_doubled() {
@@ -133,7 +134,7 @@ impl Engine {
             // A bug of ours outside the sink: the delivery stays at the head of its lane.
             Err(_) => {
                 tracing::error!(delivery_id = %job.id, "a delivery panicked and is tried again");
-                guard.hold(job, self.ctx.clock.now() + AFTER_PANIC);
+                guard.hold(job, self.ctx.clock.instant() + AFTER_PANIC);
             }
         }
         self.work_ready.notify_one();
@@ -157,7 +158,7 @@ impl Engine {
             delivery_id = %job.id,
             attempts
         ) {
-            return Attempted::Held(self.ctx.clock.now() + STANDSTILL);
+            return Attempted::Held(self.ctx.clock.instant() + STANDSTILL);
         }
         let Some(channel) = self.channel_of(&bot, job).await else {
             return Attempted::Left; // Deleted, and its rows with it.
@@ -167,11 +168,11 @@ impl Engine {
             Ok(Err(until)) => return Attempted::Waits(until),
             Err(error) => {
                 Self::report("the files of a message could not be looked for", &bot, &error);
-                return Attempted::Held(self.ctx.clock.now() + AFTER_PANIC);
+                return Attempted::Held(self.ctx.clock.instant() + AFTER_PANIC);
             }
         }
         failpoint!("attempt.before", passed);
-        let started = self.ctx.store.now();
+        let (started, begun) = (self.ctx.store.now(), self.ctx.clock.instant());
         let mut usage = None;
         let is_on = match job.sink {
             SinkId::Webhook => channel.webhook.enabled || job.target_url.is_some(),
@@ -197,7 +198,7 @@ impl Engine {
         let concluded = asked.unwrap_or_else(|_| panicked(job.sink, started));
         failpoint!("attempt.answered", passed);
         job.attempts += 1;
-        job.first_attempt_at.get_or_insert(started);
+        job.first_attempt.get_or_insert(begun);
         let (mut finished, after) = self.conclude(&bot, &channel, job, concluded).await;
         finished.usage = usage;
         if !self.store_outcome(&bot, finished).await {
@@ -205,7 +206,9 @@ impl Engine {
         }
         failpoint!("attempt.stored", passed);
         match after {
-            After::Hold(until) => Attempted::Held(until),
+            After::Hold(due_at) => {
+                Attempted::Held(self.ctx.clock.instant() + due::wait(due_at, self.ctx.store.now()))
+            }
             After::Over(DeliveryState::Done) => Attempted::Delivered(bot),
             After::Over(_) | After::Park(_) => Attempted::Left,
         }
@@ -368,7 +371,7 @@ struct SlotGuard<'e> {
 }
 
 impl SlotGuard<'_> {
-    fn hold(mut self, job: Job, until: Timestamp) {
+    fn hold(mut self, job: Job, until: Instant) {
         if let Some(slot) = self.slot.take() {
             self.engine.lanes(self.sink).hold(slot, job, until);
         }

@@ -33,11 +33,11 @@ pub fn greet(simulator: &Simulator, demo: &Demo) -> Result<()> {
 /// What the store says.
 pub async fn name_contacts(hub: &Hub, demo: &Demo) -> Result<()> {
     let clock = &hub.context().clock;
-    let until = clock.now() + Duration::from_secs(10);
+    let until = clock.instant() + Duration::from_secs(10);
     for (id, name) in [(ADA, "Ada"), (BOB, "Bob")] {
         loop {
             match hub.bots().set_remark(&Actor::Operator, demo.bot_id, id, name).await {
-                Err(error) if error.code() == ErrorCode::NotFound && clock.now() < until => {}
+                Err(error) if error.code() == ErrorCode::NotFound && clock.instant() < until => {}
                 Err(error) if error.code() == ErrorCode::NotFound => break,
                 named => {
                     named?;

@@ -212,13 +212,15 @@ impl<'h> Media<'h> {
     pub async fn open_link(&self, id: &str, expires: &str, signature: &str) -> Result<ReadableFile> {
         let now = self.ctx.store.now();
         let id = self.ctx.media.links().check_read(id, expires, signature, now)?;
-        let until = now + READ_WAIT;
+        let until = self.ctx.clock.instant() + READ_WAIT;
         loop {
             let found = self.ctx.store.read().await?.media().find(id).await?;
             let row = found.filter(|row| row.message_id.is_some()).ok_or_else(|| Error::not_found("file"))?;
             match row.state {
                 MediaState::Ready => return Ok(readable(row)),
-                MediaState::Downloading if self.ctx.store.now() < until => self.ctx.clock.sleep(LOOK).await,
+                MediaState::Downloading if self.ctx.clock.instant() < until => {
+                    self.ctx.clock.sleep(LOOK).await
+                }
                 MediaState::Downloading => {
                     return Err(Error::new(ErrorCode::Unavailable, "the file is still being fetched")
                         .with_retry_after(Duration::from_secs(10)));

@@ -51,12 +51,12 @@ struct Sign {
 
 impl Sign {
     async fn show(self) {
-        let end = self.clock.now() + LONGEST;
-        let mut next = self.clock.now();
+        let end = self.clock.instant() + LONGEST;
+        let mut next = self.clock.instant();
         let mut shown = false;
-        while self.clock.now() < end && !self.stop.is_cancelled() {
+        while self.clock.instant() < end && !self.stop.is_cancelled() {
             shown |= self.set(true).await;
-            next = (next + REPEAT).max(self.clock.now());
+            next = (next + REPEAT).max(self.clock.instant());
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,

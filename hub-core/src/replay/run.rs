@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Carried, Carrier, Differences, Outcome, Recording, Report, Totals};
 use crate::{
     id::TraceId,
-    time::{Clock, Timestamp},
+    time::{Clock, Instant},
 };
 
 /// Recordings between the oldest that is not over and the newest that was begun, at most.
@@ -82,7 +82,7 @@ impl Replay {
     ) -> Summary<E> {
         let mut source = pin!(source.fuse());
         let mut under_way = FuturesUnordered::new();
-        let mut pace = Pace::new(self.rate, clock.now());
+        let mut pace = Pace::new(self.rate, clock.instant());
         let mut progress = Progress::default();
         let (mut totals, mut end, mut next) = (Totals::default(), None, None::<Recording>);
         loop {
@@ -111,7 +111,7 @@ impl Replay {
                 }
                 () = clock.sleep_until(pace.due), if begins && next.is_some() => {
                     if let Some(recording) = next.take() {
-                        pace.begun(clock.now());
+                        pace.begun(clock.instant());
                         let place = progress.begin(recording.trace.trace_id);
                         under_way.push(async move { (place, self.one(&recording, carrier, clock).await) });
                     }
@@ -127,7 +127,7 @@ impl Replay {
     }
 
     async fn one(&self, recording: &Recording, carrier: &dyn Carrier, clock: &Clock) -> Report {
-        let began = clock.now();
+        let began = clock.instant();
         let carried = if self.dry_run {
             match carrier.look(recording).await {
                 Ok(target) => Carried { outcome: Outcome::Ok, ..Carried::failed(target) },
@@ -144,7 +144,7 @@ impl Replay {
             outcome: carried.outcome,
             status: carried.status,
             reason: carried.reason,
-            duration_ms: u64::try_from(clock.now().since(began).as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(clock.instant().since(began).as_millis()).unwrap_or(u64::MAX),
             new_trace_id: carried.new_trace_id,
             replies: carried.replies,
             differences,
@@ -154,21 +154,21 @@ impl Replay {
 
 /// When the next one may begin.
 struct Pace {
-    start: Timestamp,
+    start: Instant,
     /// Microseconds between two, for rates that milliseconds are too coarse for.
     gap: u64,
     /// Microseconds from the start.
     next: u64,
-    due: Timestamp,
+    due: Instant,
 }
 
 impl Pace {
-    fn new(rate: Option<NonZeroU32>, now: Timestamp) -> Self {
+    fn new(rate: Option<NonZeroU32>, now: Instant) -> Self {
         Self { start: now, gap: rate.map_or(0, |rate| 1_000_000 / u64::from(rate.get())), next: 0, due: now }
     }
 
     /// One began: those that the source was too slow for are not caught up with.
-    fn begun(&mut self, now: Timestamp) {
+    fn begun(&mut self, now: Instant) {
         let elapsed = u64::try_from(now.since(self.start).as_micros()).unwrap_or(u64::MAX);
         // The clock's last millisecond is not over yet.
         self.next = self.next.max(elapsed.saturating_sub(1_000)).saturating_add(self.gap);
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_pace_is_kept_and_not_caught_up_with() {
-        let start = Timestamp::from_millis(1_000);
+        let start = Instant::MIN;
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut pace = Pace::new(NonZeroU32::new(4_000), start);
         for _ in 0..8 {

@@ -10,7 +10,7 @@ use crate::{
     access::Actor,
     error::{ErrorCode, Result},
     id::{BotId, TraceId},
-    time::{Clock, Timestamp},
+    time::{Clock, Instant},
     traces::{Trace, TraceStatus},
 };
 
@@ -81,10 +81,10 @@ pub struct ThroughHub<H> {
 
 impl<H: ReplayingHub> ThroughHub<H> {
     /// The accepted replay. A hub that is busy is asked again; where it is not known whether it accepted, it is not.
-    async fn accepted(&self, trace: &Trace, until: Timestamp) -> Result<TraceId> {
+    async fn accepted(&self, trace: &Trace, until: Instant) -> Result<TraceId> {
         loop {
             match self.hub.replay(trace, self.to.as_deref()).await {
-                Err(error) if error.code() == ErrorCode::RateLimited && self.clock.now() < until => {
+                Err(error) if error.code() == ErrorCode::RateLimited && self.clock.instant() < until => {
                     self.clock.sleep(error.retry_after().unwrap_or(LOOK).min(LOOK)).await;
                 }
                 done => return done,
@@ -92,7 +92,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
         }
     }
 
-    async fn settled(&self, bot_id: BotId, id: TraceId, until: Timestamp) -> Carried {
+    async fn settled(&self, bot_id: BotId, id: TraceId, until: Instant) -> Carried {
         let mut pause = FIRST_LOOK;
         loop {
             match self.hub.trace(bot_id, id).await {
@@ -104,7 +104,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
                 Err(error) if error.is_retryable() => pause = LOOK,
                 Err(error) => return Carried { new_trace_id: Some(id), ..Carried::failed(error.message()) },
             }
-            if self.clock.now() >= until {
+            if self.clock.instant() >= until {
                 let late = format!(
                     "no attempt within {} s; the hub goes on with it once it is at work",
                     self.patience.as_secs()
@@ -153,7 +153,7 @@ impl<H: ReplayingHub> Carrier for ThroughHub<H> {
         if let Err(why) = self.look(recording).await {
             return why.into();
         }
-        let until = self.clock.now() + self.patience;
+        let until = self.clock.instant() + self.patience;
         match self.accepted(&recording.trace, until).await {
             Ok(id) => self.settled(recording.trace.bot_id, id, until).await,
             Err(error) => Carried::failed(error.message()),

@@ -8,6 +8,7 @@ use sqlx::FromRow;
 use super::{
     app_sockets::has_webhook,
     conn::{Conn, on, on_each},
+    due::LONGEST_WAIT,
     rows::{self, Column, Row, Values},
 };
 use crate::{
@@ -230,11 +231,13 @@ impl AppEvents<'_> {
     pub async fn has_due(&mut self, now: Timestamp) -> Result<bool> {
         let found: Option<i32> = on!(self.0, |conn| {
             sqlx::query_scalar(
-            "SELECT 1 FROM app_events WHERE state = 'pending' AND due_at <= $1 AND claimed_until <= $1 LIMIT 1"
-        )
-        .bind(now.as_millis())
-        .fetch_optional(conn)
-        .await
+                "SELECT 1 FROM app_events WHERE state = 'pending' AND (due_at <= $1 OR due_at > $2)
+                AND (claimed_until <= $1 OR claimed_until > $2) LIMIT 1",
+            )
+            .bind(now.as_millis())
+            .bind((now + LONGEST_WAIT).as_millis())
+            .fetch_optional(conn)
+            .await
         })?;
         Ok(found.is_some())
     }
@@ -304,22 +307,25 @@ impl AppEvents<'_> {
     ) -> Result<Vec<DueEvent>> {
         let ids: Vec<String> = on!(self.0, |conn| {
             sqlx::query_scalar(
-            "UPDATE app_events SET claimed_until = $2 WHERE state = 'pending' AND claimed_until <= $1 AND id IN (
+                "UPDATE app_events SET claimed_until = $2 WHERE state = 'pending'
+                AND (claimed_until <= $1 OR claimed_until > $5) AND id IN (
                 SELECT id FROM (
                     SELECT e.id, e.due_at, row_number() OVER (PARTITION BY e.app_id ORDER BY e.due_at, e.id) +
                         (SELECT count(*) FROM app_events w WHERE w.app_id = e.app_id AND w.state = 'pending'
-                            AND w.claimed_until > $1) AS place
+                            AND w.claimed_until > $1 AND w.claimed_until <= $5) AS place
                     FROM app_events e
-                    WHERE e.state = 'pending' AND e.due_at <= $1 AND e.claimed_until <= $1) AS due
+                    WHERE e.state = 'pending' AND (e.due_at <= $1 OR e.due_at > $5)
+                        AND (e.claimed_until <= $1 OR e.claimed_until > $5)) AS due
                 WHERE place <= $3 ORDER BY due_at, id LIMIT $4)
-             RETURNING id"
-        )
-        .bind(now.as_millis())
-        .bind(until.as_millis())
-        .bind(i64::from(per_app))
-        .bind(i64::from(limit))
-        .fetch_all(conn)
-        .await
+             RETURNING id",
+            )
+            .bind(now.as_millis())
+            .bind(until.as_millis())
+            .bind(i64::from(per_app))
+            .bind(i64::from(limit))
+            .bind((now + LONGEST_WAIT).as_millis())
+            .fetch_all(conn)
+            .await
         })?;
         on_each!(
             self.0,

@@ -97,13 +97,13 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
     let mut batch = Vec::with_capacity(BATCH);
     // The database's time, not the hub's: a clock that stands still must not keep a probe from being made.
     let machine = Clock::system();
-    let mut probe_at = machine.now();
+    let mut probe_at = machine.instant();
     let pace = pace(&backend);
-    let mut last = machine.now() - pace;
+    let mut last = machine.instant() - pace;
     loop {
         let mut probing = false;
         let probe_due = async {
-            if machine.now() < probe_at {
+            if machine.instant() < probe_at {
                 machine.sleep_until(probe_at).await;
             }
         };
@@ -125,9 +125,9 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             break;
         }
         if !probing {
-            gather(&mut inbox, &mut batch, pace.saturating_sub(machine.now().since(last))).await;
+            gather(&mut inbox, &mut batch, pace.saturating_sub(machine.instant().since(last))).await;
         }
-        last = machine.now();
+        last = machine.instant();
         let (commands, begun) = (batch.len() as u64, Stopwatch::start());
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
@@ -166,7 +166,7 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             }
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
-                probe_at = machine.now() + PROBE;
+                probe_at = machine.instant() + PROBE;
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
                     tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");

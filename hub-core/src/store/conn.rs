@@ -6,10 +6,11 @@ use super::{
     accounts::Accounts, ai::Ai, app_calls::AppCalls, app_codes::AppCodes, app_events::AppEvents,
     app_sockets::AppSockets, apps::Apps, audit::Audit, binds::Binds, bots::Bots,
     channel_plugins::ChannelPlugins, channels::Channels, contacts::Contacts, deliveries::Deliveries,
-    demo::Demo, external_accounts::ExternalAccounts, idempotency::Idempotency, installations::Installations,
-    leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox, passkeys::Passkeys,
-    plugins::Plugins, qr_logins::QrLogins, revocations::Revocations, sealed::SealedValues, sending::Sending,
-    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
+    demo::Demo, due::Due, external_accounts::ExternalAccounts, idempotency::Idempotency,
+    installations::Installations, leases::Leases, log::Log, media::Media, messages::Messages, outbox::Outbox,
+    passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins, revocations::Revocations,
+    sealed::SealedValues, sending::Sending, sign_in_flows::SignInFlows, stats::Stats, traces::Traces,
+    user_keys::UserKeys, users::Users,
 };
 
 /// A borrowed connection of either database; what every table view holds.
@@ -131,6 +132,10 @@ macro_rules! views {
             /// Which bot is the demo, and whose it is.
             pub fn demo(&mut self) -> Demo<'_> {
                 Demo(self.conn())
+            }
+            /// Due times of all tables.
+            pub fn due(&mut self) -> Due<'_> {
+                Due(self.conn())
             }
             /// Accounts at external providers.
             pub fn external_accounts(&mut self) -> ExternalAccounts<'_> {

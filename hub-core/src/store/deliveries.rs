@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::{
     conn::{Conn, on, on_each},
+    due::LONGEST_WAIT,
     json,
     traces::{NewTrace, TraceUpdate},
 };
@@ -160,7 +161,7 @@ impl Deliveries<'_> {
              FROM deliveries d JOIN messages m ON m.id = d.message_id
              LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
              WHERE d.bot_id = $1 AND d.claim <> $2
-               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3)
+               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
                AND d.channel_id || '/' || d.sink NOT IN (SELECT value FROM json_each($4))
              ORDER BY d.id LIMIT $5",
             "SELECT d.id, d.trace_id, d.channel_id, d.sink, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
@@ -169,7 +170,7 @@ impl Deliveries<'_> {
              FROM deliveries d JOIN messages m ON m.id = d.message_id
              LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
              WHERE d.bot_id = $1 AND d.claim <> $2
-               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3)
+               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
                AND d.channel_id || '/' || d.sink NOT IN (SELECT json_array_elements_text($4::json))
              ORDER BY d.id LIMIT $5",
             |conn, sql| sqlx::query_as(sql)
@@ -178,6 +179,7 @@ impl Deliveries<'_> {
                 .bind(now.as_millis())
                 .bind(json(full))
                 .bind(i64::from(limit))
+                .bind((now + LONGEST_WAIT).as_millis())
                 .fetch_all(conn)
                 .await
         )

@@ -5,12 +5,21 @@
 //! write on behalf of a bot checks it inside the commit, so that a node that slept through the loss of its
 //! lease writes nothing (reliability P16).
 
-use super::conn::{Conn, on, on_each};
+use std::time::Duration;
+
+use super::{
+    conn::{Conn, on, on_each},
+    due::LONGEST_WAIT,
+};
 use crate::{
     error::Result,
     id::{BotId, NodeId},
     time::Timestamp,
 };
+
+/// How much longer than our own another node's lease may be. One that ends later still was written before the
+/// database's clock was set back, and counts as free.
+const MARGIN: Duration = Duration::from_secs(3600);
 
 /// Statements about leases, on a lent connection.
 #[derive(Debug)]
@@ -23,6 +32,15 @@ pub struct Lease {
     pub bot_id: BotId,
     /// The number that every write shows.
     pub fence: i64,
+}
+
+/// The leases of a node after a round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extended {
+    /// Every lease it holds.
+    pub held: Vec<Lease>,
+    /// Whether it took as many new ones as it may in one round: more bots may be free.
+    pub is_full: bool,
 }
 
 impl Leases<'_> {
@@ -41,13 +59,13 @@ impl Leases<'_> {
             self.0,
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
                 lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
+             WHERE id IN (SELECT id FROM bots WHERE (lease_until <= $3 OR lease_until > $6) AND EXISTS
                 (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
                 ORDER BY lease_until LIMIT $4)
              RETURNING id, lease_fence",
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
                 lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
+             WHERE id IN (SELECT id FROM bots WHERE (lease_until <= $3 OR lease_until > $6) AND EXISTS
                 (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
                 ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED)
              RETURNING id, lease_fence",
@@ -57,6 +75,7 @@ impl Leases<'_> {
                 .bind(now.as_millis())
                 .bind(i64::from(limit))
                 .bind(name)
+                .bind((until + MARGIN).as_millis())
                 .fetch_all(conn)
                 .await
         )?;
@@ -117,6 +136,21 @@ impl Leases<'_> {
             .execute(conn)
             .await
             .map(|_| ()))
+    }
+
+    /// Whether a bot is there for [`Leases::acquire`].
+    pub async fn any_free(&mut self, now: Timestamp, until: Timestamp) -> Result<bool> {
+        let free: Option<i64> = on!(self.0, |conn| {
+            sqlx::query_scalar(
+                "SELECT CAST(1 AS BIGINT) FROM bots WHERE (lease_until <= $1 OR lease_until > $2) AND EXISTS
+                (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active') LIMIT 1",
+            )
+            .bind(now.as_millis())
+            .bind((until + MARGIN).as_millis())
+            .fetch_optional(conn)
+            .await
+        })?;
+        Ok(free.is_some())
     }
 
     /// Whether some node works for some bot at `now`.
@@ -191,15 +225,18 @@ impl Leases<'_> {
     /// Bots of a node with work that nobody holds: deliveries, then items to send.
     pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
         failpoint!("lease.look");
-        let deliveries: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
+        let deliveries: Vec<String> = on!(self.0, |conn| {
+            sqlx::query_scalar(
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
                 SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
-                  AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2))"
+                  AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))"
         )
         .bind(node.to_string())
         .bind(now.as_millis())
+        .bind((now + LONGEST_WAIT).as_millis())
         .fetch_all(conn)
-        .await)?;
+        .await
+        })?;
         let outbox: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
                 SELECT 1 FROM outbox o WHERE o.bot_id = b.id AND o.state IN ('queued', 'sending'))"

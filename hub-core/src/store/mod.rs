@@ -46,6 +46,7 @@ mod consequences;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
+pub mod due;
 pub mod external_accounts;
 pub mod fault;
 pub mod idempotency;
@@ -105,6 +106,9 @@ fn stored_id<K: Kind>(text: &str) -> Result<Id<K>> {
     text.parse().map_err(|_| Error::internal(format!("the store holds a broken id: {text}")))
 }
 
+/// The database has no clock, or it was not read yet.
+const UNSYNCED: i64 = i64::MIN;
+
 /// The database of a hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -112,8 +116,9 @@ pub struct Store {
     writer: writer::Writer,
     tasks: Tasks,
     clock: Clock,
-    /// What the database's clock shows beyond ours, in milliseconds: nodes compare due times and leases by
-    /// the clock they share. Zero on SQLite.
+    /// What the database's clock shows beyond our monotonic clock, in milliseconds: nodes compare due times and
+    /// leases by the clock they share, and a step of this machine's wall clock changes nothing. [`UNSYNCED`] until
+    /// measured, and on SQLite.
     offset: Arc<AtomicI64>,
     stats: Arc<WriterStats>,
     fatal: CancellationToken,
@@ -144,7 +149,7 @@ impl Store {
             writer,
             tasks: Tasks::new(),
             clock,
-            offset: Arc::default(),
+            offset: Arc::new(AtomicI64::new(UNSYNCED)),
             stats: Arc::default(),
             fatal: CancellationToken::new(),
             writable: Arc::new(AtomicBool::new(true)),
@@ -167,7 +172,10 @@ impl Store {
 
     /// Now, by the clock that all nodes of this database share.
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.clock.now().as_millis() + self.offset.load(Ordering::Relaxed))
+        match self.offset.load(Ordering::Relaxed) {
+            UNSYNCED => self.clock.now(),
+            offset => Timestamp::from_millis(self.clock.instant().as_millis() + offset),
+        }
     }
 
     /// A connection for reading. Take one per unit of work and pass it down.
@@ -234,11 +242,11 @@ impl Store {
         self.writer.settle_send(settled).await
     }
 
-    /// Measures how far the database's clock is ahead of ours; does nothing on SQLite.
+    /// Measures how far the database's clock is ahead of our monotonic clock; does nothing on SQLite.
     pub async fn sync_clock(&self) -> Result<()> {
-        let before = self.clock.now().as_millis();
+        let before = self.clock.instant().as_millis();
         let Some(theirs) = self.read().await?.leases().database_now().await? else { return Ok(()) };
-        let ours = i64::midpoint(before, self.clock.now().as_millis());
+        let ours = i64::midpoint(before, self.clock.instant().as_millis());
         self.offset.store(theirs - ours, Ordering::Relaxed);
         Ok(())
     }

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::{
     conn::{Conn, Tx, on, on_each},
+    due::LONGEST_WAIT,
     json,
     leases::Lease,
     pieces::{self, Piece, piece_end},
@@ -110,7 +111,7 @@ impl Sending<'_> {
              WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') AND (o.expires_at <= $2 OR (
                 c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4 AND NOT EXISTS (
                     SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id
-                        AND h.state IN ('queued', 'sending') AND h.due_at > $2)))
+                        AND h.state IN ('queued', 'sending') AND h.due_at > $2 AND h.due_at <= $6)))
              ORDER BY o.id LIMIT $5"
         )
         .bind(bot_id.to_string())
@@ -118,6 +119,7 @@ impl Sending<'_> {
         .bind(oldest.as_millis())
         .bind(rules.sends.map_or(i64::MAX, i64::from))
         .bind(i64::from(limit))
+        .bind((now + LONGEST_WAIT).as_millis())
         .fetch_all(conn)
         .await
         })

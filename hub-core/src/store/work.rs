@@ -19,8 +19,9 @@ use super::{
     ai::{AiConfigRow, Conversation, ConversationQuery},
     channel_plugins::InstalledRow,
     deliveries::{Finished, JobRow},
+    due::Step,
     inbox::{Accept, Accepted},
-    leases::{Lease, WorkRow},
+    leases::{Extended, Lease, WorkRow},
     media::{MediaRow, SettledMedia},
     outbox::NewOutbound,
     sending::{Begun, OpenItem, Settled},
@@ -58,7 +59,11 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     async fn release_leases(&self, node: NodeId) -> Result<()>;
     /// Gives one lease back, as if its holder had died.
     async fn give_up_lease(&self, lease: &Lease) -> Result<()>;
-    /// Extends the leases of a node, then takes up to `take` that nobody holds; says which it has.
+    /// Whether a bot has no holder.
+    async fn any_free_bot(&self, now: Timestamp, until: Timestamp) -> Result<bool>;
+    /// Moves the due times of a node's bots along with a step of the wall clock.
+    async fn shift_due_times(&self, node: NodeId, step: Step) -> Result<()>;
+    /// Extends the leases of a node, then takes up to `take` that nobody holds.
     async fn extend_leases(
         &self,
         node: NodeId,
@@ -66,7 +71,7 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
         until: Timestamp,
         take: u32,
-    ) -> Result<Vec<Lease>>;
+    ) -> Result<Extended>;
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>>;
     async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)>;
     /// Whether any node holds a lease on the bot.
@@ -188,19 +193,29 @@ impl WorkStore for Store {
         now: Timestamp,
         until: Timestamp,
         take: u32,
-    ) -> Result<Vec<Lease>> {
+    ) -> Result<Extended> {
         let name = name.to_owned();
         self.write(move |tx| {
             async move {
                 // Our own first: one that ran out while this process slept, and that nobody took, goes on as
                 // it was.
                 let mut held = tx.leases().renew(node, until).await?;
-                held.extend(tx.leases().acquire(node, &name, now, until, take).await?);
-                Ok(held)
+                let taken = tx.leases().acquire(node, &name, now, until, take).await?;
+                let is_full = taken.len() >= take as usize;
+                held.extend(taken);
+                Ok(Extended { held, is_full })
             }
             .boxed()
         })
         .await
+    }
+
+    async fn any_free_bot(&self, now: Timestamp, until: Timestamp) -> Result<bool> {
+        self.read().await?.leases().any_free(now, until).await
+    }
+
+    async fn shift_due_times(&self, node: NodeId, step: Step) -> Result<()> {
+        self.write(move |tx| async move { tx.due().shift(node, step).await }.boxed()).await
     }
 
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {

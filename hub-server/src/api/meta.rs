@@ -42,7 +42,8 @@ impl MetaApi {
 
     /// Tells whether requests can be served
     ///
-    /// For a load balancer: `UNAVAILABLE` while the process drains or the database does not answer.
+    /// For a load balancer: `UNAVAILABLE` while the process drains, the database does not answer, or a lease
+    /// on a bot was not renewed in time.
     #[oai(path = "/readyz", method = "get", operation_id = "getReadiness")]
     async fn readiness(&self, hub: Data<&Hub>, settings: Data<&AppSettings>) -> ApiResult<Health> {
         let unavailable = |why: &'static str| Error::new(ErrorCode::Unavailable, why);
@@ -54,6 +55,11 @@ impl MetaApi {
             return Err(unavailable("the storage failed").into());
         }
         store.ping().await.map_err(|error| unavailable("the store does not answer").with_source(error))?;
+        if !hub.leases_are_current() {
+            return Err(
+                unavailable("the leases on bots were not renewed in time; nothing is delivered").into()
+            );
+        }
         ok(Health { status: HealthStatus::Ok })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use hub_core::{
     Error, ErrorCode,
-    time::{Clock, Timestamp},
+    time::{Clock, Instant},
 };
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -72,14 +72,14 @@ impl From<tungstenite::Error> for End {
 pub(crate) struct Line {
     socket: Socket,
     clock: Clock,
-    heard_at: Timestamp,
-    ping_at: Timestamp,
+    heard_at: Instant,
+    ping_at: Instant,
     bad_frames: u32,
 }
 
 impl Line {
     pub(crate) fn new(socket: Socket, clock: &Clock) -> Self {
-        let now = clock.now();
+        let now = clock.instant();
         Self { socket, clock: clock.clone(), heard_at: now, ping_at: now + PING, bad_frames: 0 }
     }
 
@@ -92,7 +92,7 @@ impl Line {
                 () = self.clock.sleep_until(wake_at) => self.look_at_the_clock().await?,
                 frame = self.socket.next() => {
                     let frame = frame.ok_or(End::Gone)??;
-                    self.heard_at = self.clock.now();
+                    self.heard_at = self.clock.instant();
                     return Ok(frame);
                 }
             }
@@ -100,7 +100,7 @@ impl Line {
     }
 
     async fn look_at_the_clock(&mut self) -> Flow {
-        let now = self.clock.now();
+        let now = self.clock.instant();
         if now >= self.heard_at + SILENCE {
             return Err(End::Close(TIMEOUT, "nothing was heard for 60 seconds".to_owned()));
         }

@@ -68,7 +68,7 @@ async fn watch(ctx: Context, tasks: Tasks) {
         report("sockets of a dead process could not be forgotten", close.await);
     }
     let (seats, mut hints) = (ctx.seats.clone(), ctx.wake.listen());
-    let (mut look_at, mut tell_at) = (ctx.clock.now(), ctx.clock.now());
+    let (mut look_at, mut tell_at) = (ctx.clock.instant(), ctx.clock.instant());
     loop {
         let mut wanted = Wanted::default();
         tokio::select! {
@@ -86,7 +86,7 @@ async fn watch(ctx: Context, tasks: Tasks) {
         if seats.is_idle() {
             continue;
         }
-        let now = ctx.clock.now();
+        let now = ctx.clock.instant();
         if now >= look_at || wanted.look {
             look_at = now + LOOK;
             report("apps with sockets could not be looked at", look_at_all(&ctx).await);

@@ -26,7 +26,7 @@ impl Bots<'_> {
         mut code: Option<&str>,
         wait: Duration,
     ) -> Result<StoredBind> {
-        let deadline = self.ctx.clock.now() + wait;
+        let deadline = self.ctx.clock.instant() + wait;
         let mut first = None;
         loop {
             let bind = self.find_bind(actor, id).await?;
@@ -39,7 +39,7 @@ impl Bots<'_> {
                 continue;
             }
             let notes = Notes::open(&self.ctx.sealer, &bind)?;
-            let left = deadline.since(self.ctx.clock.now());
+            let left = deadline.since(self.ctx.clock.instant());
             let network = self.ctx.network(&bind.network)?;
             let progress =
                 network.login_step(&LoginState(notes.state.clone()), code, left.max(SHORTEST)).await;
@@ -51,11 +51,11 @@ impl Bots<'_> {
                 // Judged, or not asked for: it must not be sent again (L6).
                 code = None;
             }
-            if judged || self.ctx.clock.now() >= deadline {
+            if judged || self.ctx.clock.instant() >= deadline {
                 return self.find_bind(actor, id).await;
             }
             if self.find_bind(actor, id).await?.rev == bind.rev {
-                self.ctx.clock.sleep(PAUSE.min(deadline.since(self.ctx.clock.now()))).await;
+                self.ctx.clock.sleep(PAUSE.min(deadline.since(self.ctx.clock.instant()))).await;
             }
         }
     }

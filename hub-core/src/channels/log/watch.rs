@@ -12,7 +12,7 @@ use crate::{
     id::{ChannelId, NodeId},
     store::log::PulseRow,
     tasks::Tasks,
-    time::Timestamp,
+    time::Instant,
 };
 
 /// Time between two looks at everything.
@@ -43,7 +43,7 @@ struct Watch {
 impl Watch {
     async fn run(self) {
         let (clock, mut hints) = (self.ctx.clock.clone(), self.ctx.wake.listen());
-        let (mut look_at, mut tell_at) = (clock.now(), clock.now());
+        let (mut look_at, mut tell_at) = (clock.instant(), clock.instant());
         while !self.tasks.stopping() {
             tokio::select! {
                 biased;
@@ -54,7 +54,7 @@ impl Watch {
                         Ok((Hint::Log(channel), true)) => drop(self.live.refresh(channel)),
                         Ok((Hint::Listening(channel), true)) => self.live.heard_of(channel),
                         Ok(_) => {}
-                        Err(RecvError::Lagged(_)) => look_at = clock.now(),
+                        Err(RecvError::Lagged(_)) => look_at = clock.instant(),
                         Err(RecvError::Closed) => return,
                     }
                     continue;
@@ -63,7 +63,7 @@ impl Watch {
                 () = clock.sleep_until(look_at), if !self.live.is_idle() => {}
                 () = clock.sleep_until(tell_at), if self.ctx.store.is_shared() => {}
             }
-            let now = clock.now();
+            let now = clock.instant();
             if now >= look_at {
                 self.live.refresh_all();
                 look_at = now + LOOK;
@@ -124,7 +124,7 @@ impl Watch {
     }
 
     /// Tells other nodes of new clients at once, of all of them now and then, and learns theirs.
-    async fn tell(&self, now: Timestamp, tell_at: &mut Timestamp) -> Result<()> {
+    async fn tell(&self, now: Instant, tell_at: &mut Instant) -> Result<()> {
         let untold = self.live.take_untold();
         if untold.is_empty() && now < *tell_at {
             return Ok(());

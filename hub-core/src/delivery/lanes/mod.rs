@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{channels::sinks::SinkKey, time::Timestamp};
+use crate::{channels::sinks::SinkKey, time::Instant};
 
 /// Jobs of one channel in memory.
 const MAX_PER_CHANNEL: usize = 2_000;
@@ -50,7 +50,7 @@ pub struct Lanes<J> {
     channels: HashMap<SinkKey, Channel<J>>,
     /// Channels that may have something to run, in turn.
     ring: VecDeque<SinkKey>,
-    timers: BTreeMap<(Timestamp, u64), Timer>,
+    timers: BTreeMap<(Instant, u64), Timer>,
     timer_count: u64,
     max_jobs: usize,
     max_in_flight: usize,
@@ -73,7 +73,7 @@ struct Channel<J> {
     lanes: HashMap<Arc<str>, Lane<J>>,
     ready: VecDeque<Arc<str>>,
     pace: Pace,
-    next_start: Timestamp,
+    next_start: Instant,
     in_flight: usize,
     jobs: usize,
     in_ring: bool,
@@ -147,13 +147,13 @@ impl<J: Queued> Lanes<J> {
         lane: &Arc<str>,
         pace: Pace,
         job: J,
-        not_before: Option<Timestamp>,
+        not_before: Option<Instant>,
     ) {
         let entry = self.channels.entry(channel).or_insert_with(|| Channel {
             lanes: HashMap::new(),
             ready: VecDeque::new(),
             pace,
-            next_start: Timestamp::MIN,
+            next_start: Instant::MIN,
             in_flight: 0,
             jobs: 0,
             in_ring: false,
@@ -176,7 +176,7 @@ impl<J: Queued> Lanes<J> {
     }
 
     /// The next job that may run now, with its slot.
-    pub fn pop(&mut self, now: Timestamp) -> Option<(Slot, J)> {
+    pub fn pop(&mut self, now: Instant) -> Option<(Slot, J)> {
         self.fire_timers(now);
         if self.in_flight >= self.max_in_flight {
             return None;
@@ -239,7 +239,7 @@ impl<J: Queued> Lanes<J> {
     }
 
     /// The job goes back to the head of its lane, which waits until `until`.
-    pub fn hold(&mut self, slot: Slot, job: J, until: Timestamp) {
+    pub fn hold(&mut self, slot: Slot, job: J, until: Instant) {
         let Some(channel) = self.leave_flight(&slot) else { return };
         let Some(lane) = channel.lanes.get_mut(&slot.lane) else { return };
         lane.jobs.push_front(job);
@@ -284,16 +284,16 @@ impl<J: Queued> Lanes<J> {
     }
 
     /// When [`Lanes::pop`] may have something that it has not now.
-    pub fn next_timer(&self) -> Option<Timestamp> {
+    pub fn next_timer(&self) -> Option<Instant> {
         self.timers.keys().next().map(|(at, _)| *at)
     }
 
-    fn set_timer(&mut self, at: Timestamp, timer: Timer) {
+    fn set_timer(&mut self, at: Instant, timer: Timer) {
         self.timer_count += 1;
         self.timers.insert((at, self.timer_count), timer);
     }
 
-    fn fire_timers(&mut self, now: Timestamp) {
+    fn fire_timers(&mut self, now: Instant) {
         while let Some(entry) = self.timers.first_entry() {
             if entry.key().0 > now {
                 return;

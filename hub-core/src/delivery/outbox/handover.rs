@@ -12,7 +12,7 @@ use crate::{
     network::{MediaError, MediaFile, UploadedMedia},
     spans,
     store::sending::{ItemState, OpenItem},
-    time::Timestamp,
+    time::Instant,
 };
 
 /// How long a file that was handed over may be sent without handing it over again.
@@ -27,7 +27,7 @@ const ROUNDS: u32 = 5;
 /// A file that the network has.
 pub(super) struct Handed {
     media: UploadedMedia,
-    at: Timestamp,
+    at: Instant,
 }
 
 /// What came of handing an item's file over.
@@ -45,7 +45,7 @@ impl Outbox {
     pub(super) async fn hand_over(&self, item: &OpenItem, was_unknown: bool) -> Result<Handover> {
         let Some(id) = &item.media_id else { return Ok(Handover::Nothing) };
         let id: MediaId = id.parse()?;
-        let started = self.engine.ctx.clock.now();
+        let started = self.engine.ctx.clock.instant();
         if let Some(media) = self.handed(&item.id, started) {
             return Ok(Handover::Done(media));
         }
@@ -109,7 +109,7 @@ impl Outbox {
         .await
     }
 
-    fn handed(&self, item: &str, now: Timestamp) -> Option<UploadedMedia> {
+    fn handed(&self, item: &str, now: Instant) -> Option<UploadedMedia> {
         let state = self.state();
         state
             .handed
@@ -119,7 +119,7 @@ impl Outbox {
     }
 
     fn remember(&self, item: &OpenItem, media: &UploadedMedia) {
-        let at = self.engine.ctx.clock.now();
+        let at = self.engine.ctx.clock.instant();
         let mut state = self.state();
         state.failures.remove(&item.id);
         if state.handed.len() >= REMEMBERED {

@@ -76,7 +76,7 @@ impl Connection for Account {
             if world.faults.network && world.chance(6) {
                 return Err(NetworkError::Unreachable("no answer".to_owned()));
             }
-            (Arc::clone(&world.news), clock.now() + HOLD)
+            (Arc::clone(&world.news), clock.instant() + HOLD)
         };
         loop {
             // Registered before looking.

@@ -54,7 +54,7 @@ use crate::{
     sandbox::{Sandbox, SandboxConfig},
     secret::Sealer,
     tasks::{Computations, Tasks},
-    time::{Clock, ManualClock, Timestamp},
+    time::{Clock, Instant, ManualClock, Timestamp},
 };
 
 mod chat;
@@ -74,6 +74,8 @@ const TROUBLE: Duration = Duration::from_secs(30);
 const PEACE: Duration = Duration::from_secs(900);
 /// So short that a pause loses it often.
 const LEASE: Duration = Duration::from_secs(6);
+/// How far the clock is set, in seconds.
+const STEPS_S: [u64; 4] = [3, 120, 3_600, 26 * 3_600];
 /// Rounds in which a node does nothing that can be seen: it waits for somebody else.
 const QUIET: usize = 3;
 
@@ -99,8 +101,8 @@ struct Node {
     /// `None` when it is dead.
     runtime: Option<Runtime>,
     /// Until when it stands still.
-    paused_until: Option<Timestamp>,
-    starts_at: Option<Timestamp>,
+    paused_until: Option<Instant>,
+    starts_at: Option<Instant>,
 }
 
 /// One run.
@@ -131,6 +133,7 @@ impl<'d> Run<'d> {
             repeats: kinds(),
             receiver: kinds(),
             gone: kinds() && kinds() && kinds(),
+            clock: kinds(),
         };
         let shared = random.below(3) > 0;
         let count = if shared { 1 + usize::try_from(random.below(NODES as u64)).unwrap_or(0) } else { 1 };
@@ -266,16 +269,16 @@ impl<'d> Run<'d> {
         self.nodes[node].runtime = None;
         self.world.lock().abandon_writes(node);
         let after = Duration::from_millis(self.random.below(8_000));
-        self.nodes[node].starts_at = Some(self.clock.now() + after);
+        self.nodes[node].starts_at = Some(self.clock.instant() + after);
     }
 
     /// Plays until everything is settled; the first broken promise, or what never settled.
     fn play(&mut self) -> Result<(), String> {
-        self.play_until(self.clock.now() + TROUBLE, true);
+        self.play_until(self.clock.instant() + TROUBLE, true);
         self.calm();
-        let end = self.clock.now() + PEACE;
-        while self.clock.now() < end && self.world.lock().broken.is_none() {
-            self.play_until(self.clock.now() + Duration::from_secs(5), false);
+        let end = self.clock.instant() + PEACE;
+        while self.clock.instant() < end && self.world.lock().broken.is_none() {
+            self.play_until(self.clock.instant() + Duration::from_secs(5), false);
             if self.world.lock().undone().is_empty() {
                 break;
             }
@@ -294,8 +297,8 @@ impl<'d> Run<'d> {
         }
     }
 
-    fn play_until(&mut self, end: Timestamp, trouble: bool) {
-        while self.clock.now() < end && self.world.lock().broken.is_none() {
+    fn play_until(&mut self, end: Instant, trouble: bool) {
+        while self.clock.instant() < end && self.world.lock().broken.is_none() {
             if trouble {
                 self.disturb();
             }
@@ -311,7 +314,7 @@ impl<'d> Run<'d> {
 
     /// Lets every node do what it can; `true` when none did anything.
     fn run_nodes(&mut self) -> bool {
-        let now = self.clock.now();
+        let now = self.clock.instant();
         let before = self.world.lock().activity;
         for node in 0..self.nodes.len() {
             if self.nodes[node].starts_at.is_some_and(|at| at <= now) {
@@ -337,9 +340,16 @@ impl<'d> Run<'d> {
         self.world.lock().activity == before
     }
 
-    /// People talk, nodes die and stand still.
+    /// People talk, nodes die and stand still, the clock is set.
     fn disturb(&mut self) {
         let faults = self.world.lock().faults;
+        if faults.clock && self.random.below(150) == 0 {
+            let by = Duration::from_secs(STEPS_S[usize::try_from(self.random.below(4)).unwrap_or(0)]);
+            let (now, back) = (self.clock.now(), self.random.below(2) == 0);
+            let wall = if back { now - by } else { now + by };
+            self.clock.set(wall);
+            self.world.lock().note(format_args!("the clock is set from {now} to {wall}"));
+        }
         if self.random.below(14) == 0 {
             let bots: Vec<BotId> = self.world.lock().said.keys().copied().collect();
             let bot = bots[usize::try_from(self.random.below(bots.len() as u64)).unwrap_or(0)];
@@ -355,18 +365,19 @@ impl<'d> Run<'d> {
         } else if faults.pauses && self.random.below(150) == 0 && self.nodes[node].paused_until.is_none() {
             let pause = Duration::from_millis(self.random.below(20_000));
             self.world.lock().note(format_args!("n{node} stands still for {pause:?}"));
-            self.nodes[node].paused_until = Some(self.clock.now() + pause);
+            self.nodes[node].paused_until = Some(self.clock.instant() + pause);
         }
     }
 
     /// Moves the clock to the next moment at which somebody wants to act.
-    fn advance(&mut self, end: Timestamp, trouble: bool) {
-        let now = self.clock.now();
+    fn advance(&mut self, end: Instant, trouble: bool) {
+        let (now, wall) = (self.clock.instant(), self.clock.now());
         let nodes = self
             .nodes
             .iter()
             .flat_map(|node| [node.starts_at.filter(|_| node.runtime.is_none()), node.paused_until]);
-        let timers = self.clock.waits().into_iter().map(Some).chain(nodes).flatten();
+        let waits = self.clock.waits().into_iter().map(|at| Some(now + at.since(wall)));
+        let timers = waits.chain(nodes).flatten();
         let mut next = timers.filter(|at| *at > now).min().unwrap_or(end).min(end);
         if trouble {
             // People do not wait for timers.
@@ -382,7 +393,7 @@ impl<'d> Run<'d> {
         world.note("peace");
         drop(world);
         for node in &mut self.nodes {
-            node.paused_until = node.paused_until.map(|_| self.clock.now());
+            node.paused_until = node.paused_until.map(|_| self.clock.instant());
             node.starts_at = node.starts_at.filter(|_| node.runtime.is_none());
         }
     }

@@ -28,8 +28,9 @@ use crate::{
         ai::{AiConfigRow, Conversation, ConversationQuery},
         channel_plugins::InstalledRow,
         deliveries::{Finished, JobRow},
+        due::Step,
         inbox::{Accept, Accepted},
-        leases::{Lease, WorkRow},
+        leases::{Extended, Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
         sending::{Begun, OpenItem, Settled},
@@ -166,9 +167,21 @@ impl WorkStore for ModelStore {
         now: Timestamp,
         until: Timestamp,
         _take: u32,
-    ) -> Result<Vec<Lease>> {
+    ) -> Result<Extended> {
         self.world.lock().nodes.insert(self.node, node);
-        self.write("extend leases", move |tables| tables.extend_leases(node, now, until)).await
+        self.write("extend leases", move |tables| Extended {
+            held: tables.extend_leases(node, now, until),
+            is_full: false,
+        })
+        .await
+    }
+
+    async fn any_free_bot(&self, now: Timestamp, _until: Timestamp) -> Result<bool> {
+        self.read(|world| world.tables.bots.values().any(|bot| bot.until <= now.as_millis())).await
+    }
+
+    async fn shift_due_times(&self, node: NodeId, step: Step) -> Result<()> {
+        self.write("shift due times", move |tables| tables.shift_due_times(node, step)).await
     }
 
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {

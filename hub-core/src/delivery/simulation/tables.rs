@@ -15,6 +15,7 @@ use crate::{
     network::WindowRules,
     store::{
         deliveries::{DeliveryState, Finished, HealthReport, JobMessage, JobRow},
+        due::{self, Step},
         inbox::{Accept, Accepted, ContactUpdate, MessageRow},
         leases::{Lease, WorkRow},
         outbox::NewOutbound,
@@ -115,6 +116,19 @@ impl Tables {
     pub fn give_up_lease(&mut self, lease: &Lease) {
         if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
             (bot.owner, bot.until) = (None, 0);
+        }
+    }
+
+    pub fn shift_due_times(&mut self, node: NodeId, step: Step) {
+        let bots = &self.bots;
+        let is_mine = |bot: BotId| bots.get(&bot).is_some_and(|bot| bot.owner == Some(node));
+        let shift = |at: &mut i64| *at = step.apply(Timestamp::from_millis(*at)).as_millis();
+        for delivery in self.deliveries.values_mut().filter(|one| !one.is_over() && is_mine(one.bot)) {
+            shift(&mut delivery.row.due_at);
+        }
+        for item in self.outbox.values_mut().filter(|one| one.is_open() && is_mine(one.bot)) {
+            shift(&mut item.open.due_at);
+            shift(&mut item.open.expires_at);
         }
     }
 
@@ -329,7 +343,7 @@ impl Tables {
         let mut held_back = HashSet::new();
         let mut open = Vec::new();
         for item in self.outbox.values().filter(|item| item.bot == bot && item.is_open()) {
-            if item.open.due_at > now.as_millis() {
+            if !due::wait(Timestamp::from_millis(item.open.due_at), now).is_zero() {
                 held_back.insert(item.open.peer.as_str());
             }
             let Some(contact) = self.contacts.get(&(bot, item.open.peer.clone())) else { continue };
@@ -391,7 +405,7 @@ impl Delivery {
     fn is_open(&self, now: Timestamp) -> bool {
         match self.state {
             DeliveryState::Pending => true,
-            DeliveryState::Parked => self.row.due_at <= now.as_millis(),
+            DeliveryState::Parked => due::wait(Timestamp::from_millis(self.row.due_at), now).is_zero(),
             _ => false,
         }
     }

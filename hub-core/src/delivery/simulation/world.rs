@@ -65,6 +65,8 @@ pub struct Faults {
     pub receiver: bool,
     /// The receiver wants nothing more.
     pub gone: bool,
+    /// The wall clock is set back and forth.
+    pub clock: bool,
 }
 
 /// What a person said.

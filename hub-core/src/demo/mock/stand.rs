@@ -106,10 +106,10 @@ impl Inner {
     /// Waits until the people's first words have come: the app is not told of them.
     async fn meet(&self, bot: BotId) -> Result<()> {
         let clock = &self.hub.context().clock;
-        let until = clock.now() + PATIENCE;
+        let until = clock.instant() + PATIENCE;
         let page = PageRequest::parse(&Bots::contact_list(bot), Some(10), None)?;
         while self.hub.bots().contacts(&Actor::Operator, bot, &page).await?.items.len() < PEOPLE.len() {
-            if clock.now() >= until {
+            if clock.instant() >= until {
                 return Err(Error::new(ErrorCode::Unavailable, "the simulated bot receives nothing"));
             }
             clock.sleep(LOOK).await;

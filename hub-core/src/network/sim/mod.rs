@@ -194,11 +194,11 @@ impl Simulator {
         limit: usize,
         wait: Duration,
     ) -> Vec<Outbound> {
-        let until = self.clock().now() + wait;
+        let until = self.clock().instant() + wait;
         loop {
             let (items, mut bell) =
                 self.act(|world, _| (world.outbox.list(wx_id, after, limit), world.outbox.bell.listen()));
-            if !items.is_empty() || self.clock().now() >= until {
+            if !items.is_empty() || self.clock().instant() >= until {
                 return items;
             }
             tokio::select! {
@@ -306,7 +306,13 @@ impl Simulator {
     /// Does one thing to the state.
     fn act<T>(&self, act: impl FnOnce(&mut World, &Env<'_>) -> T) -> T {
         let mut world = self.world();
-        let env = Env { config: &self.0.config, random: &self.0.random, now: self.0.clock.now() };
+        let clock = &self.0.clock;
+        let env = Env {
+            config: &self.0.config,
+            random: &self.0.random,
+            now: clock.now(),
+            instant: clock.instant(),
+        };
         act(&mut world, &env)
     }
 

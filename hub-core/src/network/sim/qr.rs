@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 
 /// Where the text of a QR code leads to when it is opened as a link, in place of being scanned.
@@ -166,7 +166,7 @@ impl QrCodes {
 
 enum Step {
     Answer(Reply),
-    Hold { until: Timestamp, bell: watch::Receiver<()> },
+    Hold { until: Instant, bell: watch::Receiver<()> },
 }
 
 impl Simulator {
@@ -184,7 +184,7 @@ impl Simulator {
     }
 
     pub(super) async fn get_qrcode_status(&self, call: &Call) -> Reply {
-        let until = self.clock().now() + self.config().qr_hold;
+        let until = self.clock().instant() + self.config().qr_hold;
         let value = call.query("qrcode").unwrap_or_default();
         if let Some(given) = call.query("verify_code") {
             self.act(|world, _| {
@@ -237,15 +237,15 @@ impl World {
         Reply::json(&json!({"ret": 0, "qrcode": value, "qrcode_img_content": text}))
     }
 
-    fn step_qr(&mut self, env: &Env<'_>, call: &Call, value: &str, until: Timestamp) -> Step {
+    fn step_qr(&mut self, env: &Env<'_>, call: &Call, value: &str, until: Instant) -> Step {
         let host = call.base.split("://").nth(1).unwrap_or_default();
         let Some(code) = self.qr_codes.codes.get_mut(value) else {
             return Step::Answer(status_reply(Status::Expired));
         };
         let status = code.status(env, host);
         let changed = code.reported != Some(status) && !(status == Status::Wait && code.reported.is_none());
-        if !changed && !status.is_final() && env.now < until {
-            let until = code.ends_at(env).map_or(until, |ends| ends.min(until));
+        if !changed && !status.is_final() && env.instant < until {
+            let until = code.ends_at(env).map_or(until, |ends| env.instant_of(ends).min(until));
             return Step::Hold { until, bell: code.bell.listen() };
         }
         code.reported = Some(status);

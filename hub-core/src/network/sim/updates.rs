@@ -11,7 +11,7 @@ use super::{
     wire::{Call, Reply},
     world::{Env, World},
 };
-use crate::time::Timestamp;
+use crate::time::Instant;
 
 /// Messages per answer (ilink §17.2).
 const BATCH: usize = 50;
@@ -21,14 +21,14 @@ struct Poll {
     wx_id: String,
     /// Everything behind this position is wanted.
     position: u64,
-    until: Timestamp,
+    until: Instant,
     /// It has waited at least once.
     held: bool,
 }
 
 enum Step {
     Answer(Reply),
-    Hold { until: Timestamp, bell: watch::Receiver<()> },
+    Hold { until: Instant, bell: watch::Receiver<()> },
 }
 
 /// Counts a poll as held until it is answered or its connection goes away.
@@ -103,7 +103,7 @@ impl World {
             self.violations.record(env, Some(&wx_id), kind, "a poll of this bot is held already");
         }
         inbox.held += 1;
-        Ok(Poll { wx_id, position, until: env.now + env.config.hold, held: false })
+        Ok(Poll { wx_id, position, until: env.instant + env.config.hold, held: false })
     }
 
     fn step_poll(&mut self, env: &Env<'_>, poll: &mut Poll) -> Step {
@@ -120,9 +120,10 @@ impl World {
         let silent = env.config.silent_until_notifystart && !account.started;
         let limit = if silent { 0 } else { BATCH };
         let (messages, last) = account.inbox.behind(poll.position, limit);
-        if messages.is_empty() && env.now < poll.until {
+        if messages.is_empty() && env.instant < poll.until {
             poll.held = true;
-            let until = [next_due, account.expires_at].into_iter().flatten().fold(poll.until, Timestamp::min);
+            let changes = [next_due, account.expires_at].into_iter().flatten().map(|at| env.instant_of(at));
+            let until = changes.fold(poll.until, Instant::min);
             return Step::Hold { until, bell: account.bell.listen() };
         }
         // Written by hand: the messages are JSON already, and a load test moves many of them.

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     random::Random,
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 
 /// What an act depends on besides the state.
@@ -28,6 +28,14 @@ pub(super) struct Env<'a> {
     pub config: &'a SimConfig,
     pub random: &'a Random,
     pub now: Timestamp,
+    pub instant: Instant,
+}
+
+impl Env<'_> {
+    /// When a moment of the wall clock comes, unless the clock is set.
+    pub fn instant_of(&self, at: Timestamp) -> Instant {
+        self.instant + at.since(self.now)
+    }
 }
 
 /// The state. Locked for the length of one act, never across a wait.

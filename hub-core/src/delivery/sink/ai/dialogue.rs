@@ -8,7 +8,7 @@ use super::{Attempt, setup::Setup};
 use crate::{
     ai::{self, AiFault, AiFaultClass, Completion, Message, Prompt, Tool, ToolCall, ToolScope, Usage},
     egress::EgressFault,
-    time::Timestamp,
+    time::Instant,
     traces::TraceStatus,
 };
 
@@ -25,7 +25,7 @@ const MAX_NAME: usize = 64;
 /// When an answer has to be there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    pub started: Timestamp,
+    pub started: Instant,
     /// Over all calls and tools.
     pub total: Duration,
 }
@@ -151,7 +151,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
 
     /// The time that is left for everything.
     fn left(&self) -> Result<Duration, AiFault> {
-        let used = self.attempt.ctx.clock.now().since(self.limits.started);
+        let used = self.attempt.ctx.clock.instant().since(self.limits.started);
         let left = self.limits.total.checked_sub(used).filter(|left| !left.is_zero());
         left.ok_or_else(|| {
             let message = format!("no answer within {} ms", self.limits.total.as_millis());

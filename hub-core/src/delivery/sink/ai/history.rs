@@ -141,7 +141,7 @@ mod tests {
             fence: 1,
             seq: 1,
             attempts: 0,
-            first_attempt_at: None,
+            first_attempt: None,
             target_url: None,
             channel_text: None,
             content: Arc::new(content),

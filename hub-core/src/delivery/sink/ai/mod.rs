@@ -80,7 +80,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn run(&mut self) -> Result<(Outcome, Vec<String>), Outcome> {
         let (ctx, channel, job) = (self.ctx, self.channel, self.job);
-        let started = ctx.clock.now();
+        let started = ctx.clock.instant();
         // Commands and mentions are for others (`dialects.md` 1.11).
         if job.text().trim_start().starts_with(['/', '@']) {
             return Err(self.ignore("commands and mentions are not answered"));
