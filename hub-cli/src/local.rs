@@ -121,6 +121,7 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     if let Some(url) = &settings.public_url {
         config.public_url = url.clone();
     }
+    let new_key_file = settings.new_key_file();
     let key = settings.load_key(&random);
     let key = key.map_err(|reason| Failure::new(Exit::Unreachable, "UNAVAILABLE", reason))?;
     let mut builder = Hub::builder()
@@ -134,6 +135,9 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
         .egress(egress_config)
         .clock(clock.clone())
         .random(random.clone());
+    if let Some(path) = new_key_file {
+        builder = builder.new_key_file(path);
+    }
     if let Some(next) = settings.next_key()? {
         builder = builder.opening_key(next);
     }

@@ -26,6 +26,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -230,6 +231,7 @@ impl Hub {
 pub struct HubBuilder {
     store: Option<StoreConfig>,
     secret_key: Option<[u8; 32]>,
+    new_key_file: Option<PathBuf>,
     opening_key: Option<[u8; 32]>,
     networks: Vec<Arc<dyn Network>>,
     egress: EgressConfig,
@@ -253,6 +255,14 @@ impl HubBuilder {
     #[must_use]
     pub fn secret_key(mut self, key: [u8; 32]) -> Self {
         self.secret_key = Some(key);
+        self
+    }
+
+    /// The file into which [`secret_key`](Self::secret_key) was just written, because there was none. Opening a
+    /// database that is sealed with another key removes it again: only a database without secrets gets a new key.
+    #[must_use]
+    pub fn new_key_file(mut self, path: PathBuf) -> Self {
+        self.new_key_file = Some(path);
         self
     }
 
@@ -368,7 +378,10 @@ impl HubBuilder {
         };
         let sealer = Sealer::new(&key, random.clone());
         let sealer = self.opening_key.iter().fold(sealer, Sealer::opening);
-        check_key(&store, &sealer).await?;
+        if let Err(error) = check_key(&store, &sealer, self.new_key_file.as_deref()).await {
+            store.close().await;
+            return Err(error);
+        }
         let mut ctx = Context {
             store,
             ids: Ids::new(clock.clone(), random.clone()),
@@ -397,19 +410,19 @@ impl HubBuilder {
     }
 }
 
-/// Refuses a key that is known to be the wrong one, before anything is sealed with it.
-async fn check_key(store: &Store, sealer: &Sealer) -> Result<()> {
-    let wanted = store.read().await?.sealed().key_id().await?;
-    match wanted {
-        Some(wanted) if !sealer.has_key(&wanted) => {
-            store.close().await;
-            let wrong =
-                format!("this database wants the key {wanted}, and the key here is {}", sealer.key_id());
-            Err(Error::new(ErrorCode::Unavailable, wrong).with_hint(
-                "set the key that it was sealed with; a rotation of keys that was interrupted ends with \
-                 `hub-cli db encrypt rotate-key`",
-            ))
-        }
-        _ => Ok(()),
-    }
+/// Refuses a key other than the one the database is sealed with, before anything is sealed with it.
+async fn check_key(store: &Store, sealer: &Sealer, new_key_file: Option<&Path>) -> Result<()> {
+    let Some(missing) = store.read().await?.sealed().missing_key(sealer).await? else { return Ok(()) };
+    let message = if let Some(path) = new_key_file {
+        std::fs::remove_file(path)?;
+        format!("the database is sealed with the key {missing}, and {} does not exist", path.display())
+    } else {
+        format!("the database is sealed with the key {missing}, and the key here is {}", sealer.key_id())
+    };
+    Err(Error::new(ErrorCode::Unavailable, message).with_hint(WRONG_KEY))
 }
+
+/// What helps against a wrong or missing key.
+pub const WRONG_KEY: &str = "put the key file secret.key back, or set HUB_SECRET_KEY to the key; if it is lost, \
+    restore a backup that contains its key: hub-cli db restore BACKUP --yes; an interrupted rotation of keys is \
+    completed with: hub-cli db encrypt rotate-key";

@@ -101,6 +101,10 @@ impl Preset for SelfHosted {
 
 /// The store and the key of a folder; its files lie beside the database.
 fn in_folder(folder: &Path, random: &Random) -> Result<HubBuilder> {
+    let key_file = data_dir::key_file(folder);
+    let is_new = !key_file.exists();
     let key = data_dir::load_key(folder, random)?;
-    Ok(HubBuilder::default().store(StoreConfig::Sqlite(data_dir::database(folder))).secret_key(key))
+    let builder =
+        HubBuilder::default().store(StoreConfig::Sqlite(data_dir::database(folder))).secret_key(key);
+    Ok(if is_new { builder.new_key_file(key_file) } else { builder })
 }

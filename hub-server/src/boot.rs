@@ -3,7 +3,7 @@
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use hub_core::{
-    Hub, Result,
+    Error, ErrorCode, Hub, Result,
     accounts::EnsuredAdmin,
     demo::{self, AppMock, Demo, DemoListener, DemoReceiver, MockSetup, RECEIVER_HOST},
     egress::{Egress, EgressConfig},
@@ -42,10 +42,12 @@ pub struct Booted {
 pub async fn open(
     config: &Config,
     public_url: &Url,
-    key: [u8; 32],
     own_listeners: Vec<SocketAddr>,
 ) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
+    let new_key_file = config.new_key_file();
+    let key = config.load_key(&random);
+    let key = key.map_err(|message| Error::new(ErrorCode::Unavailable, message))?;
     let mut simulated = (config.networks.sim && config.sim_url.is_none()).then(|| DemoListener {
         simulator: Simulator::new(SimConfig::default(), clock.clone(), random.clone()),
         receiver: DemoReceiver::new(clock.clone()),
@@ -96,6 +98,9 @@ pub async fn open(
     }
     if config.networks.ilink {
         builder = builder.network(network("ilink", ilink_config(config))?);
+    }
+    if let Some(path) = new_key_file {
+        builder = builder.new_key_file(path);
     }
     if let Some(next) = config.next_key()? {
         builder = builder.opening_key(next);

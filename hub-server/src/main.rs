@@ -232,8 +232,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     bound.extend(metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()));
 
     service_manager::starting();
-    let key = config.load_key(&Random::system()).map_err(|message| Failure { message, exit: 1 })?;
-    let booted = boot::open(config, &url, key, bound).await?;
+    let booted = boot::open(config, &url, bound).await?;
     let setup = boot::prepare_admin(&booted.hub, config).await?;
     let settings = AppSettings::from(Values {
         other_origins,

@@ -85,6 +85,27 @@ fn a_hub_that_is_well_has_nothing_to_mend() {
 }
 
 #[test]
+fn a_lost_or_exchanged_key_and_an_emptied_database_are_named_with_what_helps() {
+    let folder = hub();
+    let key = folder.path().join("hub/secret.key");
+    let check = |id: &str| {
+        let (exit, found) = report(hub_cli(folder.path()).args(["doctor", "--offline", "--only", id]));
+        assert_eq!((exit, found[id]["status"].as_str()), (Some(1), Some("failed")), "{found:#?}");
+        found[id].to_string()
+    };
+    std::fs::remove_file(&key).unwrap();
+    let told = check("keys.rotation");
+    assert!(told.contains("is sealed with the key") && told.contains("db restore"), "{told}");
+    assert!(!key.exists(), "doctor creates no key");
+    hub_core::private_files::create_new(&key, PLANTED[2].replace('5', "6").as_bytes()).unwrap();
+    let told = check("keys.rotation");
+    assert!(told.contains("is sealed with the key") && told.contains("the key here is"), "{told}");
+    std::fs::write(folder.path().join("hub/hub.db"), "").unwrap();
+    let told = check("store.open");
+    assert!(told.contains("0 bytes") && told.contains("db restore"), "{told}");
+}
+
+#[test]
 fn nightly_backups_are_looked_for_where_they_are_to_lie() {
     let folder = hub();
     let nights = folder.path().join("nights");

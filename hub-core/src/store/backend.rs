@@ -84,6 +84,7 @@ impl Backend {
     }
 
     async fn open_sqlite(path: &Path, migrate: bool) -> Result<Self> {
+        refuse_emptied(path)?;
         if migrate {
             create_private(path).map_err(|error| {
                 Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
@@ -292,6 +293,23 @@ impl Known {
 }
 
 /// Makes the file and its folder, readable by the owner alone (reliability O1).
+/// Refuses a file of 0 bytes next to a key: a fresh hub has neither, so the database was lost, and opening it would
+/// make the next person who registers an administrator.
+pub(super) fn refuse_emptied(path: &Path) -> Result<()> {
+    let size = |path: &Path| std::fs::metadata(path).map(|found| found.len()).ok();
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let is_emptied = size(path) == Some(0)
+        && size(Path::new(&log)).is_none_or(|size| size == 0)
+        && path.with_file_name("secret.key").exists();
+    if !is_emptied {
+        return Ok(());
+    }
+    let message = format!("{} is empty (0 bytes) although its key exists", path.display());
+    let hint = "restore a backup: hub-cli db restore BACKUP --yes; to start without data, delete the empty file";
+    Err(Error::new(ErrorCode::Unavailable, message).with_hint(hint))
+}
+
 fn create_private(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         crate::private_files::create_folder(folder)?;

@@ -3,7 +3,10 @@
 use sqlx::AssertSqlSafe;
 
 use super::conn::{Conn, on};
-use crate::{error::Result, secret::Sealed};
+use crate::{
+    error::Result,
+    secret::{Sealed, Sealer},
+};
 
 /// Under this name a database knows the fingerprint of the key it is sealed with, once there was a rotation.
 pub(super) const KEY_ID: &str = "secret_key.id";
@@ -93,6 +96,22 @@ impl SealedValues<'_> {
             .bind(KEY_ID)
             .fetch_optional(conn)
             .await)
+    }
+
+    /// The fingerprint of a key that the database needs and that is not there: the one that is noted since a rotation,
+    /// else that of the first value in a column. `None` when every key is there.
+    pub async fn missing_key(&mut self, sealer: &Sealer) -> Result<Option<String>> {
+        if let Some(noted) = self.key_id().await? {
+            return Ok(Some(noted).filter(|noted| !sealer.has_key(noted)));
+        }
+        for column in SEALED_COLUMNS {
+            for row in self.page(column, None, 1).await? {
+                if let Some(sealed_with) = row.value.key_id().filter(|key| !sealer.has_key(key)) {
+                    return Ok(Some(sealed_with.to_owned()));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// The next values of a column behind a row, at most so many.

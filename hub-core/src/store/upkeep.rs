@@ -67,6 +67,7 @@ impl Upkeep {
                     )
                     .with_hint("start hub-server once, or name its folder with --data-dir"));
                 }
+                backend::refuse_emptied(path)?;
                 Owned::Sqlite(backend::sqlite_options(path).connect().await.map_err(classify)?)
             }
             StoreConfig::Postgres(url) => {

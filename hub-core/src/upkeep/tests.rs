@@ -9,6 +9,7 @@ use crate::{
     data_dir,
     error::ErrorCode,
     media::MediaConfig,
+    presets::SelfHosted,
     random::Random,
     secret::Sealer,
     store::{SEALED_COLUMNS, Store, StoreConfig, Upkeep, claim_file},
@@ -186,4 +187,46 @@ async fn a_check_finds_what_is_broken_and_names_it() {
     ]) {
         assert!(*check == wanted && message.contains(part), "{check}: {message}");
     }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_named_and_not_replaced_by_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = hub(folder.path(), 1).await;
+    let wanted = keys_in_use(&home).await.pop_first().unwrap();
+    let (file, aside) = (folder.path().join("secret.key"), folder.path().join("aside"));
+    std::fs::rename(&file, &aside).unwrap();
+    let refused = Hub::open(SelfHosted::in_folder(folder.path())).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable);
+    assert!(refused.message().contains(&wanted), "{refused}");
+    assert!(refused.message().contains("secret.key does not exist"), "{refused}");
+    assert!(refused.hint().unwrap().contains("hub-cli db restore"), "{refused:?}");
+    assert!(!file.exists(), "a key that opens nothing would hide the loss");
+
+    data_dir::load_key(folder.path(), &Random::seeded(9)).unwrap();
+    let other = home.sealer(&Random::seeded(3)).unwrap();
+    let refused = open(&home).await.unwrap_err();
+    assert!(refused.message().contains(&wanted) && refused.message().contains(other.key_id()), "{refused}");
+    assert!(file.exists(), "an operator's file stays");
+
+    std::fs::rename(&aside, &file).unwrap();
+    open(&home).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_emptied_database_next_to_its_key_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = hub(folder.path(), 1).await;
+    let path = data_dir::database(folder.path());
+    std::fs::write(&path, "").unwrap();
+    for refused in [
+        Hub::open(SelfHosted::in_folder(folder.path())).await.unwrap_err(),
+        open(&home).await.unwrap_err(),
+        Upkeep::open(&home.store).await.unwrap_err(),
+    ] {
+        assert!(refused.message().contains("0 bytes"), "{refused}");
+        assert!(refused.hint().unwrap().contains("hub-cli db restore"), "{refused:?}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    Hub::open(SelfHosted::in_folder(folder.path())).await.unwrap().shutdown().await;
 }

@@ -1,5 +1,7 @@
 //! What a hub keeps, and the key that seals it.
 
+use std::path::PathBuf;
+
 use hub_core::{
     backup::{self, Home, HomeKey},
     data_dir,
@@ -20,6 +22,14 @@ impl Config {
             return read_key(key);
         }
         data_dir::load_key(&self.data_dir, random).map_err(|error| error.message().to_owned())
+    }
+
+    /// Where [`load_key`](Self::load_key) will create the key file, unless there is one or the key is set otherwise.
+    pub fn new_key_file(&self) -> Option<PathBuf> {
+        // The key may be what a restore was about to replace; what fails here fails in `load_key` again.
+        backup::settle(&self.data_dir).ok()?;
+        let path = data_dir::key_file(&self.data_dir);
+        (self.secret_key.is_none() && !path.exists()).then_some(path)
     }
 
     /// The key that a rotation has begun to seal with, when one was interrupted.

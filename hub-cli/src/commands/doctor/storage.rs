@@ -5,7 +5,9 @@ use std::{path::Path, time::Duration};
 use hub_core::{
     backup::{LAST_BACKUP, Shelf, newest_nightly},
     data_dir, private_files,
+    hub::WRONG_KEY,
     random::Random,
+    secret::Sealer,
     store::{Schema, StoreConfig, Upkeep},
     time::{Clock, Timestamp},
 };
@@ -40,10 +42,8 @@ async fn database(patient: &Patient<'_>) -> Vec<Outcome> {
         Ok(database) => database,
         Err(error) => {
             let message = format!("{name} cannot be opened: {}", error.message());
-            return vec![
-                Outcome::failed("store.open", message)
-                    .advise("hub-server makes a database at its first start"),
-            ];
+            let advice = error.hint().unwrap_or("hub-server makes a database at its first start").to_owned();
+            return vec![Outcome::failed("store.open", message).advise(advice)];
         }
     };
     let mut outcomes = vec![Outcome::ok("store.open", format!("{name} answers"))];
@@ -145,23 +145,27 @@ async fn nights(id: &str, shelf: &Shelf) -> Outcome {
     }
 }
 
-/// Whether the key is the one that the database wants, and no rotation waits to be ended.
+/// Whether every key that the database is sealed with is there, and no rotation waits to be ended.
 async fn key(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
-    let sealer = match patient.config.home().sealer(&Random::system()) {
-        Ok(sealer) => sealer,
-        Err(error) => return Outcome::failed("keys.rotation", error.message()),
+    let random = Random::system();
+    let here = patient.config.home().sealer(&random);
+    let (sealer, unreadable) = match here {
+        Ok(sealer) => (sealer, None),
+        // Its fingerprint is nobody's.
+        Err(error) => (Sealer::new(&random.bytes(), random), Some(error.message().to_owned())),
     };
-    match database.sealed().key_id().await {
-        Ok(Some(wanted)) if !sealer.has_key(&wanted) => Outcome::failed(
-            "keys.rotation",
-            format!("the database wants the key {wanted}, and the key here is {}", sealer.key_id()),
-        )
-        .advise("put the key back that it was sealed with"),
+    let here = unreadable.clone().unwrap_or_else(|| format!("the key here is {}", sealer.key_id()));
+    match database.sealed().missing_key(&sealer).await {
+        Ok(Some(missing)) => {
+            Outcome::failed("keys.rotation", format!("the database is sealed with the key {missing}, and {here}"))
+                .advise(WRONG_KEY)
+        }
         Ok(_) if matches!(patient.config.next_key(), Ok(Some(_))) => Outcome::warning(
             "keys.rotation",
             "a rotation of keys was interrupted; the hub works with both keys",
         )
         .advise("stop the hub, then hub-cli db encrypt rotate-key"),
+        Ok(_) if unreadable.is_some() => Outcome::failed("keys.rotation", here),
         Ok(_) => Outcome::ok("keys.rotation", format!("the key is {}", sealer.key_id())),
         Err(error) => Outcome::failed("keys.rotation", error.message()),
     }
