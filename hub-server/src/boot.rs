@@ -39,11 +39,7 @@ pub struct Booted {
 ///
 /// # Errors
 /// What opening the store says.
-pub async fn open(
-    config: &Config,
-    public_url: &Url,
-    own_listeners: Vec<SocketAddr>,
-) -> Result<Booted> {
+pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAddr>) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
     let new_key_file = config.new_key_file();
     let key = config.load_key(&random);

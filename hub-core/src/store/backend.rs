@@ -306,7 +306,8 @@ pub(super) fn refuse_emptied(path: &Path) -> Result<()> {
         return Ok(());
     }
     let message = format!("{} is empty (0 bytes) although its key exists", path.display());
-    let hint = "restore a backup: hub-cli db restore BACKUP --yes; to start without data, delete the empty file";
+    let hint =
+        "restore a backup: hub-cli db restore BACKUP --yes; to start without data, delete the empty file";
     Err(Error::new(ErrorCode::Unavailable, message).with_hint(hint))
 }
 

@@ -4,8 +4,9 @@ use std::{path::Path, time::Duration};
 
 use hub_core::{
     backup::{LAST_BACKUP, Shelf, newest_nightly},
-    data_dir, private_files,
+    data_dir,
     hub::WRONG_KEY,
+    private_files,
     random::Random,
     secret::Sealer,
     store::{Schema, StoreConfig, Upkeep},
@@ -156,10 +157,11 @@ async fn key(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
     };
     let here = unreadable.clone().unwrap_or_else(|| format!("the key here is {}", sealer.key_id()));
     match database.sealed().missing_key(&sealer).await {
-        Ok(Some(missing)) => {
-            Outcome::failed("keys.rotation", format!("the database is sealed with the key {missing}, and {here}"))
-                .advise(WRONG_KEY)
-        }
+        Ok(Some(missing)) => Outcome::failed(
+            "keys.rotation",
+            format!("the database is sealed with the key {missing}, and {here}"),
+        )
+        .advise(WRONG_KEY),
         Ok(_) if matches!(patient.config.next_key(), Ok(Some(_))) => Outcome::warning(
             "keys.rotation",
             "a rotation of keys was interrupted; the hub works with both keys",
