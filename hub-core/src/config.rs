@@ -6,7 +6,10 @@ use url::Url;
 
 #[cfg(feature = "providers")]
 use crate::accounts::Provider;
-use crate::media::MediaLimits;
+use crate::{
+    media::MediaLimits,
+    network::{Network, WindowRules},
+};
 
 /// Who may register (`contract.md` §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +71,9 @@ pub struct HubConfig {
     pub outbox_lifetime: Duration,
     /// Open outbox items per person; beyond that sends are refused.
     pub max_outbox_per_peer: u32,
+    /// Messages to one person within five minutes; further ones are queued. `None` for the network's own limit, 0 for
+    /// no limit. A network without such a limit keeps none.
+    pub sends_per_five_minutes: Option<u32>,
     /// A webhook is switched off after failing everything for this long.
     pub disable_failing_after: Duration,
     /// How long a poll that is held by the network may end by itself at shutdown before it is cut: a cut poll
@@ -88,6 +94,16 @@ pub struct HubConfig {
     pub drain: Duration,
     /// Limits on files.
     pub media: MediaLimits,
+}
+
+impl HubConfig {
+    /// When bots on a network may write to people: its own rules, with the limit that is set here.
+    pub fn window_rules(&self, network: &dyn Network) -> WindowRules {
+        let mut rules = network.window_rules();
+        let set = |own| self.sends_per_five_minutes.unwrap_or(own);
+        rules.burst = rules.burst.map(set).filter(|burst| *burst > 0);
+        rules
+    }
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -117,6 +133,7 @@ impl Default for HubConfig {
             max_ai_in_flight: 32,
             outbox_lifetime: DAY,
             max_outbox_per_peer: 200,
+            sends_per_five_minutes: None,
             disable_failing_after: 5 * DAY,
             poll_grace: Duration::from_secs(4),
             max_sockets: 5_000,

@@ -414,7 +414,7 @@ impl HubBuilder {
 async fn check_key(store: &Store, sealer: &Sealer, new_key_file: Option<&Path>) -> Result<()> {
     let Some(missing) = store.read().await?.sealed().missing_key(sealer).await? else { return Ok(()) };
     let message = if let Some(path) = new_key_file {
-        std::fs::remove_file(path)?;
+        std::fs::remove_file(path).map_err(Error::internal)?;
         format!("the database is sealed with the key {missing}, and {} does not exist", path.display())
     } else {
         format!("the database is sealed with the key {missing}, and the key here is {}", sealer.key_id())

@@ -34,7 +34,7 @@ async fn home(db: &Db, folder: &Path) -> Home {
     let seal = |place: String| sealer.seal(&place, &format!("secret of {place}").into()).as_str().to_owned();
     let row = |n| {
         let token = seal(format!("contacts.context_token:{bot}:u{n}"));
-        format!("('{bot}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL)")
+        format!("('{bot}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL, '')")
     };
     let rows: Vec<String> = (0..CONTACTS).map(row).collect();
     db.sql(format!("INSERT INTO contacts VALUES {}", rows.join(", "))).await;

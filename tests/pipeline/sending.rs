@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hub_core::{
     ErrorCode,
-    bots::{BotStatus, MessageFilter},
+    bots::{BotStatus, Bots, Contact, MessageFilter},
     network::sim::{Action, Endpoint, Fault},
     page::PageRequest,
     traces::{StepName, TraceStatus},
@@ -283,4 +283,77 @@ async fn a_send_takes_its_time_in_the_trace() {
     let rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
     assert_eq!(rows[0].content, "slow");
     assert!(!rows[0].session_id.is_empty() && rows[0].session_id == rows[1].session_id, "one conversation");
+}
+
+/// Ten sends, a message of the person, two more: what the network takes within five minutes.
+async fn twelve_sends(hub: &World, bot: &TestBot) {
+    for n in 0..10 {
+        hub.send(bot, &n.to_string()).await.unwrap();
+    }
+    hub.wait_sent(bot, 10).await;
+    greet(hub, bot).await;
+    for n in 10..12 {
+        hub.send(bot, &n.to_string()).await.unwrap();
+    }
+    hub.wait_sent(bot, 12).await;
+}
+
+/// The contact of the bot's person.
+async fn contact(hub: &World, bot: &TestBot) -> Contact {
+    let page = PageRequest::parse(&Bots::contact_list(bot.id), Some(10), None).unwrap();
+    hub.hub.bots().contacts(&hub.owner, bot.id, &page).await.unwrap().items.remove(0)
+}
+
+/// Why a message has its status.
+async fn reason(hub: &World, bot: &TestBot, content: &str) -> Option<String> {
+    let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
+    let mut read = hub.hub.context().store.read().await.unwrap();
+    let rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    rows.into_iter().find(|row| row.content == content).unwrap().status_reason
+}
+
+#[tokio::test]
+async fn the_thirteenth_message_within_five_minutes_waits_also_after_a_restart_and_everything_says_why() {
+    let (mut hub, bot) = scene().await;
+    let begun = hub.now();
+    twelve_sends(&hub, &bot).await;
+    hub.restart().await;
+    for text in ["thirteenth", "fourteenth"] {
+        hub.send(&bot, text).await.unwrap();
+        hub.until("the reason", async || reason(&hub, &bot, text).await).await;
+    }
+    hub.jump(SECOND * 60).await;
+    assert_eq!(hub.sent(&bot).len(), 12);
+    let next = contact(&hub, &bot).await;
+    assert_eq!(next.sends_left, Some(0));
+    let next_send_at = next.next_send_at.unwrap();
+    let span = next_send_at.since(begun);
+    assert!(span >= SECOND * 300 && span < SECOND * 320, "{span:?}");
+    let told = reason(&hub, &bot, "thirteenth").await.unwrap();
+    assert!(told.contains(&next_send_at.to_string()) && told.contains("12 messages"), "{told}");
+    let traces = hub.traces(&bot).await;
+    let waits = traces.iter().flat_map(|trace| &trace.steps).find(|step| {
+        step.name == StepName::Reply && step.detail["next_attempt_at"] == next_send_at.to_string()
+    });
+    assert_eq!(waits.unwrap().detail["error"], told);
+
+    assert_eq!(hub.wait_sent(&bot, 14).await[12].text, "thirteenth");
+    assert!(hub.now() >= next_send_at);
+    wait_status(&hub, &bot, "fourteenth", "sent").await;
+    assert_eq!(reason(&hub, &bot, "thirteenth").await, None, "it waits no longer");
+}
+
+#[tokio::test]
+async fn the_limit_of_messages_within_five_minutes_is_a_setting() {
+    for (limit, sent) in [(3, 3), (0, 5)] {
+        let hub = World::builder().config(|config| config.sends_per_five_minutes = Some(limit)).start().await;
+        let bot = hub.bot().await;
+        greet(&hub, &bot).await;
+        for n in 0..5 {
+            hub.send(&bot, &n.to_string()).await.unwrap();
+        }
+        hub.wait_sent(&bot, sent).await;
+        hub.jump(SECOND * 30).await;
+        assert_eq!(hub.sent(&bot).len(), sent, "limit {limit}");
+    }
 }

@@ -93,7 +93,17 @@ async fn another(db: &Db) -> Store {
 
 async fn begin(store: &Store, on: &Stage, send: &hub_core::store::outbox::NewOutbound, part: usize) -> bool {
     let (lease, id, shown_to) = (on.lease.clone(), send.parts[part].id, vec![on.channel]);
-    store.begin_send(Begun { lease, id, peer: "ann".to_owned(), shown_to, now: START }).await.unwrap()
+    store
+        .begin_send(Begun {
+            lease,
+            id,
+            peer: "ann".to_owned(),
+            shown_to,
+            recent_sends: String::new(),
+            now: START,
+        })
+        .await
+        .unwrap()
 }
 
 async fn a_reader_misses_nothing_however_many_write(db: &Db) {
@@ -150,6 +160,7 @@ async fn what_is_shown_is_entered_once(db: &Db) {
         id: send.parts[1].id,
         peer: "ann".to_owned(),
         shown_to: vec![on.channel],
+        recent_sends: String::new(),
         now: START,
     };
     assert!(!db.store.begin_send(gone).await.unwrap());

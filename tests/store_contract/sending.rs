@@ -51,7 +51,14 @@ async fn open_at(db: &Db, on: &Stage, after: Duration, limit: u32) -> Vec<OpenIt
 async fn begin(db: &Db, lease: &Lease, id: OutboxId) -> bool {
     let lease = lease.clone();
     db.store
-        .begin_send(Begun { lease, id, peer: "ann".to_owned(), shown_to: Vec::new(), now: START })
+        .begin_send(Begun {
+            lease,
+            id,
+            peer: "ann".to_owned(),
+            shown_to: Vec::new(),
+            recent_sends: String::new(),
+            now: START,
+        })
         .await
         .unwrap()
 }
@@ -71,6 +78,7 @@ fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Se
         error: None,
         network_id: None,
         close_window: None,
+        next_attempt_at: None,
         now: START,
         trace: None,
     }
@@ -161,6 +169,7 @@ async fn sends_of_one_commit_count_each_and_an_item_once(db: &Db) {
             id,
             peer: peer.to_owned(),
             shown_to: Vec::new(),
+            recent_sends: String::new(),
             now: START,
         })
     };

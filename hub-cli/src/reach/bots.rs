@@ -250,6 +250,7 @@ fn contact_document(contact: &Contact) -> Value {
         "message_count": contact.message_count,
         "window_expires_at": contact.window_expires_at,
         "sends_left": contact.sends_left,
+        "next_send_at": contact.next_send_at,
     }))
 }
 

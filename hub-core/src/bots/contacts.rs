@@ -2,7 +2,7 @@
 
 use crate::{
     access::Actor,
-    bots::{Bots, window::Window},
+    bots::{Bots, pacing::RecentSends, window::Window},
     error::{Error, Problems, Result},
     id::BotId,
     network::WindowRules,
@@ -28,8 +28,12 @@ pub struct Contact {
     pub message_count: i64,
     /// When sending to them ends unless they write again; absent when it is not open or has no end.
     pub window_expires_at: Option<Timestamp>,
-    /// Sends left until they write again: 0 when nothing may be sent now; absent when there is no limit.
+    /// Sends that are possible now: what is left until they write again, and within five minutes. 0 when nothing is
+    /// sent now; absent when there is no limit.
     pub sends_left: Option<u32>,
+    /// When the next message is sent to them, while the limit of messages in five minutes is reached. Messages that
+    /// are accepted until then are queued.
+    pub next_send_at: Option<Timestamp>,
 }
 
 /// A person as the store keeps them.
@@ -49,14 +53,22 @@ pub struct StoredContact {
     pub message_count: i64,
     /// The accounting of their sending window.
     pub window: Window,
+    /// When they were last sent something, as stored.
+    pub recent_sends: String,
 }
 
 impl StoredContact {
     fn into_view(self, rules: &WindowRules, now: Timestamp) -> Contact {
         let left = self.window.check(rules, now);
+        let recent = RecentSends::parse(&self.recent_sends, now);
+        let sends_left = left.as_ref().map_or(Some(0), |left| match (*left, recent.left(rules)) {
+            (Some(window), Some(burst)) => Some(window.min(burst)),
+            (window, burst) => window.or(burst),
+        });
         Contact {
+            next_send_at: left.is_ok().then(|| recent.next_at(rules, 0)).flatten(),
             window_expires_at: left.is_ok().then(|| self.window.expires_at(rules)).flatten(),
-            sends_left: left.unwrap_or(Some(0)),
+            sends_left,
             user_id: self.user_id,
             user_name: self.user_name,
             remark: self.remark,
@@ -131,7 +143,8 @@ impl Bots<'_> {
 
     /// The rules of a network. Those of one that this hub does not have do not matter: nothing can be sent.
     fn rules(self, network: &str) -> WindowRules {
-        self.ctx.networks.get(network).map(|network| network.window_rules()).unwrap_or_default()
+        let network = self.ctx.networks.get(network);
+        network.map(|network| self.ctx.config.window_rules(&**network)).unwrap_or_default()
     }
 }
 

@@ -16,6 +16,7 @@ mod binding;
 mod contacts;
 pub mod credentials;
 mod messages;
+pub mod pacing;
 pub(crate) mod private;
 pub mod qr;
 mod record;

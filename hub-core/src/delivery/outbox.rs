@@ -18,7 +18,7 @@ use tracing::Instrument;
 use self::handover::{Handed, Handover};
 use super::node::{BotWork, Engine};
 use crate::{
-    bots::{private, window::Window},
+    bots::{pacing::RecentSends, private, window::Window},
     context::Hint,
     error::{ErrorCode, Result},
     id::OutboxId,
@@ -58,6 +58,8 @@ struct Sending {
     busy: HashSet<String>,
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Instant>>,
+    /// Until when each item was said to wait for the limit on recent sends.
+    paced: HashMap<String, Instant>,
     /// How often the network throttled each item that waits for it.
     throttled: HashMap<String, u32>,
     /// Files that the network has and that wait to be sent.
@@ -73,6 +75,8 @@ struct Sending {
 enum Go {
     On,
     Wait,
+    /// The person got as many messages as the network allows within a span.
+    Paced,
 }
 
 impl Engine {
@@ -81,7 +85,7 @@ impl Engine {
         let outbox = Arc::new(Outbox {
             engine: Arc::clone(self),
             bot: Arc::clone(bot),
-            rules: bot.network.window_rules(),
+            rules: self.ctx.config.window_rules(&*bot.network),
             state: Mutex::default(),
         });
         let (engine, work) = (Arc::clone(self), Arc::clone(bot));
@@ -156,13 +160,19 @@ impl Outbox {
     async fn send_in_order(&self, items: Vec<OpenItem>) -> bool {
         // The window as read; sends of this run are counted on top.
         let mut sent_now = 0;
-        for item in items {
+        for (place, item) in items.iter().enumerate() {
             if self.bot.tasks.stopping() || self.bot.is_expired() {
                 return false;
             }
-            match self.send_one(&item, sent_now).await {
+            match self.send_one(item, sent_now).await {
                 Ok(Go::On) => sent_now += 1,
                 Ok(Go::Wait) => return false,
+                Ok(Go::Paced) => {
+                    if let Err(error) = self.note_paced(&items[place..]).await {
+                        Engine::report("why items wait could not be stored", &self.bot, &error);
+                    }
+                    return false;
+                }
                 Err(error) => {
                     if error.code() != ErrorCode::Unavailable {
                         Engine::report("an item could not be sent", &self.bot, &error);
@@ -207,13 +217,21 @@ impl Outbox {
             Handover::Done(media) => Some(media),
             Handover::Not(go) => return Ok(go),
         };
-        if !self.wait_for_gap(&item.peer).await {
-            return Ok(Go::Wait);
+        let go = self.wait_for_gap(item).await;
+        if go != Go::On {
+            return Ok(go);
         }
         let (store, id) = (&self.engine.ctx.store, item.id.parse::<OutboxId>()?);
         let shown_to = self.bot.channels().shown_outbound();
-        let (lease, peer) = (self.bot.lease.clone(), item.peer.clone());
-        if !store.begin(Begun { lease, id, peer, shown_to: shown_to.clone(), now: store.now() }).await? {
+        let begun = Begun {
+            lease: self.bot.lease.clone(),
+            id,
+            peer: item.peer.clone(),
+            shown_to: shown_to.clone(),
+            recent_sends: self.recent_sends(&item.peer).to_text(),
+            now: store.now(),
+        };
+        if !store.begin(begun).await? {
             return Ok(Go::Wait);
         }
         for channel in shown_to {
@@ -260,40 +278,55 @@ impl Outbox {
         self.engine.ctx.sealer.open(&place, &Sealed::from(sealed.clone())).map(Some)
     }
 
-    /// Keeps the smallest gap; `false` when the burst limit is reached or the bot is asked to stop.
-    async fn wait_for_gap(&self, peer: &str) -> bool {
+    /// Keeps the smallest gap between two sends; [`Go::Paced`] when the person got too many of late, [`Go::Wait`] when
+    /// the bot is asked to stop.
+    async fn wait_for_gap(&self, item: &OpenItem) -> Go {
         let clock = &self.engine.ctx.clock;
         loop {
-            let now = clock.instant();
+            let (now, wall) = (clock.instant(), self.engine.ctx.store.now());
             let wait = {
-                let mut state = self.state();
-                let recent = state.recent.entry(peer.to_owned()).or_default();
+                let mut guard = self.state();
+                let state = &mut *guard;
+                // What an earlier process or node sent.
+                let stored = || {
+                    let stored = RecentSends::parse(item.recent_sends.as_deref().unwrap_or_default(), wall);
+                    stored.iter().map(|at| now - wall.since(at)).collect()
+                };
+                let recent = state.recent.entry(item.peer.clone()).or_insert_with(stored);
                 while recent.front().is_some_and(|at| now.since(*at) >= WindowRules::BURST_SPAN) {
                     recent.pop_front();
                 }
                 if self.rules.burst.is_some_and(|burst| recent.len() >= burst as usize) {
-                    return false; // Long enough to let others go first: the next look finds it again.
+                    return Go::Paced; // The next look finds it again.
                 }
                 let until = recent.back().map_or(now, |last| *last + self.rules.gap);
                 if until <= now {
                     if self.rules.burst.is_some() || !self.rules.gap.is_zero() {
                         recent.push_back(now);
                     }
+                    state.paced.remove(&item.id);
                     if state.recent.len() > REMEMBERED {
                         state.recent.retain(|_, sends| {
                             sends.back().is_some_and(|at| now.since(*at) < WindowRules::BURST_SPAN)
                         });
                     }
-                    return true;
+                    return Go::On;
                 }
                 until
             };
             tokio::select! {
                 biased;
                 () = clock.sleep_until(wait) => {}
-                () = self.bot.tasks.stop_token().cancelled() => return false,
+                () = self.bot.tasks.stop_token().cancelled() => return Go::Wait,
             }
         }
+    }
+
+    /// When a person was last sent something, by the clock of the store.
+    fn recent_sends(&self, peer: &str) -> RecentSends {
+        let (now, wall) = (self.engine.ctx.clock.instant(), self.engine.ctx.store.now());
+        let state = self.state();
+        state.recent.get(peer).into_iter().flatten().map(|at| wall - now.since(*at)).collect()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, Sending> {

@@ -356,6 +356,7 @@ macro_rules! all_migrations {
             15 "0015_app_events",
             16 "0016_app_sockets",
             17 "0017_known_devices",
+            18 "0018_recent_sends",
             19 "0019_retention_indexes",
         )
     };

@@ -29,6 +29,7 @@ struct Row {
     window_opened_at: Option<i64>,
     window_sends: i64,
     window_closed: Option<String>,
+    recent_sends: String,
 }
 
 impl From<Row> for StoredContact {
@@ -41,6 +42,7 @@ impl From<Row> for StoredContact {
             message_count: row.message_count,
             last_message_at: Timestamp::from_millis(row.last_message_at),
             window: window(row.window_opened_at, row.window_sends, row.window_closed),
+            recent_sends: row.recent_sends,
         }
     }
 }
@@ -55,7 +57,7 @@ fn window(opened_at: Option<i64>, sends: i64, closed: Option<String>) -> Window 
 
 /// The statement of [`Contacts::page`].
 pub(super) const PAGE: &str = "SELECT user_id, user_name, remark, avatar_url, message_count, last_message_at,
-        window_opened_at, window_sends, window_closed
+        window_opened_at, window_sends, window_closed, recent_sends
      FROM contacts WHERE bot_id = $1 AND (last_message_at, user_id) < ($2, $3)
      ORDER BY last_message_at DESC, user_id DESC LIMIT $4";
 
@@ -98,7 +100,7 @@ impl Contacts<'_> {
         let row: Option<Row> = on!(self.0, |conn| {
             sqlx::query_as(
             "SELECT user_id, user_name, remark, avatar_url, message_count, last_message_at, window_opened_at,
-                window_sends, window_closed
+                window_sends, window_closed, recent_sends
              FROM contacts WHERE bot_id = $1 AND user_id = $2"
         )
         .bind(bot_id.to_string())

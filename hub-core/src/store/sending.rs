@@ -71,6 +71,8 @@ pub struct OpenItem {
     pub window_sends: Option<i64>,
     /// Why the network closed it.
     pub window_closed: Option<String>,
+    /// When the person was last sent something, as [`RecentSends`](crate::bots::pacing::RecentSends) reads it.
+    pub recent_sends: Option<String>,
 }
 
 /// A try that is about to be made.
@@ -84,6 +86,8 @@ pub struct Begun {
     pub peer: String,
     /// Channels whose clients also see what the bot sends: the first try of a message enters it into their logs.
     pub shown_to: Vec<ChannelId>,
+    /// When the person was last sent something, this try included.
+    pub recent_sends: String,
     /// When.
     pub now: Timestamp,
 }
@@ -105,7 +109,7 @@ impl Sending<'_> {
             sqlx::query_as(
             "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id, o.state,
                 o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends,
-                c.window_closed
+                c.window_closed, c.recent_sends
              FROM outbox o JOIN messages m ON m.id = o.message_id
              LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
              WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') AND (o.expires_at <= $2 OR (
@@ -271,23 +275,27 @@ async fn count_sends(conn: &mut Conn<'_>, begun: impl Iterator<Item = &Begun>) -
         bot: BotId,
         person: &'a str,
         n: i64,
+        recent: &'a str,
     }
     failpoint!("outbox.window");
-    let mut counts: BTreeMap<(BotId, &str), i64> = BTreeMap::new();
+    let mut counts: BTreeMap<(BotId, &str), (i64, &str)> = BTreeMap::new();
     for one in begun {
-        *counts.entry((one.lease.bot_id, &one.peer)).or_default() += 1;
+        let (n, recent) = counts.entry((one.lease.bot_id, &one.peer)).or_default();
+        (*n, *recent) = (*n + 1, &one.recent_sends);
     }
     if counts.is_empty() {
         return Ok(());
     }
-    let rows: Vec<Row<'_>> = counts.into_iter().map(|((bot, person), n)| Row { bot, person, n }).collect();
+    let rows: Vec<Row<'_>> =
+        counts.into_iter().map(|((bot, person), (n, recent))| Row { bot, person, n, recent }).collect();
     on_each!(
         *conn,
-        "UPDATE contacts SET window_sends = window_sends + x.n
-         FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n FROM json_each($1)) AS x
+        "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
+         FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n,
+            value->>'recent' AS recent FROM json_each($1)) AS x
          WHERE bot_id = x.bot AND user_id = x.person",
-        "UPDATE contacts SET window_sends = window_sends + x.n
-         FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint)
+        "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
+         FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint, recent text)
          WHERE bot_id = x.bot AND user_id = x.person",
         |conn, sql| sqlx::query(sql).bind(json(&rows)).execute(conn).await.map(|_| ())
     )

@@ -43,7 +43,7 @@ async fn hub(folder: &Path, contacts: usize) -> Home {
     );
     for n in 0..contacts {
         let token = seal(format!("contacts.context_token:{BOT}:u{n}"));
-        let row = format!("('{BOT}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL)");
+        let row = format!("('{BOT}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL, '')");
         sql.extend(["INSERT INTO contacts VALUES ", &row, ";"]);
     }
     let mut upkeep = Upkeep::open(&home.store).await.unwrap();

@@ -7,7 +7,7 @@ use hub_core::config::HubConfig;
 use super::{Reader, values::read_connections};
 use crate::rate_limit::RateLimitSettings;
 
-/// The hub's defaults with these caps on clients.
+/// The hub's defaults with these caps on clients and on messages to people.
 pub(super) fn clients(reader: &mut Reader) -> HubConfig {
     let mut hub = HubConfig::default();
     let mut read = |name, cap: &mut usize| {
@@ -18,6 +18,8 @@ pub(super) fn clients(reader: &mut Reader) -> HubConfig {
     read("max_sockets_per_user", &mut hub.max_sockets_per_user);
     read("max_polls", &mut hub.max_polls);
     read("max_polls_per_channel", &mut hub.max_polls_per_channel);
+    hub.sends_per_five_minutes =
+        reader.number("sends_per_five_minutes", "12", "a number of messages, 0 for no limit");
     hub
 }
 

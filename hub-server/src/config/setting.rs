@@ -127,6 +127,11 @@ pub const SETTINGS: &[Setting] = &[
     plain("max_sockets_per_user", "COUNT", "The same of one user"),
     plain("max_polls", "COUNT", "Long polls waiting at a time"),
     plain("max_polls_per_channel", "COUNT", "The same on one channel"),
+    plain(
+        "sends_per_five_minutes",
+        "COUNT",
+        "Messages to one person within five minutes; further ones are queued; 0 for no limit",
+    ),
     plain("rate_default", "PER_MINUTE", "Requests per minute and credential"),
     plain("rate_sends", "PER_MINUTE", "Sends and typing signs per minute and channel key"),
     plain("rate_auth_per_ip", "PER_MINUTE", "Sign-in attempts per minute and address"),

@@ -46,7 +46,7 @@ const STATUS_FIELDS: [&str; 10] = [
     "send_disabled_reason",
     "last_inbound_at",
 ];
-const CONTACT_FIELDS: [&str; 8] = [
+const CONTACT_FIELDS: [&str; 9] = [
     "user_id",
     "user_name",
     "remark",
@@ -55,6 +55,7 @@ const CONTACT_FIELDS: [&str; 8] = [
     "message_count",
     "window_expires_at",
     "sends_left",
+    "next_send_at",
 ];
 const MESSAGE_FIELDS: [&str; 17] = [
     "id",

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Go, Outbox, SUSPECT};
+use super::{Go, Outbox, REMEMBERED, SUSPECT};
 use crate::{
     bots::BotStatus,
     error::{ErrorCode, Result},
@@ -116,7 +116,11 @@ impl Outbox {
         more: impl FnOnce(&mut Settled),
     ) -> Result<Go> {
         let due_at = self.engine.ctx.store.now() + pause;
-        self.settle(item, started, ItemState::Queued, due_at, Some(message), more).await?;
+        self.settle(item, started, ItemState::Queued, due_at, Some(message), |s| {
+            s.next_attempt_at = Some(due_at);
+            more(s);
+        })
+        .await?;
         let (bot, clock) = (Arc::clone(&self.bot), self.engine.ctx.clock.clone());
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
@@ -126,6 +130,46 @@ impl Outbox {
             }
         });
         Ok(Go::Wait)
+    }
+
+    /// Says of a person's waiting items why they wait and until when, once for each time that is said.
+    pub(super) async fn note_paced(&self, items: &[OpenItem]) -> Result<()> {
+        let Some(first) = items.first() else { return Ok(()) };
+        let recent = self.recent_sends(&first.peer);
+        let (clock, store) = (&self.engine.ctx.clock, &self.engine.ctx.store);
+        for (ahead, item) in items.iter().enumerate() {
+            let (now, wall) = (clock.instant(), store.now());
+            let Some(until) = recent.next_at(&self.rules, ahead).filter(|until| *until > wall) else {
+                continue;
+            };
+            {
+                let mut state = self.state();
+                if state.paced.get(&item.id).is_some_and(|said| *said > now) {
+                    continue;
+                }
+                if state.paced.len() >= REMEMBERED {
+                    state.paced.retain(|_, said| *said > now);
+                }
+                state.paced.insert(item.id.clone(), now + until.since(wall));
+            }
+            let reason = format!(
+                "waits until {until}: this person was sent {} messages within 5 minutes, which is the limit",
+                self.rules.burst.unwrap_or_default()
+            );
+            tracing::info!(
+                bot_id = %self.bot.lease.bot_id, message_id = item.message_id, %until,
+                "a message is queued: the limit of messages to its person within 5 minutes is reached"
+            );
+            let due_at = Timestamp::from_millis(item.due_at);
+            self.settle(item, wall, ItemState::Queued, due_at, Some(&reason), |s| {
+                s.attempts = item.attempts;
+                // An earlier try that nobody knows the outcome of stays counted.
+                s.unknown = item.state == "sending";
+                s.next_attempt_at = Some(until);
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Stores an outcome of what `started` at that time, as long as storing takes.
@@ -157,6 +201,7 @@ impl Outbox {
             error: error.map(str::to_owned),
             network_id: None,
             close_window: None,
+            next_attempt_at: None,
             now,
             trace: None,
         };
@@ -228,6 +273,7 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
         "attempt": item.attempts + 1,
         "network_id": settled.network_id,
         "error": settled.error,
+        "next_attempt_at": settled.next_attempt_at,
     });
     let step = Step::new(StepName::Reply, "outbox", status, started, settled.now, detail);
     // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.

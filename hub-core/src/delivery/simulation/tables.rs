@@ -332,6 +332,7 @@ impl Tables {
                 window_opened_at: None,
                 window_sends: None,
                 window_closed: None,
+                recent_sends: None,
             };
             self.outbox
                 .insert(part.id, Item { open, bot: new.bot_id, place: self.outbox.len(), state: None });
@@ -357,6 +358,7 @@ impl Tables {
                     window_opened_at: contact.opened_at,
                     window_sends: Some(contact.sends),
                     window_closed: contact.closed.clone(),
+                    recent_sends: None,
                     ..item.open.clone()
                 });
             }

@@ -83,6 +83,8 @@ pub struct Settled {
     pub network_id: Option<String>,
     /// Why the network closed the person's window.
     pub close_window: Option<String>,
+    /// When it is tried again, for the trace.
+    pub next_attempt_at: Option<Timestamp>,
     /// When.
     pub now: Timestamp,
     /// What the trace gains.
@@ -193,7 +195,9 @@ macro_rules! settle_messages {
     ($rows:literal) => {
         concat!(
             "UPDATE messages SET network_id = COALESCE(network_id, x.network),
-                status_reason = COALESCE(x.error, status_reason),
+                status_reason = CASE WHEN x.error IS NULL AND NOT EXISTS (
+                    SELECT 1 FROM outbox o WHERE o.message_id = messages.id AND o.state <> 'sent')
+                    THEN NULL ELSE COALESCE(x.error, status_reason) END,
                 status = (SELECT CASE
                     WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
                     WHEN COUNT(CASE WHEN o.state = 'failed' THEN 1 END) > 0 THEN 'failed'

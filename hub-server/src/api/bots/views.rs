@@ -420,8 +420,12 @@ pub struct ContactView {
     pub message_count: i64,
     /// When sending to them ends unless they write again; absent when nothing may be sent, or it has no end.
     pub window_expires_at: Option<Time>,
-    /// Sends left until they write again; absent when there is no limit.
+    /// Sends that are possible now: what is left until they write again, and within five minutes; absent when there
+    /// is no limit.
     pub sends_left: Option<u32>,
+    /// When the next message is sent to them, while the limit of messages to one person within five minutes is
+    /// reached (setting `sends_per_five_minutes`). What is sent until then is accepted and queued.
+    pub next_send_at: Option<Time>,
 }
 
 impl From<Contact> for ContactView {
@@ -435,6 +439,7 @@ impl From<Contact> for ContactView {
             message_count: contact.message_count,
             window_expires_at: contact.window_expires_at.map(Time),
             sends_left: contact.sends_left,
+            next_send_at: contact.next_send_at.map(Time),
         }
     }
 }
