@@ -28,6 +28,7 @@ pub mod payload;
 pub mod ping;
 mod poller;
 pub mod redact;
+mod renewal;
 mod replies;
 pub mod retention;
 pub mod retry;

@@ -28,19 +28,13 @@ use crate::{
     revocation,
     store::{
         Store,
-        due::Step,
-        leases::{Extended, Lease, WorkRow},
+        leases::{Lease, WorkRow},
     },
     tasks::Tasks,
-    time::{Instant, Timestamp},
 };
 
-/// Bots taken over in one round.
-const TAKE: u32 = 100;
 /// Time between two looks for work that nobody told of.
 const LOOK: Duration = Duration::from_secs(1);
-/// A smaller change of the offset between two clocks is drift.
-const SMALLEST_STEP: Duration = Duration::from_secs(2);
 
 /// Everything one node runs.
 #[derive(Debug)]
@@ -56,7 +50,7 @@ pub struct Engine {
     /// Channels whose webhook took its last message: their next success is no news for the store.
     pub(super) healthy: Mutex<HashSet<ChannelId>>,
     /// In order, so that a run can be repeated.
-    bots: RwLock<BTreeMap<BotId, Arc<BotWork>>>,
+    pub(super) bots: RwLock<BTreeMap<BotId, Arc<BotWork>>>,
     /// Bots that broke a rule: nothing runs for them on this node until its next start.
     stopped: Mutex<HashSet<BotId>>,
     /// Keeps other processes off a SQLite file.
@@ -185,7 +179,7 @@ impl Engine {
                 renew_at = now;
             }
             if now >= renew_at {
-                let full = self.renew_in_step(&mut shared).await.unwrap_or_else(|error| {
+                let full = self.follow_clock_and_renew(&mut shared).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "leases could not be renewed");
                     false
                 });
@@ -214,42 +208,6 @@ impl Engine {
         }
     }
 
-    fn offset(&self, wall: Timestamp) -> Offset {
-        Offset { at: self.ctx.clock.instant(), wall }
-    }
-
-    /// As [`renew`](Self::renew); before, moves the due times of our bots along when the clock of the store was
-    /// set. Until the leases are renewed nothing is sent and nothing expires.
-    async fn renew_in_step(self: &Arc<Self>, shared: &mut Offset) -> Result<bool> {
-        let store = &self.ctx.store;
-        store.sync_clock().await?;
-        let mut read = *shared;
-        if let Some(step) = read.step(self.ctx.clock.instant(), store.now()) {
-            tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
-            store.shift_due_times(self.node, step).await?;
-            *shared = read;
-        }
-        self.renew().await
-    }
-
-    /// Extends our leases, stops what is no longer ours, takes what nobody holds; `true` when more bots may be
-    /// free.
-    async fn renew(self: &Arc<Self>) -> Result<bool> {
-        let lease = self.ctx.config.lease;
-        let (node, now, validity) = (self.node, self.ctx.store.now(), Validity::of(lease, &self.ctx.clock));
-        let name = self.ctx.config.node_name.clone();
-        let Extended { held, is_full } =
-            self.ctx.store.extend_leases(node, &name, now, now + lease, TAKE).await?;
-        self.hold(held, validity).await;
-        Ok(is_full)
-    }
-
-    /// Whether every bot's lease was renewed in time: otherwise nothing is delivered or sent for it.
-    pub fn leases_are_current(&self) -> bool {
-        let bots = self.bots.read().unwrap_or_else(PoisonError::into_inner);
-        bots.values().all(|bot| bot.validity.get().holds(&self.ctx.clock))
-    }
-
     /// A bot was bound, changed or deleted: look at it now.
     async fn refresh(self: &Arc<Self>, id: BotId) {
         if let Some(bot) = self.bot(id)
@@ -274,7 +232,7 @@ impl Engine {
     }
 
     /// Makes the running bots equal to the held leases.
-    async fn hold(self: &Arc<Self>, held: Vec<Lease>, validity: Validity) {
+    pub(super) async fn hold(self: &Arc<Self>, held: Vec<Lease>, validity: Validity) {
         let fences: HashMap<BotId, i64> = held.iter().map(|lease| (lease.bot_id, lease.fence)).collect();
         let gone: Vec<Arc<BotWork>> = {
             let mut bots = self.bots.write().unwrap_or_else(PoisonError::into_inner);
@@ -413,24 +371,5 @@ impl Engine {
     pub(super) fn report(what: &'static str, bot: &BotWork, error: &Error) {
         let cause = std::error::Error::source(error).map(ToString::to_string);
         tracing::warn!(bot_id = %bot.lease.bot_id, %error, cause, "{what}");
-    }
-}
-
-/// A reading of a clock, to notice when it is set.
-#[derive(Debug, Clone, Copy)]
-struct Offset {
-    at: Instant,
-    wall: Timestamp,
-}
-
-impl Offset {
-    /// Takes another reading; `Some` when the clock moved by more or less than time passed.
-    fn step(&mut self, at: Instant, now: Timestamp) -> Option<Step> {
-        let step = Step { expected: self.wall + at.since(self.at), now };
-        if Duration::from_millis(step.by().unsigned_abs()) < SMALLEST_STEP {
-            return None;
-        }
-        *self = Self { at, wall: now };
-        Some(step)
     }
 }
