@@ -187,6 +187,13 @@ impl Ids {
         Self { clock, random, last: Arc::default() }
     }
 
+    /// Makes every further id greater than this one. Rows are ordered by their ids: who goes on with the work of an
+    /// earlier process or another node does so also when the clock was set back since.
+    pub fn advance_past<K: Kind>(&self, id: Id<K>) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = (*last).max(id.as_u128());
+    }
+
     /// The next id.
     pub fn next<K: Kind>(&self) -> Id<K> {
         let millis = u128::try_from(self.clock.now().as_millis()).unwrap_or(0) & ((1 << 48) - 1);
@@ -257,5 +264,18 @@ mod tests {
         }
         let behind = Ids { clock: ManualClock::new(Timestamp::from_millis(1)).into(), ..ids };
         assert!(behind.next::<kind::Message>() > last);
+    }
+
+    #[test]
+    fn ids_go_on_after_what_another_clock_made() {
+        let at = |millis| Clock::from(ManualClock::new(Timestamp::from_millis(millis)));
+        let ahead: MessageId = Ids::new(at(2_000_000), Random::seeded(1)).next();
+        let ids = Ids::new(at(1_000_000), Random::seeded(2));
+        assert!(ids.next::<kind::Message>() < ahead);
+        ids.advance_past(ahead);
+        let (first, second): (MessageId, MessageId) = (ids.next(), ids.next());
+        assert!(ahead < first && first < second);
+        ids.advance_past(MessageId::from_u128(1));
+        assert!(second < ids.next());
     }
 }

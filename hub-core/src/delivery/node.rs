@@ -23,7 +23,7 @@ use crate::{
     counters::Load,
     error::{Error, Result},
     events::Event,
-    id::{BotId, ChannelId, NodeId},
+    id::{BotId, ChannelId, DeliveryId, MessageId, NodeId},
     invariants::invariant,
     revocation,
     store::{
@@ -286,6 +286,13 @@ impl Engine {
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
             return self.without_network(lease, &work).await;
         };
+        // What was stored under a clock that is ahead of ours stays before what follows.
+        if let Some(Ok(id)) = work.last_message_id.as_deref().map(str::parse::<MessageId>) {
+            self.ctx.ids.advance_past(id);
+        }
+        if let Some(Ok(id)) = work.last_delivery_id.as_deref().map(str::parse::<DeliveryId>) {
+            self.ctx.ids.advance_past(id);
+        }
         let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, validity).await?;
         let bot = Arc::new(bot);
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));

@@ -206,20 +206,29 @@ pub struct WorkRow {
     pub wx_id: String,
     /// The bot's owner.
     pub owner_id: String,
+    /// The bot's last message.
+    pub last_message_id: Option<String>,
+    /// The bot's last open delivery.
+    pub last_delivery_id: Option<String>,
 }
 
 impl Leases<'_> {
     /// What the holder of a lease needs; `None` when the lease is gone.
     pub async fn work(&mut self, lease: &Lease) -> Result<Option<WorkRow>> {
         failpoint!("lease.work");
-        on!(self.0, |conn| sqlx::query_as(
-            "SELECT network, credentials, cursor, status, wx_id, owner_id FROM bots
-             WHERE id = $1 AND lease_fence = $2"
+        on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT network, credentials, cursor, status, wx_id, owner_id,
+                (SELECT m.id FROM messages m WHERE m.bot_id = bots.id ORDER BY m.id DESC LIMIT 1) AS last_message_id,
+                (SELECT d.id FROM deliveries d WHERE d.bot_id = bots.id AND d.state IN ('pending', 'parked')
+                    ORDER BY d.id DESC LIMIT 1) AS last_delivery_id
+             FROM bots WHERE id = $1 AND lease_fence = $2"
         )
         .bind(lease.bot_id.to_string())
         .bind(lease.fence)
         .fetch_optional(conn)
-        .await)
+        .await
+        })
     }
 
     /// Bots of a node with work that nobody holds: deliveries, then items to send.

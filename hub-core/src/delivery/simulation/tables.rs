@@ -141,7 +141,18 @@ impl Tables {
             status: bot.status.clone(),
             wx_id: String::new(),
             owner_id: "usr_00000000000000000000000000".to_owned(),
+            last_message_id: self.last_message(lease.bot_id).map(|id| id.to_string()),
+            last_delivery_id: self.last_delivery(lease.bot_id).map(|id| id.to_string()),
         })
+    }
+
+    fn last_message(&self, bot: BotId) -> Option<MessageId> {
+        self.keys.iter().filter(|((of, _), _)| *of == bot).map(|(_, id)| *id).max()
+    }
+
+    fn last_delivery(&self, bot: BotId) -> Option<DeliveryId> {
+        let open = self.deliveries.iter().filter(|(_, one)| one.bot == bot && !one.is_over());
+        open.map(|(id, _)| *id).max()
     }
 
     pub fn with_work(&self, node: NodeId, now: Timestamp) -> (Vec<BotId>, Vec<BotId>) {
