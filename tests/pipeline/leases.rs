@@ -29,8 +29,8 @@ async fn a_start_takes_every_bot_without_waiting_between_rounds() {
     hub.hub.start().await.unwrap();
     until("every bot has a holder", async || {
         let mut read = hub.hub.context().store.read().await.unwrap();
-        let now = hub.now();
-        (!read.leases().any_free(now, now).await.unwrap()).then_some(())
+        let (now, until) = (hub.now(), hub.now() + hub.hub.context().config.lease);
+        (!read.leases().any_free(now, until).await.unwrap()).then_some(())
     })
     .await;
 }

@@ -20,7 +20,7 @@ use crate::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
         traces::TraceUpdate,
     },
-    time::Timestamp,
+    time::{Instant, Timestamp},
     traces::{Step, StepName, TraceStatus, steps_text},
 };
 
@@ -30,7 +30,12 @@ pub(super) enum After {
     /// It is over.
     Over(DeliveryState),
     /// It waits at the head of its lane.
-    Hold(Timestamp),
+    Hold {
+        /// As it is stored.
+        due_at: Timestamp,
+        /// By the clock that the lane goes by.
+        until: Instant,
+    },
     /// It leaves its lane and waits in the store.
     Park(Timestamp),
 }
@@ -48,7 +53,7 @@ impl Engine {
         let Concluded { outcome, replies, mut steps } = concluded;
         let (after, mut status, mut summary, error) = self.judge(channel, job, &outcome, now);
         let health = (job.sink == SinkId::Webhook).then(|| self.health(channel, &outcome, now)).flatten();
-        if let After::Hold(at) | After::Park(at) = after
+        if let After::Hold { due_at: at, .. } | After::Park(at) = after
             && let Some(last) = steps.last_mut()
         {
             last.detail["next_attempt_at"] = json!(at);
@@ -63,7 +68,7 @@ impl Engine {
         }
         let (state, due_at, keep) = match after {
             After::Over(state) => (state, now, false),
-            After::Hold(at) => (DeliveryState::Pending, at, true),
+            After::Hold { due_at, .. } => (DeliveryState::Pending, due_at, true),
             After::Park(at) => (DeliveryState::Parked, at, false),
         };
         let finished = Finished {
@@ -143,7 +148,8 @@ impl Engine {
                 let held_for = self.since_first_attempt(job) + at.since(now);
                 let holds =
                     job.seq > 0 && ordering == Ordering::Conversation && held_for <= channel.lane_hold;
-                let after = if holds { After::Hold(at) } else { After::Park(at) };
+                let until = self.ctx.clock.instant() + at.since(now);
+                let after = if holds { After::Hold { due_at: at, until } } else { After::Park(at) };
                 let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
                 (after, TraceStatus::Pending, told, Some(summary))
             }

@@ -25,7 +25,6 @@ use crate::{
     spans,
     store::{
         deliveries::{DeliveryState, Finished},
-        due,
         traces::TraceUpdate,
     },
     time::{Instant, Timestamp},
@@ -206,9 +205,7 @@ impl Engine {
         }
         failpoint!("attempt.stored", passed);
         match after {
-            After::Hold(due_at) => {
-                Attempted::Held(self.ctx.clock.instant() + due::wait(due_at, self.ctx.store.now()))
-            }
+            After::Hold { until, .. } => Attempted::Held(until),
             After::Over(DeliveryState::Done) => Attempted::Delivered(bot),
             After::Over(_) | After::Park(_) => Attempted::Left,
         }
