@@ -17,7 +17,7 @@ use hub_core::{
 use super::stage::{client_ids, hook};
 use crate::{ilink::stage::Stage, support::postgres};
 
-/// 30 s outside of tests. Renewed three times in it, so that a busy machine does not lose it.
+/// 12 s outside of tests. Renewed three times in it, so that a busy machine does not lose it.
 const LEASE: Duration = Duration::from_secs(6);
 
 struct Nodes {
