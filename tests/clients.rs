@@ -13,6 +13,7 @@ pub mod installed;
 mod likeness;
 mod mcp;
 mod openilink;
+mod standard_webhooks;
 mod story;
 mod tencent;
 mod wechat_link;

@@ -90,6 +90,19 @@ pub fn tencent(state: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// standardwebhooks 1.1.1 of npm.
+pub fn standard_webhooks_npm() -> Option<Command> {
+    find("standardwebhooks", "npm-standardwebhooks-1.1.1/node_modules/standardwebhooks")?;
+    let mut command = Command::new("node");
+    command.arg(script("standard_webhooks.mjs")).env("CLIENT_MODULES", modules("standardwebhooks-1.1.1"));
+    Some(command)
+}
+
+/// standardwebhooks 1.1.0 of PyPI.
+pub fn standard_webhooks_python() -> Option<Command> {
+    python("standardwebhooks-1.1.0", "standard_webhooks.py")
+}
+
 /// @copilotkit/aimock 1.43.0.
 pub fn aimock() -> Option<Command> {
     let package = find("aimock", "npm-aimock-1.43.0/node_modules/@copilotkit/aimock")?;

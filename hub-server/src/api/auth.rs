@@ -21,7 +21,8 @@ use crate::{
     credentials::{User, cleared_cookie},
     envelope::{ApiResult, Empty, ok},
     wire::{
-        Body, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, Username, enumeration, page_request,
+        Body, Checked, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, Username, enumeration,
+        page_request,
     },
 };
 
@@ -39,9 +40,9 @@ pub struct RegisterRequest {
     /// 8 to 256 characters; not the username and none of the most common passwords.
     pub password: Secret<256, 8>,
     /// Name to show, 1 to 64 characters; the username when left out.
-    pub display_name: Option<Text<1, 64>>,
+    pub display_name: Option<Checked<1, 64>>,
     /// E-mail address.
-    pub email: Option<Text<0, 254>>,
+    pub email: Option<Checked<0, 254>>,
     /// The one-time token printed at the first start. Needed for the first account of a hub that listens
     /// beyond loopback.
     pub setup_token: Option<Secret<256>>,

@@ -22,7 +22,9 @@ use super::{
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Cursor, Limit, Page, PasskeyId, Secret, ShownOnce, Text, Time, page_request},
+    wire::{
+        Body, Checked, Cursor, Limit, Page, PasskeyId, Secret, ShownOnce, Text, Time, Username, page_request,
+    },
 };
 
 /// Passkeys.
@@ -35,17 +37,17 @@ pub struct PasskeysApi;
 pub struct BeginPasskey {
     /// Name of the account to make, as in registering. A signed-in user leaves it out, and adds the passkey to
     /// their own account.
-    pub username: Option<Text<0, 256>>,
+    pub username: Option<Username>,
     /// Name to show of that account.
-    pub display_name: Option<Text<0, 256>>,
+    pub display_name: Option<Checked<1, 64>>,
     /// E-mail address of that account.
-    pub email: Option<Text<0, 1024>>,
+    pub email: Option<Checked<0, 254>>,
     /// The one-time token printed at the first start, as in registering.
     pub setup_token: Option<Secret<256>>,
     /// An invitation by an administrator, as in registering.
     pub invite: Option<Secret<256>>,
     /// What to call the passkey, 1 to 64 characters.
-    pub name: Option<Text<0, 256>>,
+    pub name: Option<Checked<1, 64>>,
 }
 
 /// Who wants to sign in.
@@ -258,7 +260,7 @@ impl From<accounts::Passkey> for PasskeyView {
 
 impl Example for BeginPasskey {
     fn example() -> Self {
-        Self { username: Some(Text("alice".to_owned())), ..Self::default() }
+        Self { username: Some("alice".into()), ..Self::default() }
     }
 }
 

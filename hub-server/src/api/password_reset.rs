@@ -19,7 +19,7 @@ pub struct ResetPassword {
     /// What stands behind the `#` of the link.
     pub token: Secret<256>,
     /// The password from now on: 8 to 256 characters; not the username and none of the most common passwords.
-    pub new_password: Secret<1024>,
+    pub new_password: Secret<256, 8>,
 }
 
 /// Whose password was set.

@@ -20,7 +20,7 @@ use crate::{
     credentials::{User, entry_cookies},
     envelope::{ApiError, ApiResult, Empty, Envelope, ok},
     rate_limit::RateLimits,
-    wire::{Body, Cursor, KeyId, Limit, Page, Secret, ShownOnce, Text, Time, page_request},
+    wire::{Body, Checked, Cursor, KeyId, Limit, Number, Page, Secret, ShownOnce, Text, Time, page_request},
 };
 
 /// Profile, password and API keys.
@@ -32,9 +32,9 @@ pub struct UserApi;
 #[oai(deny_unknown_fields, example)]
 pub struct UpdateProfile {
     /// Name to show, 1 to 64 characters.
-    pub display_name: Option<Text<0, 256>>,
+    pub display_name: Option<Checked<1, 64>>,
     /// E-mail address; the empty text removes it.
-    pub email: Option<Text<0, 1024>>,
+    pub email: Option<Checked<0, 254>>,
 }
 
 /// A change of password.
@@ -46,7 +46,7 @@ pub struct ChangePassword {
     /// Another name of `old_password`.
     pub current_password: Option<Secret<1024>>,
     /// The password from now on: 8 to 256 characters; not the username and none of the most common passwords.
-    pub new_password: Secret<1024>,
+    pub new_password: Secret<256, 8>,
 }
 
 /// What somebody gives to get an API key.
@@ -54,9 +54,9 @@ pub struct ChangePassword {
 #[oai(deny_unknown_fields, example)]
 pub struct CreateApiKey {
     /// What to call it, 1 to 64 characters.
-    pub name: Text<0, 256>,
+    pub name: Checked<1, 64>,
     /// After how many days it ends, 1 to 3650; when left out it lives until it is ended.
-    pub expires_in_days: Option<u32>,
+    pub expires_in_days: Option<Number<1, 3650>>,
 }
 
 /// An API key, without its secret.
@@ -195,7 +195,7 @@ impl From<ChangePassword> for NewPassword {
 
 impl From<CreateApiKey> for NewApiKey {
     fn from(request: CreateApiKey) -> Self {
-        Self { name: request.name.into(), expires_in_days: request.expires_in_days }
+        Self { name: request.name.into(), expires_in_days: request.expires_in_days.map(u32::from) }
     }
 }
 
@@ -251,7 +251,7 @@ impl Example for ChangePassword {
 
 impl Example for CreateApiKey {
     fn example() -> Self {
-        Self { name: Text("nightly backup".to_owned()), expires_in_days: Some(90) }
+        Self { name: Text("nightly backup".to_owned()), expires_in_days: Some(Number(90)) }
     }
 }
 

@@ -100,6 +100,9 @@ impl Diagnosis {
         if let Some(max) = schema.max_items.filter(|max| items.len() > *max) {
             self.note(path, format!("must have at most {max} entries"));
         }
+        if let Some(min) = schema.min_items.filter(|min| items.len() < *min) {
+            self.note(path, format!("must have at least {min} entries"));
+        }
         if let Some(schema) = &schema.items {
             for (index, item) in items.iter().enumerate() {
                 self.reference(schema, item, &element(path, index));

@@ -6,6 +6,8 @@ mod enumeration;
 mod form;
 mod id;
 mod json;
+mod number;
+mod object;
 mod page;
 mod secret;
 mod shown_once;
@@ -21,10 +23,12 @@ pub use id::{
     AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId,
     MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, SessionId, TraceId, UserId,
 };
+pub use number::Number;
+pub use object::JsonObject;
 pub use page::{Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
 pub use shown_once::ShownOnce;
-pub use text::{Text, Username};
+pub use text::{Checked, Digits, NetworkName, Slug, Text, ToolName, Username};
 pub use time::Time;
 
 /// The part of poem-openapi's `Type` that every scalar of this module answers alike.

@@ -104,7 +104,12 @@ impl Type for Cursor {
     }
 
     fn schema_ref() -> MetaSchemaRef {
-        let schema = MetaSchema { max_length: Some(MAX_CURSOR), ..MetaSchema::new("string") };
+        let schema = MetaSchema {
+            max_length: Some(MAX_CURSOR),
+            // Base64url of the list and the place in it: whoever makes one up is refused.
+            pattern: Some("^[A-Za-z0-9_-]+$".to_owned()),
+            ..MetaSchema::new("string")
+        };
         MetaSchemaRef::Inline(Box::new(schema))
     }
 }

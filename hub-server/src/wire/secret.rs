@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{diagnosis::length_problem, scalar};
 
-/// A secret of `MIN` to `MAX` characters in a request: write-only in the document, stars in `Debug`.
+/// A secret of `MIN` to `MAX` characters in a request: write-only in the document, stars in `Debug`. One with a lower
+/// bound is a password, whose length hub-core checks with the other rules.
 #[derive(Debug, Clone)]
 pub struct Secret<const MAX: usize, const MIN: usize = 0>(pub secret::Secret);
 
@@ -36,8 +37,8 @@ impl<const MAX: usize, const MIN: usize> ParseFromJSON for Secret<MAX, MIN> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         match value {
             Some(Value::String(text)) => match length_problem(MIN, MAX, &text) {
-                Some(reason) => Err(ParseError::custom(reason)),
-                None => Ok(Self(text.into())),
+                Some(reason) if MIN == 0 => Err(ParseError::custom(reason)),
+                _ => Ok(Self(text.into())),
             },
             // Without the value: what was meant to be a secret is not repeated in an answer.
             _ => Err(ParseError::custom("must be a string")),

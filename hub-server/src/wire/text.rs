@@ -11,11 +11,14 @@ use serde_json::Value;
 use super::{diagnosis::length_problem, scalar};
 
 /// A text of `MIN` to `MAX` characters. Unlike poem-openapi's `String` it takes no numbers and no booleans.
-/// What the text means is checked in hub-core; the bounds here are in the document and stop the absurd early.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text<const MIN: usize, const MAX: usize>(pub String);
+pub struct Text<const MIN: usize, const MAX: usize, const ENFORCED: bool = true>(pub String);
 
-impl<const MIN: usize, const MAX: usize> std::ops::Deref for Text<MIN, MAX> {
+/// A text whose bounds hub-core checks, together with everything else that is wrong with a request. They are in the
+/// document, and in the diagnosis of a body that is refused before hub-core sees it.
+pub type Checked<const MIN: usize, const MAX: usize> = Text<MIN, MAX, false>;
+
+impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> std::ops::Deref for Text<MIN, MAX, ENFORCED> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -23,13 +26,13 @@ impl<const MIN: usize, const MAX: usize> std::ops::Deref for Text<MIN, MAX> {
     }
 }
 
-impl<const MIN: usize, const MAX: usize> From<Text<MIN, MAX>> for String {
-    fn from(text: Text<MIN, MAX>) -> Self {
+impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> From<Text<MIN, MAX, ENFORCED>> for String {
+    fn from(text: Text<MIN, MAX, ENFORCED>) -> Self {
         text.0
     }
 }
 
-impl<const MIN: usize, const MAX: usize> Type for Text<MIN, MAX> {
+impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> Type for Text<MIN, MAX, ENFORCED> {
     scalar!();
 
     fn name() -> Cow<'static, str> {
@@ -49,16 +52,18 @@ impl<const MIN: usize, const MAX: usize> Type for Text<MIN, MAX> {
     }
 }
 
-impl<const MIN: usize, const MAX: usize> ParseFromParameter for Text<MIN, MAX> {
+impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> ParseFromParameter
+    for Text<MIN, MAX, ENFORCED>
+{
     fn parse_from_parameter(text: &str) -> ParseResult<Self> {
         match length_problem(MIN, MAX, text) {
-            Some(reason) => Err(ParseError::custom(reason)),
-            None => Ok(Self(text.to_owned())),
+            Some(reason) if ENFORCED => Err(ParseError::custom(reason)),
+            _ => Ok(Self(text.to_owned())),
         }
     }
 }
 
-impl<const MIN: usize, const MAX: usize> ParseFromJSON for Text<MIN, MAX> {
+impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> ParseFromJSON for Text<MIN, MAX, ENFORCED> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         match value {
             Some(Value::String(text)) => Self::parse_from_parameter(&text),
@@ -67,19 +72,18 @@ impl<const MIN: usize, const MAX: usize> ParseFromJSON for Text<MIN, MAX> {
     }
 }
 
-impl<const MIN: usize, const MAX: usize> ToJSON for Text<MIN, MAX> {
+impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> ToJSON for Text<MIN, MAX, ENFORCED> {
     fn to_json(&self) -> Option<Value> {
         Some(Value::String(self.0.clone()))
     }
 }
 
-/// A text whose characters the document restricts too. What it means is checked in hub-core, in better words than those
-/// of a pattern.
+/// A [`Checked`] text whose characters the document restricts too.
 macro_rules! patterned {
     ($(#[$doc:meta])* $name:ident = $min:literal..=$max:literal $pattern:literal, example $example:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct $name(pub Text<$min, $max>);
+        pub struct $name(pub Checked<$min, $max>);
 
         impl From<$name> for String {
             fn from(text: $name) -> Self {
@@ -93,6 +97,14 @@ macro_rules! patterned {
             }
         }
 
+        impl std::ops::Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl Type for $name {
             scalar!();
 
@@ -101,7 +113,7 @@ macro_rules! patterned {
             }
 
             fn schema_ref() -> MetaSchemaRef {
-                Text::<$min, $max>::schema_ref().merge(MetaSchema {
+                Checked::<$min, $max>::schema_ref().merge(MetaSchema {
                     pattern: Some($pattern.to_owned()),
                     example: Some($example.into()),
                     ..MetaSchema::ANY
@@ -126,6 +138,26 @@ macro_rules! patterned {
 patterned! {
     /// The name that a new user signs in with.
     Username = 2..=32 "^[A-Za-z0-9_-]+$", example "ada"
+}
+
+patterned! {
+    /// The short name of an app.
+    Slug = 3..=40 "^[a-z0-9][a-z0-9-]*[a-z0-9]$", example "weather"
+}
+
+patterned! {
+    /// The name of a tool, as models take it.
+    ToolName = 1..=64 "^[A-Za-z0-9_-]+$", example "weather"
+}
+
+patterned! {
+    /// The number that a phone shows.
+    Digits = 1..=16 "^[0-9]+$", example "42"
+}
+
+patterned! {
+    /// Name of a chat network.
+    NetworkName = 1..=64 "^(ilink|sim)$", example "ilink"
 }
 
 #[cfg(test)]

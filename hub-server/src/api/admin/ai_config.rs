@@ -15,7 +15,7 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Body, Secret, Text, Time},
+    wire::{Body, Checked, Number, Secret, Text, Time},
 };
 
 /// The administrator's AI endpoint.
@@ -54,19 +54,20 @@ pub struct SetAiConfig {
     pub enabled: Option<bool>,
     /// Base URL of an OpenAI-compatible service, up to and without `/chat/completions`; OpenAI's when left out.
     /// A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
-    pub base_url: Option<Text<0, 8192>>,
+    pub base_url: Option<Checked<0, 2048>>,
     /// The key. Left out it is kept, and so it is when it begins with `***`; `null` clears it.
-    pub api_key: MaybeUndefined<Secret<16_384>>,
+    pub api_key: MaybeUndefined<Secret<4096>>,
     /// The model of channels that name none; `gpt-4o-mini` when left out.
-    pub model: Option<Text<0, 1024>>,
+    pub model: Option<Checked<1, 200>>,
     /// Other models that channels may name, at most 100; none when left out.
-    pub models: Option<Vec<Text<0, 1024>>>,
+    #[oai(validator(max_items = 100))]
+    pub models: Option<Vec<Checked<1, 200>>>,
     /// What every model is told before what the channel has to say, at most 32 KiB; nothing when left out.
-    pub system_prompt: Option<Text<0, 262_144>>,
+    pub system_prompt: Option<Checked<0, 32_768>>,
     /// Longest answer in tokens, whatever a channel says, 1 to 131072; no limit when left out.
-    pub max_tokens: Option<u32>,
+    pub max_tokens: Option<Number<1, 131_072>>,
     /// Tokens that one channel may use per day (UTC); no limit when left out.
-    pub daily_tokens: Option<u64>,
+    pub daily_tokens: Option<Number<1, { u32::MAX }>>,
 }
 
 /// What the test call brought.
@@ -136,8 +137,8 @@ impl From<SetAiConfig> for AiConfigUpdate {
             model: body.model.map_or(default.model, String::from),
             models: body.models.unwrap_or_default().into_iter().map(String::from).collect(),
             system_prompt: body.system_prompt.map_or(default.system_prompt, String::from),
-            max_tokens: body.max_tokens,
-            daily_tokens: body.daily_tokens,
+            max_tokens: body.max_tokens.map(u32::from),
+            daily_tokens: body.daily_tokens.map(|tokens| tokens.0.into()),
         }
     }
 }
@@ -190,7 +191,7 @@ impl Example for SetAiConfig {
             models: Some(vec![Text("example-model-large".to_owned())]),
             system_prompt: None,
             max_tokens: None,
-            daily_tokens: Some(100_000),
+            daily_tokens: Some(Number(100_000)),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Body, ShownOnce, Time},
+    wire::{Body, Number, ShownOnce, Time},
 };
 
 /// Invitations.
@@ -20,7 +20,7 @@ pub struct InvitesApi;
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct CreateInvite {
     /// After how many days it ends, 1 to 90; 7 when left out.
-    pub expires_in_days: Option<u32>,
+    pub expires_in_days: Option<Number<1, 90>>,
 }
 
 /// A new invitation: its only sight.
@@ -48,7 +48,7 @@ impl InvitesApi {
         admin: Administrator,
         body: Body<CreateInvite>,
     ) -> ApiResult<InviteView> {
-        ok(hub.admin().create_invite(&admin.0, body.0.expires_in_days).await?.into())
+        ok(hub.admin().create_invite(&admin.0, body.0.expires_in_days.map(u32::from)).await?.into())
     }
 }
 
@@ -64,7 +64,7 @@ impl From<Invite> for InviteView {
 
 impl Example for CreateInvite {
     fn example() -> Self {
-        Self { expires_in_days: Some(14) }
+        Self { expires_in_days: Some(Number(14)) }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     },
     credentials::Administrator,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Cursor, Limit, Page, Text, Time, UserId, page_request},
+    wire::{Body, Checked, Cursor, Limit, Page, Text, Time, UserId, page_request},
 };
 
 /// Users.
@@ -64,7 +64,7 @@ pub struct UpdateUser {
     /// `disabled` ends every session at once; keys open nothing and bots rest until the user is `active` again.
     pub status: Option<AccountStatus>,
     /// Name to show, 1 to 64 characters.
-    pub display_name: Option<Text<0, 256>>,
+    pub display_name: Option<Checked<1, 64>>,
 }
 
 #[OpenApi(tag = "Tag::Admin")]

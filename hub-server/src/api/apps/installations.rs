@@ -15,7 +15,7 @@ use crate::{
     api::Tag,
     credentials::User,
     envelope::{ApiError, ApiResult, Empty, ok},
-    wire::{AppId, Body, BotId, Cursor, Limit, Page, Text, page_request},
+    wire::{AppId, Body, BotId, Cursor, Limit, Number, Page, Text, page_request},
 };
 
 /// Apps on bots.
@@ -104,9 +104,13 @@ impl InstallationsApi {
         id: Path<BotId>,
         #[oai(name = "appId")] app_id: Path<AppId>,
         /// How long the old token stays good; not at all when left out.
-        grace_hours: Query<Option<u32>>,
+        grace_hours: Query<Option<Number<1, 72>>>,
     ) -> ApiResult<RegeneratedTokenView> {
-        ok(hub.apps().regenerate_token(&user.0, id.0.0, app_id.0.0, grace_hours.0).await?.into())
+        ok(hub
+            .apps()
+            .regenerate_token(&user.0, id.0.0, app_id.0.0, grace_hours.0.map(u32::from))
+            .await?
+            .into())
     }
 
     /// Lists what an app asked of the bot API

@@ -1,17 +1,14 @@
 //! What callers send about apps. Bounds here stop the absurd; the rules are hub-core's.
 
 use hub_core::apps::{self, AppPatch, InstallationPatch, NewApp, NewInstallation};
-use poem_openapi::{
-    Enum, Object,
-    types::{Any, Example},
-};
-use serde_json::{Value, json};
+use poem_openapi::{Enum, Object, types::Example};
+use serde_json::json;
 
-use crate::wire::{AppId, Text};
+use crate::wire::{AppId, Checked, JsonObject, Slug, Text, ToolName};
 
 type Word = Text<0, 1024>;
-type Url = Text<0, 8192>;
-type Body = Text<0, 65_536>;
+type Url = Checked<0, 2048>;
+type Body = Checked<0, 4096>;
 
 /// Which apps a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -43,13 +40,13 @@ impl From<AppView> for apps::AppView {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct SetAppTool {
     /// Its name for models: 1 to 64 of letters, digits, `_` and `-`; unique in the app.
-    pub name: Word,
+    pub name: ToolName,
     /// What it does, at most 1 KiB.
-    pub description: Option<Body>,
+    pub description: Option<Checked<0, 1024>>,
     /// The command by which people call it, with or without the slash; left out, the tool is for models alone.
-    pub command: Option<Word>,
+    pub command: Option<Checked<0, 33>>,
     /// JSON Schema of its arguments: the schema of an object, at most 16 KiB, without references to elsewhere.
-    pub parameters: Option<Any<Value>>,
+    pub parameters: Option<JsonObject>,
 }
 
 impl From<SetAppTool> for apps::AppTool {
@@ -63,7 +60,9 @@ impl From<SetAppTool> for apps::AppTool {
     }
 }
 
-fn texts<const MAX: usize>(texts: Option<Vec<Text<0, MAX>>>) -> Option<Vec<String>> {
+fn texts<const MAX: usize, const ENFORCED: bool>(
+    texts: Option<Vec<Text<0, MAX, ENFORCED>>>,
+) -> Option<Vec<String>> {
     Some(texts?.into_iter().map(String::from).collect())
 }
 
@@ -76,9 +75,9 @@ fn tools(tools: Option<Vec<SetAppTool>>) -> Option<Vec<apps::AppTool>> {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct CreateApp {
     /// Name, 1 to 64 characters.
-    pub name: Word,
+    pub name: Checked<1, 64>,
     /// Short name: 3 to 40 of `a-z0-9-`, unique on the hub; made from the name when left out.
-    pub slug: Option<Word>,
+    pub slug: Option<Slug>,
     /// What it does, at most 4 KiB.
     pub description: Option<Body>,
     /// Picture.
@@ -86,6 +85,7 @@ pub struct CreateApp {
     /// Page about it.
     pub homepage: Option<Url>,
     /// Where authorizations may lead: `https`, or `http` on loopback; compared to the letter. At most 10.
+    #[oai(validator(max_items = 10))]
     pub redirect_uris: Option<Vec<Url>>,
     /// Where its installation begins, when the app begins it itself.
     pub setup_url: Option<Url>,
@@ -98,6 +98,7 @@ pub struct CreateApp {
     /// What it asks for: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`.
     pub scopes: Option<Vec<Word>>,
     /// What it can be asked to do; at most 50.
+    #[oai(validator(max_items = 50))]
     pub tools: Option<Vec<SetAppTool>>,
 }
 
@@ -106,8 +107,8 @@ impl Example for CreateApp {
         let word = |text: &str| Text(text.to_owned());
         let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
         Self {
-            name: word("Weather"),
-            slug: Some(word("weather")),
+            name: Text("Weather".to_owned()),
+            slug: Some("weather".into()),
             description: Some(Text("Tells the weather.".to_owned())),
             icon_url: None,
             homepage: None,
@@ -117,10 +118,10 @@ impl Example for CreateApp {
             events: Some(vec![word("command")]),
             scopes: Some(vec![word("message:read"), word("message:write")]),
             tools: Some(vec![SetAppTool {
-                name: word("weather"),
+                name: "weather".into(),
                 description: Some(Text("The weather in a city".to_owned())),
-                command: Some(word("/weather")),
-                parameters: Some(Any(schema)),
+                command: Some(Text("/weather".to_owned())),
+                parameters: Some(JsonObject(schema)),
             }]),
         }
     }
@@ -153,7 +154,7 @@ impl From<CreateApp> for NewApp {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct UpdateApp {
     /// Name, 1 to 64 characters.
-    pub name: Option<Word>,
+    pub name: Option<Checked<1, 64>>,
     /// What it does, at most 4 KiB.
     pub description: Option<Body>,
     /// Picture.
@@ -161,6 +162,7 @@ pub struct UpdateApp {
     /// Page about it.
     pub homepage: Option<Url>,
     /// Where authorizations may lead.
+    #[oai(validator(max_items = 10))]
     pub redirect_uris: Option<Vec<Url>>,
     /// Where its installation begins.
     pub setup_url: Option<Url>,
@@ -171,6 +173,7 @@ pub struct UpdateApp {
     /// What it asks for. Bots on which it is installed go on granting what they did.
     pub scopes: Option<Vec<Word>>,
     /// What it can be asked to do.
+    #[oai(validator(max_items = 50))]
     pub tools: Option<Vec<SetAppTool>>,
 }
 
@@ -217,7 +220,7 @@ pub struct InstallApp {
     /// What it gets: scopes that it asks for, or fewer; all of them when left out.
     pub scopes: Option<Vec<Word>>,
     /// How people call it on this bot, without the `@`: 2 to 32 of `a-z0-9_-`; its short name when left out.
-    pub handle: Option<Word>,
+    pub handle: Option<Checked<2, 32>>,
 }
 
 impl Example for InstallApp {
@@ -239,7 +242,7 @@ impl From<InstallApp> for NewInstallation {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct ChangeApp {
     /// How people call it, without the `@`.
-    pub handle: Option<Word>,
+    pub handle: Option<Checked<2, 32>>,
     /// What it may do from now on, of what it asks for.
     pub scopes: Option<Vec<Word>>,
     /// Whether it is told and may do anything.
@@ -264,7 +267,7 @@ impl From<ChangeApp> for InstallationPatch {
 #[oai(deny_unknown_fields, example)]
 pub struct RejectApp {
     /// What the author is told, at most 2000 bytes.
-    pub reason: Text<0, 8192>,
+    pub reason: Checked<1, 2000>,
 }
 
 impl Example for RejectApp {

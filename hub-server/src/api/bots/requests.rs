@@ -11,7 +11,7 @@ use hub_core::{
 use poem_openapi::{Enum, Object, types::Example};
 
 use super::views::Direction;
-use crate::wire::{BindId, Secret, Text, Time};
+use crate::wire::{BindId, Checked, Digits, NetworkName, Number, Secret, Text, Time};
 
 /// How long a confirm waits when the caller does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
@@ -21,9 +21,9 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(25);
 #[oai(deny_unknown_fields, example)]
 pub struct StartBind {
     /// Chat network, for example `ilink` or `sim`; the hub's own choice when left out.
-    pub network: Option<Text<1, 64>>,
+    pub network: Option<NetworkName>,
     /// Name of the bot, 1 to 64 characters. Left out, a new bot gets one made up and a known one keeps its own.
-    pub name: Option<Text<0, 1024>>,
+    pub name: Option<Checked<1, 64>>,
 }
 
 impl Example for StartBind {
@@ -43,7 +43,7 @@ impl From<StartBind> for NewBind {
 #[oai(deny_unknown_fields, example)]
 pub struct RenameBot {
     /// Name, 1 to 64 characters.
-    pub name: Text<0, 1024>,
+    pub name: Checked<1, 64>,
 }
 
 impl Example for RenameBot {
@@ -59,14 +59,14 @@ pub struct ConfirmBind {
     /// From the answer of `start`.
     pub bind_id: BindId,
     /// The number the phone shows, 1 to 16 digits; only after the status `need_code`.
-    pub verify_code: Option<Text<0, 64>>,
+    pub verify_code: Option<Digits>,
     /// How long to wait for a change, in milliseconds, at most 30000; 25000 when left out.
-    pub wait_ms: Option<u32>,
+    pub wait_ms: Option<Number<0, 30_000>>,
 }
 
 impl ConfirmBind {
     pub(super) fn wait(&self) -> Duration {
-        self.wait_ms.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.into()))
+        self.wait_ms.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.0.into()))
     }
 }
 
@@ -112,14 +112,14 @@ impl SendMedia {
 #[oai(deny_unknown_fields, example)]
 pub struct SendMessage {
     /// Receiver; the person who owns the network account when left out.
-    pub to_user_id: Option<Text<0, 1024>>,
+    pub to_user_id: Option<Checked<1, 200>>,
     /// The text, at most 64 KiB; needed unless there is a file. A long one is sent in several parts, and each part
     /// is one send.
     pub content: Option<Text<0, 1_048_576>>,
     /// A file; it costs a send of its own, and people see it after the text.
     pub media: Option<SendMedia>,
     /// Accepted and not needed: the newest permission of the receiver is used.
-    pub context_token: Option<Secret<16_384>>,
+    pub context_token: Option<Secret<4096>>,
     /// How the text is marked up; `plain` when left out.
     pub format: Option<TextFormat>,
 }
@@ -156,7 +156,7 @@ impl TryFrom<SendMessage> for NewSend {
 #[oai(deny_unknown_fields)]
 pub struct SetRemark {
     /// The note, at most 64 characters on one line.
-    pub remark: Text<0, 1024>,
+    pub remark: Checked<0, 64>,
 }
 
 pub(super) fn filter(

@@ -21,7 +21,7 @@ use super::{Tag, traces::TraceDetail};
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, BotId, ChannelId, Cursor, Limit, Page, Text, page_request},
+    wire::{Body, BotId, ChannelId, Cursor, Limit, Number, Page, Text, page_request},
 };
 
 /// Channels and their sinks.
@@ -123,9 +123,13 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         /// How long the old key stays good; not at all when left out.
-        grace_hours: Query<Option<u32>>,
+        grace_hours: Query<Option<Number<1, 72>>>,
     ) -> ApiResult<RegeneratedKeyView> {
-        ok(hub.channels().regenerate_key(&user.0, id.0.0, channel_id.0.0, grace_hours.0).await?.into())
+        ok(hub
+            .channels()
+            .regenerate_key(&user.0, id.0.0, channel_id.0.0, grace_hours.0.map(u32::from))
+            .await?
+            .into())
     }
 
     /// Configures the WebSocket sink

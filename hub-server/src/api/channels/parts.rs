@@ -66,5 +66,6 @@ enumeration! {
 #[oai(deny_unknown_fields)]
 pub struct Retry {
     /// Seconds before each retry, 1 to 20 of them; after the last the delivery is dead.
+    #[oai(validator(min_items = 1, max_items = 20))]
     pub schedule_s: Vec<u32>,
 }

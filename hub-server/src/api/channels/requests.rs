@@ -11,12 +11,12 @@ use poem_openapi::{
 };
 
 use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
-use crate::wire::{Secret, Text};
+use crate::wire::{Checked, Number, Secret, Text};
 
-type Name = Text<0, 1024>;
-type Handle = Text<0, 256>;
-type Url = Text<0, 8192>;
-type AnySecret = Secret<16_384>;
+type Name = Checked<1, 64>;
+type Handle = Checked<2, 32>;
+type Url = Checked<0, 2048>;
+type AnySecret = Secret<4096>;
 
 /// A channel to be made.
 #[derive(Debug, Object)]
@@ -40,7 +40,7 @@ pub struct CreateChannel {
     /// What happens to a delivery whose plugin failed; `retry` when left out.
     pub on_plugin_error: Option<OnPluginError>,
     /// How long a failing delivery may hold back its conversation, in seconds, 0 to 3600; 60 when left out.
-    pub lane_hold_s: Option<u32>,
+    pub lane_hold_s: Option<Number<0, 3600>>,
 }
 
 impl Example for CreateChannel {
@@ -70,7 +70,7 @@ impl From<CreateChannel> for NewChannel {
             webhook: body.webhook.map(Into::into),
             ai: body.ai.map(Into::into),
             on_plugin_error: body.on_plugin_error.map_or(default.on_plugin_error, Into::into),
-            lane_hold_s: body.lane_hold_s.unwrap_or(default.lane_hold_s),
+            lane_hold_s: body.lane_hold_s.map_or(default.lane_hold_s, u32::from),
             ..default
         }
     }
@@ -89,7 +89,7 @@ pub struct UpdateChannel {
     /// What happens to a delivery whose plugin failed.
     pub on_plugin_error: Option<OnPluginError>,
     /// How long a failing delivery may hold back its conversation, in seconds, 0 to 3600.
-    pub lane_hold_s: Option<u32>,
+    pub lane_hold_s: Option<Number<0, 3600>>,
 }
 
 impl Example for UpdateChannel {
@@ -99,7 +99,7 @@ impl Example for UpdateChannel {
             handle: MaybeUndefined::Null,
             enabled: Some(true),
             on_plugin_error: Some(OnPluginError::Retry),
-            lane_hold_s: Some(60),
+            lane_hold_s: Some(Number(60)),
         }
     }
 }
@@ -111,7 +111,7 @@ impl From<UpdateChannel> for ChannelPatch {
             handle: change(body.handle, String::from),
             enabled: body.enabled,
             on_plugin_error: body.on_plugin_error.map(Into::into),
-            lane_hold_s: body.lane_hold_s,
+            lane_hold_s: body.lane_hold_s.map(u32::from),
         }
     }
 }
@@ -121,16 +121,19 @@ impl From<UpdateChannel> for ChannelPatch {
 #[oai(deny_unknown_fields, example)]
 pub struct SetFilter {
     /// Ids of senders, at most 100.
-    pub user_ids: Option<Vec<Text<0, 1024>>>,
+    #[oai(validator(max_items = 100))]
+    pub user_ids: Option<Vec<Checked<0, 256>>>,
     /// Texts that the content contains, without regard to case and width of letters; at most 100.
-    pub keywords: Option<Vec<Text<0, 1024>>>,
+    #[oai(validator(max_items = 100))]
+    pub keywords: Option<Vec<Checked<0, 256>>>,
     /// `text`, `image`, `voice`, `video`, `file`, `other`.
+    #[oai(validator(max_items = 100))]
     pub message_types: Option<Vec<Text<0, 64>>>,
     /// How the lists combine; `all` when left out.
     #[oai(rename = "match")]
     pub mode: Option<Match>,
     /// A CEL expression over the fields of the webhook's payload that has to be true in any case.
-    pub expression: Option<Text<0, 4096>>,
+    pub expression: Option<Checked<0, 1024>>,
 }
 
 impl Example for SetFilter {
@@ -147,7 +150,9 @@ impl Example for SetFilter {
 
 impl From<SetFilter> for Filter {
     fn from(body: SetFilter) -> Self {
-        fn texts<const MAX: usize>(list: Option<Vec<Text<0, MAX>>>) -> Vec<String> {
+        fn texts<const MAX: usize, const ENFORCED: bool>(
+            list: Option<Vec<Text<0, MAX, ENFORCED>>>,
+        ) -> Vec<String> {
             list.unwrap_or_default().into_iter().map(String::from).collect()
         }
         Self {
@@ -169,6 +174,7 @@ pub struct SetWebSocket {
     /// Whether what the bot sends is shown to the clients too; `false` when left out.
     pub include_outbound: Option<bool>,
     /// Origins of pages, beside the hub's own, from which a browser may connect; `*` stands for any. At most 20.
+    #[oai(validator(max_items = 20))]
     pub allowed_origins: Option<Vec<Text<1, 256>>>,
 }
 
@@ -203,15 +209,15 @@ pub struct SetWebhook {
     /// How the hub authenticates itself; not at all when left out.
     pub auth: Option<SetAuth>,
     /// Limit of one attempt in milliseconds, at most 30000; 10000 when left out.
-    pub timeout_ms: Option<u32>,
+    pub timeout_ms: Option<Number<1, 30_000>>,
     /// When failed deliveries are tried again; after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h when left out.
     pub retry: Option<Retry>,
     /// Which deliveries wait for each other; those of one conversation when left out.
     pub ordering: Option<Ordering>,
     /// Most requests at the same time, 1 to 64; 8 when left out.
-    pub max_concurrency: Option<u32>,
+    pub max_concurrency: Option<Number<1, 64>>,
     /// Most requests per second, 1 to 1000; any number when left out.
-    pub rate_limit_per_s: Option<u32>,
+    pub rate_limit_per_s: Option<Number<1, 1000>>,
     /// Whether a JSON answer with a text `reply` is sent to the sender; `false` when left out.
     pub auto_reply: Option<bool>,
 }
@@ -240,7 +246,7 @@ impl Example for SetWebhook {
                 header_name: None,
                 secret: MaybeUndefined::Value(Secret("a key of at least 16 bytes".into())),
             }),
-            timeout_ms: Some(10_000),
+            timeout_ms: Some(Number(10_000)),
             retry: None,
             ordering: None,
             max_concurrency: None,
@@ -257,11 +263,11 @@ impl From<SetWebhook> for WebhookUpdate {
             enabled: body.enabled.unwrap_or(default.enabled),
             url: body.url.map_or(default.url, String::from),
             auth: body.auth.map_or(default.auth, Into::into),
-            timeout_ms: body.timeout_ms.unwrap_or(default.timeout_ms),
+            timeout_ms: body.timeout_ms.map_or(default.timeout_ms, u32::from),
             retry: body.retry.map_or(default.retry, |retry| RetrySettings { schedule_s: retry.schedule_s }),
             ordering: body.ordering.map_or(default.ordering, Into::into),
-            max_concurrency: body.max_concurrency.unwrap_or(default.max_concurrency),
-            rate_limit_per_s: body.rate_limit_per_s,
+            max_concurrency: body.max_concurrency.map_or(default.max_concurrency, u32::from),
+            rate_limit_per_s: body.rate_limit_per_s.map(u32::from),
             auto_reply: body.auto_reply.unwrap_or(default.auto_reply),
         }
     }
@@ -290,21 +296,22 @@ pub struct SetAi {
     /// Key of a custom endpoint. Left out it is kept, `null` clears it.
     pub api_key: MaybeUndefined<AnySecret>,
     /// Name of the model; needed for a custom endpoint.
-    pub model: Option<Text<0, 1024>>,
+    pub model: Option<Checked<0, 200>>,
     /// What the model is told first, at most 32 KiB.
-    pub system_prompt: Option<Text<0, 262_144>>,
+    pub system_prompt: Option<Checked<0, 32_768>>,
     /// Turns of the conversation that the model is shown, 1 to 100; 20 when left out.
-    pub max_history: Option<u32>,
+    pub max_history: Option<Number<1, 100>>,
     /// Longest answer in tokens; the model's default when left out.
-    pub max_tokens: Option<u32>,
+    pub max_tokens: Option<Number<1, 131_072>>,
     /// Sampling temperature, 0 to 2; the model's default when left out.
+    #[oai(validator(minimum(value = "0"), maximum(value = "2")))]
     pub temperature: Option<f64>,
     /// Whether what the model thought aloud is taken out of the answer; `true` when left out.
     pub hide_thinking: Option<bool>,
     /// Whether Markdown is taken out of the answer; `false` when left out.
     pub strip_markdown: Option<bool>,
     /// Limit of one answer in milliseconds, tools included, at most 120000; 60000 when left out.
-    pub timeout_ms: Option<u32>,
+    pub timeout_ms: Option<Number<1, 120_000>>,
     /// Whether the model may use the tools of installed apps; `false` when left out.
     pub tools: Option<bool>,
 }
@@ -318,7 +325,7 @@ impl Example for SetAi {
             api_key: MaybeUndefined::Value(Secret("sk-example".into())),
             model: Some(Text("example-model".to_owned())),
             system_prompt: Some(Text("Answer in one sentence.".to_owned())),
-            max_history: Some(20),
+            max_history: Some(Number(20)),
             max_tokens: None,
             temperature: None,
             hide_thinking: None,
@@ -339,12 +346,12 @@ impl From<SetAi> for AiUpdate {
             api_key: change(body.api_key, |key| key.0),
             model: body.model.map_or(default.model, String::from),
             system_prompt: body.system_prompt.map_or(default.system_prompt, String::from),
-            max_history: body.max_history.unwrap_or(default.max_history),
-            max_tokens: body.max_tokens,
+            max_history: body.max_history.map_or(default.max_history, u32::from),
+            max_tokens: body.max_tokens.map(u32::from),
             temperature: body.temperature,
             hide_thinking: body.hide_thinking.unwrap_or(default.hide_thinking),
             strip_markdown: body.strip_markdown.unwrap_or(default.strip_markdown),
-            timeout_ms: body.timeout_ms.unwrap_or(default.timeout_ms),
+            timeout_ms: body.timeout_ms.map_or(default.timeout_ms, u32::from),
             tools: body.tools.unwrap_or(default.tools),
         }
     }

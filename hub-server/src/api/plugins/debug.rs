@@ -23,7 +23,7 @@ use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
     rate_limit::RateLimits,
-    wire::{Body, ChannelId, Text},
+    wire::{Body, ChannelId, Checked, Text},
 };
 
 /// Trying plugins.
@@ -35,7 +35,7 @@ pub struct PluginDebugApi;
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct DebugRequestHook {
     /// The source, at most 256 KiB. Without a metadata block it has the defaults.
-    pub script: Text<0, { 2 * MAX_SOURCE }>,
+    pub script: Checked<0, MAX_SOURCE>,
     /// The message.
     pub message: MockMessage,
 }
@@ -45,7 +45,7 @@ pub struct DebugRequestHook {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct DebugResponseHook {
     /// The source, at most 256 KiB. Without a metadata block it has the defaults.
-    pub script: Text<0, { 2 * MAX_SOURCE }>,
+    pub script: Checked<0, MAX_SOURCE>,
     /// The answer of the webhook.
     pub response: MockResponse,
     /// The message that was answered; some message when left out.
@@ -81,6 +81,7 @@ pub struct MockSender {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct MockResponse {
     /// Status, 100 to 599.
+    #[oai(validator(minimum(value = "100"), maximum(value = "599")))]
     pub status: u16,
     /// Body.
     pub body: Text<0, 524_288>,

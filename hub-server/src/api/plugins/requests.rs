@@ -3,9 +3,7 @@
 use hub_core::plugins::{InstallationPatch, NewInstallation, Submission, manifest::MAX_SOURCE};
 use poem_openapi::{Object, types::Example};
 
-use crate::wire::{PluginId, Text};
-
-type Word = Text<0, 1024>;
+use crate::wire::{Checked, PluginId, Text};
 
 /// A source and what the form says about it. Name, description and version default to the metadata block and
 /// must not contradict it.
@@ -13,13 +11,13 @@ type Word = Text<0, 1024>;
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct SubmitPlugin {
     /// Name, 1 to 64 characters; it belongs to whoever takes it first.
-    pub name: Option<Word>,
+    pub name: Option<Checked<1, 64>>,
     /// What it does, at most 500 characters.
-    pub description: Option<Word>,
+    pub description: Option<Checked<0, 500>>,
     /// Name of the version, 1 to 64 characters.
-    pub version: Option<Word>,
+    pub version: Option<Checked<1, 64>>,
     /// The source, at most 256 KiB, beginning with its metadata block.
-    pub script: Text<0, { 2 * MAX_SOURCE }>,
+    pub script: Checked<0, MAX_SOURCE>,
 }
 
 impl Example for SubmitPlugin {
@@ -48,7 +46,7 @@ pub struct InstallPlugin {
     /// The plugin.
     pub plugin_id: PluginId,
     /// Name or id of the version; the newest that the caller may run when left out.
-    pub version: Option<Text<1, 64>>,
+    pub version: Option<Checked<1, 64>>,
     /// Place in the order, from 0; at the end when left out.
     pub position: Option<u32>,
 }
@@ -75,7 +73,7 @@ impl From<InstallPlugin> for NewInstallation {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct ChangeInstallation {
     /// Name or id of another version.
-    pub version: Option<Text<1, 64>>,
+    pub version: Option<Checked<1, 64>>,
     /// Another place in the order, from 0.
     pub position: Option<u32>,
     /// Whether it runs.
@@ -115,7 +113,7 @@ impl Example for ApprovePlugin {
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct RejectPlugin {
     /// What the author is told, at most 2000 bytes.
-    pub reason: Text<0, 8192>,
+    pub reason: Checked<1, 2000>,
     /// SHA-256 of the source that was reviewed: `CONFLICT` when another one waits meanwhile.
     pub content_hash: Option<Text<64, 64>>,
 }
