@@ -6,7 +6,7 @@ mod app_foreign;
 mod app_nodes;
 mod apps;
 mod bad_frames;
-mod client;
+pub mod client;
 mod clock;
 mod conversation;
 mod crash;

@@ -129,14 +129,19 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
         .store(settings.store.clone())
         .media(settings.media.clone())
         .secret_key(key)
-        .network(network(NETWORK, sim_config(simulator))?)
-        .network(network("ilink", ilink_config(&settings))?)
         .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
         .egress(egress_config)
         .clock(clock.clone())
         .random(random.clone());
     if let Some(path) = new_key_file {
         builder = builder.new_key_file(path);
+    }
+    // Those that the server offers: a bind without a network uses the same one.
+    if settings.networks.sim {
+        builder = builder.network(network(NETWORK, sim_config(simulator, &settings))?);
+    }
+    if settings.networks.ilink {
+        builder = builder.network(network("ilink", ilink_config(&settings))?);
     }
     if let Some(next) = settings.next_key()? {
         builder = builder.opening_key(next);

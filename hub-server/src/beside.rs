@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use hub_core::{Error, local_http::LocalService};
+use hub_core::{Error, demo::AppMock, local_http::LocalService};
 use poem::{
     Endpoint, Request, Response, Result,
     error::ReadBodyError,
-    http::{self, StatusCode},
+    http::{self, HeaderValue, StatusCode, header},
 };
 
 use crate::envelope::{ApiError, too_large};
@@ -20,6 +20,7 @@ const CONTROL: [&str; 2] = ["/mock/", "/_sim/"];
 pub struct Beside<E> {
     app: E,
     control: Arc<dyn LocalService>,
+    token: Option<(Arc<str>, AppMock)>,
 }
 
 impl<E> std::fmt::Debug for Beside<E> {
@@ -31,7 +32,45 @@ impl<E> std::fmt::Debug for Beside<E> {
 impl<E: Endpoint<Output = Response>> Beside<E> {
     /// Puts control calls beside an application.
     pub fn new(app: E, control: Arc<dyn LocalService>) -> Self {
-        Self { app, control }
+        Self { app, control, token: None }
+    }
+
+    /// Accepts `chosen` in place of the token of the app under test: suites of published apps bring their own.
+    #[must_use]
+    pub fn with_app_token(mut self, chosen: &str, mock: AppMock) -> Self {
+        self.token = Some((chosen.into(), mock));
+        self
+    }
+
+    /// Puts the real token in place of the chosen one.
+    async fn replace_token(&self, request: &mut Request) -> Result<(), ApiError> {
+        let Some((chosen, mock)) = &self.token else { return Ok(()) };
+        let bearer = format!("Bearer {chosen}");
+        let in_header = request.header(header::AUTHORIZATION) == Some(bearer.as_str());
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let in_query = url::form_urlencoded::parse(query.as_bytes())
+            .any(|(name, value)| name == "token" && value == **chosen);
+        if !in_header && !in_query {
+            return Ok(());
+        }
+        let token = mock.token().await?;
+        if in_header {
+            let bearer = format!("Bearer {}", token.expose());
+            let value = HeaderValue::try_from(bearer).map_err(Error::internal)?;
+            request.headers_mut().insert(header::AUTHORIZATION, value);
+        }
+        if in_query {
+            let pairs = url::form_urlencoded::parse(query.as_bytes()).map(|(name, value)| match &*name {
+                "token" => (name, token.expose().into()),
+                _ => (name, value),
+            });
+            let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+            let path = format!("{}?{query}", request.uri().path());
+            let mut parts = request.uri().clone().into_parts();
+            parts.path_and_query = Some(path.try_into().map_err(Error::internal)?);
+            *request.uri_mut() = parts.try_into().map_err(Error::internal)?;
+        }
+        Ok(())
     }
 
     async fn control(&self, request: Request) -> Result<Response, ApiError> {
@@ -57,10 +96,11 @@ impl<E: Endpoint<Output = Response>> Beside<E> {
 impl<E: Endpoint<Output = Response>> Endpoint for Beside<E> {
     type Output = Response;
 
-    async fn call(&self, request: Request) -> Result<Response> {
+    async fn call(&self, mut request: Request) -> Result<Response> {
         if CONTROL.iter().any(|prefix| request.uri().path().starts_with(prefix)) {
             return Ok(self.control(request).await?);
         }
+        self.replace_token(&mut request).await?;
         self.app.call(request).await
     }
 }

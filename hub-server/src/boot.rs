@@ -85,10 +85,12 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     };
     match (&simulated, &config.sim_url) {
         (Some(simulated), _) => {
-            builder = builder.network(demo::connector(&simulated.simulator, clock.clone(), random.clone())?);
+            let settings = IlinkConfig { text_limit: config.text_part_chars, ..IlinkConfig::default() };
+            let (clock, random) = (clock.clone(), random.clone());
+            builder = builder.network(demo::connector_with(&simulated.simulator, settings, clock, random)?);
         }
         (None, Some(url)) if config.networks.sim => {
-            builder = builder.network(network(demo::NETWORK, sim_config(url))?);
+            builder = builder.network(network(demo::NETWORK, sim_config(url, config))?);
         }
         _ => {}
     }
@@ -116,15 +118,17 @@ pub fn ilink_config(config: &Config) -> IlinkConfig {
     IlinkConfig {
         login_base_url: config.ilink_base_url.clone().unwrap_or(public.login_base_url),
         cdn_base_url: config.ilink_cdn_url.clone().unwrap_or(public.cdn_base_url),
+        text_limit: config.text_part_chars,
         ..IlinkConfig::default()
     }
 }
 
 /// Those of a simulator in another process, which speaks the network's own protocol.
-pub fn sim_config(base: &Url) -> IlinkConfig {
+pub fn sim_config(base: &Url, config: &Config) -> IlinkConfig {
     let mut cdn = base.clone();
     cdn.set_path(&format!("{}/c2c", base.path().trim_end_matches('/')));
-    IlinkConfig { login_base_url: base.clone(), cdn_base_url: cdn, ..IlinkConfig::default() }
+    let text_limit = config.text_part_chars;
+    IlinkConfig { login_base_url: base.clone(), cdn_base_url: cdn, text_limit, ..IlinkConfig::default() }
 }
 
 /// Logs the simulated bots in again, since the built-in simulator forgot them, and makes the demo where one

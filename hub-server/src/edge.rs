@@ -13,7 +13,7 @@ use tracing::{Instrument, field::Empty};
 
 use crate::{
     AppSettings, Client, app_calls::CallNote, body_cap, credentials::Presented, envelope::ApiError, files,
-    mcp, metrics, rate_limit::RateLimits, routes::RouteTable,
+    mcp, metrics, older_paths, rate_limit::RateLimits, routes::RouteTable,
 };
 
 /// What a form may have around its file.
@@ -58,6 +58,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
     async fn call(&self, mut request: Request) -> Result<Response> {
         let started = Stopwatch::start();
         let id = self.request_id(&request);
+        let is_older = older_paths::rewrite(&mut request);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         request.set_data(id.clone());
         if method == Method::HEAD {
@@ -86,6 +87,9 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             Ok(response) => response,
             Err(error) => self.failure(error, &path, &id.0, network),
         };
+        if is_older {
+            older_paths::add_bare_fields(&mut response).await;
+        }
         if let Some(note) = note {
             note.finish(&self.hub, method.as_str(), &path, &mut response, started.elapsed()).await;
         }

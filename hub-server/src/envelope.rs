@@ -39,6 +39,23 @@ pub fn ok<T: ParseFromJSON + ToJSON>(data: T) -> ApiResult<T> {
     Ok(Json(Envelope { success: Always, data }))
 }
 
+/// A successful response whose fields are also at the top level, for published clients that read no envelope.
+#[derive(Debug, Object)]
+pub struct Bare<T: ParseFromJSON + ToJSON + Clone> {
+    /// Always `true`.
+    pub success: Always<true>,
+    /// The result.
+    pub data: T,
+    /// The same fields again, at the top level.
+    #[oai(flatten)]
+    pub bare: T,
+}
+
+/// Wraps a result for clients that read the envelope and for those that read bare fields.
+pub fn bare<T: ParseFromJSON + ToJSON + Clone>(data: T) -> Result<Json<Bare<T>>, ApiError> {
+    Ok(Json(Bare { success: Always, bare: data.clone(), data }))
+}
+
 /// The data of an answer that has nothing to say: `{}`.
 #[derive(Debug, Default, Object)]
 pub struct Empty {}

@@ -26,6 +26,7 @@ mod login_page;
 mod mcp;
 pub mod metrics;
 mod oauth_complete;
+mod older_paths;
 pub mod openapi;
 #[cfg(feature = "otel")]
 pub mod otel;

@@ -36,8 +36,8 @@ fn headers() -> Value {
         })
     };
     json!([
-        header("webhook-id", false, "The same on every attempt. With a secret."),
-        header("webhook-timestamp", false, "Unix seconds of this attempt. With a secret."),
+        header("webhook-id", true, "Id of the delivery: the same on every attempt."),
+        header("webhook-timestamp", true, "Unix seconds of this attempt."),
         header(
             "webhook-signature",
             false,
@@ -74,6 +74,7 @@ fn schema() -> Value {
         "example": example(),
         "required": [
             "type", "content", "sender", "sessionID", "contextToken", "msg_type", "timestamp", "bot_id", "channel_id",
+            "id",
         ],
         "properties": {
             "type": { "type": "string", "enum": ["message"], "description": "Always `message`." },
@@ -88,6 +89,7 @@ fn schema() -> Value {
             "timestamp": { "type": "integer", "format": "int64", "description": "Unix seconds." },
             "bot_id": text("The bot that was written to."),
             "channel_id": text("The channel of this webhook."),
+            "id": text("Id of the message: the same on every attempt, with and without a secret."),
             "media": {
                 "type": "array",
                 "description": "Files, when there are any. A message without a text waits up to 5 seconds for \
@@ -109,6 +111,7 @@ fn example() -> Value {
         "timestamp": 1_790_000_000,
         "bot_id": "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA",
         "channel_id": "ch_01K9ZC3V5T8QK4X7M2N6P0RSWA",
+        "id": "msg_01K9ZC3V5T8QK4X7M2N6P0RSWA",
     })
 }
 

@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::Browser;
-use crate::support::{
-    binaries,
-    http::{Caller, until},
-    process::Process,
+use crate::{
+    sockets::client::open,
+    support::{
+        binaries,
+        http::{Caller, until},
+        process::Process,
+    },
 };
 
 /// `hub-cli sim app`, and Ada, who administers it.
@@ -85,6 +88,69 @@ async fn a_hub_to_develop_an_app_against() {
     assert!(!said.trim().is_empty());
     place.ends(&["sim", "app", "--listen", place.url.trim_start_matches("http://")], 2).await;
     place.ends(&["sim", "app", "--listen", "127.0.0.1:0", "--app-slug", "A b"], 2).await;
+}
+
+/// What the published check suite of app authors does, with the token and the bot id that it expects.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_check_suite_of_apps_passes() {
+    const TOKEN: &str = "test-runner-token";
+    let place = Place::new(&["--app-token", TOKEN, "--bot-id", "mock-bot", "--app-slug", "runner"]).await;
+    let control = async |path: &str, body: Option<Value>| place.mock.control(path, body).await;
+    assert_eq!(control("/mock/reset", Some(json!({}))).await["ok"], true);
+    let config = control("/mock/config", None).await;
+    assert_eq!((&config["app_token"], &config["bot_id"]), (&json!(TOKEN), &json!("mock-bot")));
+    let empty = control("/mock/messages", None).await;
+    assert_eq!((&empty["store_messages"], &empty["provider_messages"]), (&json!([]), &json!([])));
+
+    let client = reqwest::Client::new();
+    let call = async |method: reqwest::Method, path: &str, token: &str, body: Value| {
+        let request = client.request(method, format!("{}{path}", place.url)).bearer_auth(token);
+        let response = request.json(&body).send().await.unwrap();
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let (get, put, post) = (reqwest::Method::GET, reqwest::Method::PUT, reqwest::Method::POST);
+    let tools = json!({ "tools": [
+        { "name": "echo", "description": "Echo", "command": "echo",
+            "parameters": { "type": "object", "properties": { "args": { "type": "string" } } } },
+        { "name": "date", "description": "Date", "command": "date" },
+    ] });
+    let (_, set) = call(put, "/bot/v1/installation/tools", TOKEN, tools).await;
+    assert_eq!((&set["ok"], &set["tool_count"]), (&json!(true), &json!(2)), "{set}");
+    let (_, info) = call(get.clone(), "/bot/v1/info", TOKEN, Value::Null).await;
+    assert_eq!((&info["ok"], &info["bot"]["status"]), (&json!(true), &json!("connected")), "{info}");
+    let (_, contacts) = call(get.clone(), "/bot/v1/contact", TOKEN, Value::Null).await;
+    assert!(contacts["ok"] == true && contacts["contacts"].is_array(), "{contacts}");
+    let message = json!({ "to": "user_test", "content": "hello from test" });
+    let (_, sent) = call(post, "/bot/v1/message/send", TOKEN, message).await;
+    assert!(sent["ok"] == true && sent["client_id"].is_string(), "{sent}");
+    assert_eq!(call(get, "/bot/v1/info", "wrong-token", Value::Null).await.0, 401);
+
+    control("/mock/reset", Some(json!({}))).await;
+    let address = place.url.trim_start_matches("http://").parse().unwrap();
+    let target = format!("/bot/v1/ws?token={TOKEN}");
+    let mut socket = open(address, &target, &[]).await.unwrap_or_else(|refused| panic!("{}", refused.json));
+    socket.hear("init").await;
+    let said = json!({ "sender": "user_alice", "content": "/echo hello world" });
+    assert_eq!(control("/mock/event", Some(said)).await["ok"], true);
+    let data = socket.hear("event").await["event"]["data"].clone();
+    assert_eq!((&data["command"], &data["text"]), (&json!("echo"), &json!("hello world")), "{data}");
+    let reply = json!({ "type": "send", "req_id": "1", "to": data["sender"]["id"], "content": data["text"] });
+    socket.say(&reply).await;
+    let got = control("/mock/messages?wait_ms=10000", None).await;
+    let (to, text) = (&got["provider_messages"][0]["to"], &got["provider_messages"][0]["text"]);
+    assert_eq!((to, text), (&json!("user_alice"), &json!("hello world")), "{got}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_to_develop_an_app_against_finds_a_free_port_and_prints_the_next_command() {
+    let usual = std::net::TcpListener::bind("127.0.0.1:9801");
+    let mut process = Process::start(&binaries::release("hub-cli"), &["sim", "app"], &[]);
+    let token = process.wait_line("app_token ").await.trim().to_owned();
+    let next = process.wait_line("  HUB_URL=").await;
+    let url = process.wait_line("ready ").await;
+    assert!(!url.ends_with(":9801"), "somebody else is there: {url}");
+    assert!(next.starts_with(&format!("{url} APP_TOKEN={token} WEBHOOK_SECRET=")), "{next}");
+    drop(usual);
 }
 
 #[tokio::test(flavor = "multi_thread")]

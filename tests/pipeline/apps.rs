@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
+    task::Poll,
     time::Duration,
 };
 
@@ -18,6 +19,7 @@ use hub_core::{
     page::PageRequest,
     secret::Secret,
     testing::{TestBot, TestHub},
+    traces::TraceStatus,
 };
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -203,6 +205,65 @@ async fn a_failing_app_is_tried_again_with_the_same_event_and_its_picture_is_sen
     let sent = scene.got(1).await;
     assert!(sent[0].media.is_some(), "{sent:?}");
     assert_eq!(scene.logged(AppEventState::Delivered, 2).await.attempts, 2);
+}
+
+const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\nnot really a picture";
+
+#[tokio::test]
+async fn an_event_of_a_picture_has_a_signed_link_to_it() {
+    let scene = Scene::new(&["message.image"]).await;
+    let (sim, wx_id) = (scene.hub.sim(), &scene.bot.wx_id);
+    let picture = sim.store_file(wx_id, PICTURE).unwrap().image();
+    sim.inject(json!({ "wx_id": wx_id, "items": [picture] })).unwrap();
+    let told = scene.told(1).await;
+    let item = &told[0]["event"]["data"]["items"][0];
+    assert_eq!((&item["type"], &item["media"]["media_type"]), (&json!("image"), &json!("image")));
+    assert_eq!(item["url"], item["media"]["url"], "older apps read it here");
+    let url = item["url"].as_str().unwrap();
+    let (path, query) = url.split_once('?').unwrap();
+    let of = |name: &str| {
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        pairs.find(|(key, _)| key == name).unwrap().1.into_owned()
+    };
+    let (id, expires, signature) = (path.rsplit_once('/').unwrap().1, of("expires"), of("sig"));
+    let media = scene.hub.hub().media();
+    let opened = media.open_link(id, &expires, &signature);
+    tokio::pin!(opened);
+    let look = async || match futures_util::poll!(&mut opened) {
+        Poll::Ready(file) => Some(file.unwrap()),
+        Poll::Pending => None,
+    };
+    let file = scene.hub.advance_until("the file", Duration::from_millis(200), look).await;
+    assert_eq!((&*file.content_type, file.size), ("image/png", PICTURE.len() as u64));
+    let logged = scene.logged(AppEventState::Delivered, 1).await;
+    assert!(!logged.event.contains("sig="), "the log holds no permission: {}", logged.event);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_what_its_name_says_is_sent_as_a_file() {
+    let scene = Scene::new(&["message.text"]).await;
+    let text = data_encoding::BASE64.encode(b"just text");
+    scene.server.then(200, json!({ "reply_base64": text, "reply_name": "note.png" }));
+    scene.hub.say(&scene.bot, "the note?");
+    let sent = scene.got(1).await;
+    let media = sent[0].media.as_ref().unwrap();
+    assert_eq!((media.kind, media.file_name.as_deref()), ("file", Some("note.png")));
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_sent_to_a_group_is_an_error_in_the_trace() {
+    let scene = Scene::new(&["message.text"]).await;
+    scene.server.then(200, json!({ "reply": "hello all" }));
+    let message = json!({ "wx_id": scene.bot.wx_id, "text": "hello", "group_id": "group_1" });
+    scene.hub.sim().inject(message).unwrap();
+    scene.told(1).await;
+    let logged = scene.logged(AppEventState::Delivered, 1).await;
+    assert!(logged.error.as_deref().is_some_and(|error| error.contains("groups")), "{logged:?}");
+    let traces = scene.hub.hub().traces();
+    let trace = traces.get(&scene.ada, scene.bot.id, logged.trace_id.unwrap()).await.unwrap();
+    assert_eq!(trace.status, TraceStatus::Error);
+    assert!(trace.summary.contains("takes no messages to groups"), "{}", trace.summary);
+    assert!(scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0).is_empty());
 }
 
 #[tokio::test]

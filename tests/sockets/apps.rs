@@ -233,6 +233,22 @@ async fn an_app_is_told_over_its_socket_and_answers_there() {
 }
 
 #[tokio::test]
+async fn an_event_of_a_file_over_a_socket_has_a_signed_link_to_it() {
+    let scene = Scene::new(&["message"], &ALL).await;
+    let mut client = scene.connect("").await;
+    let wx_id = &scene.stage.bot.account.wx_id;
+    let file = scene.stage.world.sim.store_file(wx_id, b"a,b\n1,2\n").unwrap().file("table.csv");
+    scene.stage.world.sim.inject(json!({ "wx_id": wx_id, "items": [file] })).unwrap();
+    let told = scene.event(&mut client).await;
+    assert_eq!(told["event"]["type"], "message.file");
+    let item = &told["event"]["data"]["items"][0];
+    let url = item["media"]["url"].as_str().unwrap();
+    assert!(url.contains("/api/media/med_") && url.contains("sig="), "{item}");
+    assert_eq!((&item["url"], &item["media"]["file_name"]), (&json!(url), &json!("table.csv")));
+    scene.stage.stop().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_sent_is_answered_and_noted() {
     let scene = Scene::new(&[], &["message:read"]).await;
     let mut client = scene.connect("").await;

@@ -10,13 +10,16 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::stage::Stage;
+use super::{
+    client::{Client, open},
+    stage::{CONNECT, Stage},
+};
 
 #[tokio::test]
 async fn every_client_gets_everything_from_where_it_was() {
     let stage = Stage::new().await;
     stage.say("one");
-    let (mut first, init) = stage.connect("").await;
+    let (mut first, init) = stage.connect("ack=true").await;
     assert_eq!(init["data"]["channel_id"], stage.channel.to_string());
     assert_eq!(init["data"]["bot_id"], stage.bot.id.to_string());
     assert_eq!(init["data"]["channel_name"], "orders");
@@ -41,24 +44,57 @@ async fn every_client_gets_everything_from_where_it_was() {
     stage.stop().await;
 }
 
+/// Connects with the key in the query alone, as published clients do.
+async fn connect_by_query(stage: &Stage, name: &str) -> Client {
+    let target = format!("{CONNECT}?{name}={}", stage.key);
+    let mut client = open(stage.address, &target, &[]).await.ok().unwrap();
+    client.hear("init").await;
+    client
+}
+
 #[tokio::test]
-async fn the_dialect_without_acknowledgements_goes_on_after_what_was_written() {
+async fn a_client_that_never_acknowledges_gets_no_repeats_after_a_restart() {
     let stage = Stage::new().await;
-    stage.say("one");
-    let query = format!("key={}", stage.key);
-    let target = format!("{}?{query}", super::stage::CONNECT);
-    let connect = || super::client::open(stage.address, &target, &[]);
-    let mut old = connect().await.ok().unwrap();
-    old.hear("init").await;
-    assert_eq!(old.message().await.0, 1);
-    // An answer comes after the page was acknowledged.
-    old.say(&json!({ "type": "ping" })).await;
-    old.hear("pong").await;
-    drop(old);
-    stage.say("two");
-    let mut again = connect().await.ok().unwrap();
-    again.hear("init").await;
-    assert_eq!(again.message().await, (2, "two".to_owned()));
+    let mut said = 0;
+    for carrier in ["key", "api_key", "header"] {
+        let connect = async || match carrier {
+            "header" => stage.connect("").await.0,
+            name => connect_by_query(&stage, name).await,
+        };
+        let mut client = connect().await;
+        for question in ["one", "two", "three"] {
+            said += 1;
+            stage.say(question);
+            assert_eq!(client.message().await, (said, question.to_owned()));
+        }
+        drop(client);
+        let mut client = connect().await;
+        said += 1;
+        stage.say("after the restart");
+        assert_eq!(client.message().await, (said, "after the restart".to_owned()), "{carrier}: no repeats");
+    }
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn an_ack_frame_makes_the_position_explicit_however_the_key_is_sent() {
+    let stage = Stage::new().await;
+    let mut client = connect_by_query(&stage, "key").await;
+    for n in 1..=10 {
+        stage.say(&n.to_string());
+        assert_eq!(client.message().await, (n, n.to_string()));
+    }
+    client.say(&json!({ "type": "ack", "data": { "seq": 3 } })).await;
+    // The response comes after the acknowledgement.
+    client.say(&json!({ "type": "ping" })).await;
+    client.hear("pong").await;
+    drop(client);
+    for name in ["key", "api_key"] {
+        let mut again = connect_by_query(&stage, name).await;
+        for n in 4..=10 {
+            assert_eq!(again.message().await, (n, n.to_string()), "{name}");
+        }
+    }
     stage.stop().await;
 }
 
@@ -98,10 +134,33 @@ async fn sends_are_answered_in_both_dialects_and_are_as_durable_as_any() {
 }
 
 #[tokio::test]
+async fn a_permission_of_the_receiver_is_used_and_any_other_is_replaced_by_the_newest() {
+    let stage = Stage::new().await;
+    let (mut client, _) = stage.connect("").await;
+    let mut tokens = Vec::new();
+    for text in ["one", "two"] {
+        stage.say(text);
+        let message = client.hear("message").await;
+        tokens.push(message["data"]["context_token"].as_str().unwrap().to_owned());
+    }
+    assert_ne!(tokens[0], tokens[1]);
+    let chosen = [Some(tokens[0].as_str()), Some("not one of theirs"), None];
+    for token in chosen {
+        let data = json!({ "content": "hello", "context_token": token });
+        client.say(&json!({ "type": "send_text", "reqID": 1, "data": data })).await;
+        assert_eq!(client.hear("send_ack").await["data"]["success"], true);
+    }
+    let sent = stage.world.wait_sent(&stage.bot, 3).await;
+    let used: Vec<_> = sent.iter().map(|sent| sent.context_token.as_str()).collect();
+    assert_eq!(used, [&*tokens[0], &*tokens[1], &*tokens[1]]);
+    stage.stop().await;
+}
+
+#[tokio::test]
 async fn configuration_typing_status_and_settings_are_told() {
     let stage = Stage::new().await;
     stage.say("hello");
-    let (mut client, _) = stage.connect("").await;
+    let (mut client, _) = stage.connect("since=0").await;
     client.message().await;
     client.say(&json!({ "type": "get_config", "reqID": 1, "data": { "context_token": "x" } })).await;
     let config = client.hear("config").await;

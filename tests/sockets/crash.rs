@@ -49,7 +49,7 @@ async fn follow_socket(mut url: watch::Receiver<String>, key: String, got: Arc<M
     loop {
         let address: SocketAddr = address_of(&url.borrow_and_update());
         if tokio::net::TcpStream::connect(address).await.is_ok()
-            && let Ok(mut client) = open(address, &format!("{CONNECT}?api_key={key}"), &[]).await
+            && let Ok(mut client) = open(address, &format!("{CONNECT}?api_key={key}&ack=true"), &[]).await
         {
             while let Some(Ok(message)) = client.0.next().await {
                 let Message::Text(text) = message else { continue };

@@ -152,7 +152,7 @@ async fn a_key_that_ends_ends_its_sockets_and_its_polls() {
 async fn a_drain_says_where_to_go_on() {
     let stage = Stage::new().await;
     stage.say("one");
-    let (mut client, _) = stage.connect("").await;
+    let (mut client, _) = stage.connect("since=0").await;
     client.message().await;
     stage.settings.draining.cancel();
     let (code, reason) = client.closed().await;

@@ -246,6 +246,7 @@ pub fn outbound(db: &Db, bot_id: BotId, peer: &str, key: &str, texts: &[&str]) -
             .collect(),
         channel_id: None,
         trace_id: None,
+        private: None,
         expires_at: START + Duration::from_secs(3600),
         now: START,
     }

@@ -100,6 +100,9 @@ pub struct SetAiArgs {
     /// What the model is told first
     #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
+    /// What the sender gets when the model fails permanently or returns an empty answer; "" for nothing
+    #[arg(long, value_name = "TEXT")]
+    pub error_reply: Option<String>,
     #[command(flatten)]
     pub settings: SettingsFile,
     #[command(flatten)]

@@ -69,22 +69,38 @@ Exit codes: 0 done, 7 no simulator answers.\nSee also: hub-cli sim serve"
 /// The app may listen anywhere on this machine.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli sim app --webhook-url http://localhost:8080/webhook --command weather\n  hub-cli sim app --listen 127.0.0.1:9901 --app-slug my-app --json\n
+    after_help = "Examples:\n  hub-cli sim app --webhook-url http://localhost:8080/webhook --command weather\n  hub-cli sim app --listen 127.0.0.1:9901 --app-slug my-app --json\n  hub-cli sim app --app-token test-runner-token --bot-id mock-bot --app-slug runner\n
 Exit codes: 0 stopped by a signal, 2 the address is taken, or the app is not acceptable.\nSee also: hub-cli sim serve, hub-cli apps create"
 )]
 pub struct SimAppArgs {
-    /// Address of everything; the calls under /mock have no password
-    #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9801")]
-    pub listen: SocketAddr,
+    /// Address of everything; the calls under /mock have no password [default: 127.0.0.1:9801, or a free port if that
+    /// is taken]
+    #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
     /// Where the app's events go; without one it uses the WebSocket, or says it by PUT /mock/config
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<Url>,
     /// Short name of the app, by which people call it [default: test-app]
     #[arg(long, value_name = "SLUG")]
     pub app_slug: Option<String>,
+    /// Token that the app uses, for suites that bring their own [default: a new one]
+    #[arg(long, value_name = "TOKEN", value_parser = plain_word)]
+    pub app_token: Option<String>,
+    /// Bot id that /mock/config reports, and name of the bot; the hub's own id is in `hub_bot_id`
+    #[arg(long, value_name = "ID", value_parser = plain_word)]
+    pub bot_id: Option<String>,
     /// A command of the app; may be repeated
     #[arg(long, value_name = "NAME")]
     pub command: Vec<String>,
+}
+
+/// A value that needs no quotes in a shell, a header or a query.
+fn plain_word(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match text.len() {
+        1..=64 if text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err("use 1 to 64 of a-z, A-Z, 0-9, -, _ and .".to_owned()),
+    }
 }
 
 /// Which simulator.
@@ -97,7 +113,8 @@ pub struct SimTarget {
 
 /// Write to a bot as a person of the simulated network
 ///
-/// The simulator of a running hub-server takes the message, and the hub receives it like any other.
+/// The simulator of a running hub-server takes the message, and the hub receives it like any other. Prints the replies
+/// that the person gets, and the traces of the message in the hub on this machine.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli sim say \"order 42\" --as Ada\n  hub-cli sim say hello --as bob@im.wechat --bot demo\n
@@ -109,6 +126,9 @@ pub struct SimSayArgs {
     /// Who writes: a name (Ada is ada@im.wechat) or an id; the bot's owner when left out
     #[arg(long = "as", value_name = "PERSON")]
     pub person: Option<String>,
+    /// How long to wait for a reply; 0s returns at once
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = super::duration)]
+    pub wait: Duration,
     #[command(flatten)]
     pub bot: SimBot,
 }

@@ -71,11 +71,15 @@ pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(
     draft.put("base_url", args.base_url);
     draft.put("model", args.model);
     draft.put("system_prompt", args.system_prompt);
+    draft.put("error_reply", args.error_reply);
     if let Some(path) = &args.api_key_file {
         draft.put("api_key", Some(first_line(path)?.expose()));
     }
     let channel = reach.set_channel_part(place, Part::Ai, draft.0).await?;
     reach.close().await;
+    if let Some(warning) = channel["ai"]["warning"].as_str() {
+        printer.note(&format!("warning: {warning} (hub-cli ai-config set)"));
+    }
     let text = format!("ai {}\t{}", state(&channel["ai"]), cell(&channel["ai"], "model"));
     print(channel, &text, printer)
 }
@@ -142,6 +146,7 @@ impl Draft {
 fn settable(mut settings: Value) -> Value {
     if let Some(fields) = settings.as_object_mut() {
         fields.remove("has_api_key");
+        fields.remove("warning");
         if let Some(auth) = fields.get_mut("auth").and_then(Value::as_object_mut) {
             auth.retain(|name, _| !matches!(name.as_str(), "has_secret" | "old_secret_expires_at"));
         }

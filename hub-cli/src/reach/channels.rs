@@ -206,7 +206,12 @@ impl Reach {
             }
             Part::Ai => {
                 let update: AiUpdate = settings_of(settings)?;
-                channels.set_ai(operator, bot, channel, update).await?
+                let changed = channels.set_ai(operator, bot, channel, update).await?;
+                let mut shown = document(&changed);
+                if let Some(warning) = channels.ai_warning(&changed).await? {
+                    shown["ai"]["warning"] = warning.into();
+                }
+                return Ok(shown);
             }
             Part::Filter => channels.set_filter(operator, bot, channel, &settings_of(settings)?).await?,
         };

@@ -30,6 +30,20 @@ fn a_simulator_of_its_own() {
 }
 
 #[test]
+fn what_the_person_gets_back_is_printed_with_the_trace() {
+    let stage = Stage::new();
+    let mut command = command(stage.path());
+    command.env("HUB_SIM_URL", &stage.sim).args(["sim", "say", "order 42", "--as", "Ada", "--wait", "20s"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("demo → Ada: 42 is on its way"), "{text}");
+    assert!(lines.next().is_some_and(|line| line.starts_with("trace tr_")), "{text}");
+    assert_eq!(lines.next(), None, "{text}");
+}
+
+#[test]
 fn the_people_of_a_bot_are_listed() {
     let stage = Stage::new();
     let people = || stage.document(&["sim", "contacts"])["items"].as_array().unwrap().clone();

@@ -148,6 +148,9 @@ pub struct GlobalAi {
     pub api_key: Option<Secret>,
 }
 
+/// Why messages wait while the administrator has set no endpoint; setting one wakes them.
+pub(crate) const NO_ENDPOINT: &str = "this hub has no AI endpoint; waits until the administrator sets one";
+
 impl GlobalAi {
     /// Opens what is stored.
     ///
@@ -157,6 +160,11 @@ impl GlobalAi {
         let api_key = row.api_key.map(|sealed| sealer.open(KEY_PLACE, &Sealed::from(sealed))).transpose()?;
         let settings = serde_json::from_str(&row.settings).map_err(Error::internal)?;
         Ok(Self { settings, api_key })
+    }
+
+    /// Whether a stored endpoint is on.
+    pub(crate) fn is_enabled(row: &AiConfigRow) -> bool {
+        serde_json::from_str::<AiConfigSettings>(&row.settings).is_ok_and(|settings| settings.enabled)
     }
 
     /// Where it is asked, and as whom.
@@ -281,7 +289,8 @@ impl<'h> AiConfigs<'h> {
         };
         let keeps = api_key == Change::Keep;
         let entry = self.ctx.audit(actor, Action::AiConfigChanged).detail(noted);
-        let updated_at = self.ctx.store.now().as_millis();
+        let now = self.ctx.store.now();
+        let updated_at = now.as_millis();
         let row = self
             .ctx
             .store
@@ -291,6 +300,7 @@ impl<'h> AiConfigs<'h> {
                         if keeps { tx.ai().config().await?.and_then(|row| row.api_key) } else { None };
                     let row = AiConfigRow { settings, api_key: new_key.or(stored), updated_at };
                     tx.ai().set_config(&row).await?;
+                    tx.ai().wake_waiting(NO_ENDPOINT, now).await?;
                     tx.audit().add(&entry).await?;
                     Ok(row)
                 }

@@ -1,14 +1,17 @@
 //! What apps are told: the events, and the log of them.
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{AppEventKind, AppRuntime, Apps, Told, routing};
 use crate::{
     access::Actor,
+    context::Context,
     error::{Error, Result},
     id::{AppEventId, AppId, BotId, Ids, InstallationId, MessageId, TraceId},
-    network::MessageKind,
+    media::SignedUrl,
+    network::{MessageItem, MessageKind},
     page::{Page, PageRequest},
     store::app_events::NewAppEvent,
     time::Timestamp,
@@ -172,6 +175,48 @@ pub(crate) fn envelope(
         event: serde_json::from_str(event).map_err(Error::internal)?,
     };
     Ok(Bytes::from(serde_json::to_vec(&envelope).map_err(Error::internal)?))
+}
+
+/// The event of a message, as far as links to its files need it.
+#[derive(Debug, Deserialize)]
+struct MessageEvent {
+    data: MessageData,
+}
+
+#[derive(Debug, Deserialize)]
+struct MessageData {
+    message_id: Option<MessageId>,
+    #[serde(default)]
+    items: Vec<MessageItem>,
+}
+
+/// Adds the files' links to the items of events: `items[].media.url`, and `items[].url` for older apps. Links are added
+/// when an event is sent, so that they are fresh and the log of events holds none.
+///
+/// # Errors
+/// `UNAVAILABLE` when the store cannot be read.
+pub(crate) async fn add_links<'e>(ctx: &Context, events: impl Iterator<Item = &'e mut String>) -> Result<()> {
+    let with_files = |event: &'e mut String| {
+        let read: MessageEvent = serde_json::from_str(event).ok()?;
+        let has_files = read.data.items.iter().any(MessageItem::is_file);
+        Some((read.data.message_id.filter(|_| has_files)?, event))
+    };
+    let events: Vec<_> = events.filter_map(with_files).collect();
+    let ids: Vec<MessageId> = events.iter().map(|(id, _)| *id).collect();
+    let files = ctx.files().of_messages(&ids).await?;
+    for (id, text) in events {
+        let mut event: Value = serde_json::from_str(text).map_err(Error::internal)?;
+        for file in files.get(&id).into_iter().flatten() {
+            let Some(item) = event["data"]["items"].get_mut(file.item as usize) else { continue };
+            let url = file.url.as_ref().map(SignedUrl::as_str);
+            item["media"] = json!({ "url": url, "media_type": file.kind.as_str(), "status": file.status,
+                "file_name": file.file_name, "content_type": file.content_type, "file_size": file.size,
+                "url_expires_at": file.url_expires_at });
+            item["url"] = url.into();
+        }
+        *text = event.to_string();
+    }
+    Ok(())
 }
 
 fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {

@@ -53,7 +53,7 @@ pub use token::{MAX_GRACE_HOURS, NewToken, RegeneratedToken, token_prefix};
 pub use tool::{AppTool, MAX_TOOLS};
 pub use tool_calls::Toolbox;
 
-pub(crate) use events::{Heard, envelope, of_message, plain};
+pub(crate) use events::{Heard, add_links, envelope, of_message, plain};
 pub(crate) use status::{status_of, tell_status};
 
 /// Apps of one user.

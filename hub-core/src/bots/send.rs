@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access::Actor,
-    bots::{Attachment, BotStatus, Bots, attachment, login_expired, sender, window::Closed},
+    bots::{Attachment, BotStatus, Bots, attachment, login_expired, private, sender, window::Closed},
     context::Hint,
     error::{Error, ErrorCode, Problems, Result},
     id::{BotId, MessageId, TraceId},
@@ -15,7 +15,9 @@ use crate::{
         Tx,
         outbox::{NewOutbound, NewPart},
     },
-    text, traces,
+    text,
+    time::Timestamp,
+    traces,
 };
 
 /// A message to send.
@@ -27,8 +29,8 @@ pub struct NewSend {
     pub content: String,
     /// A file. People see it after the text.
     pub media: Option<Attachment>,
-    /// A permission to answer, as programs echo it. Only its length is looked at: the newest one of the
-    /// receiver is used (`contract.md` §4).
+    /// A permission to answer, as programs echo it. It is used if it came with one of the receiver's recent messages,
+    /// otherwise the newest one of the receiver is.
     pub context_token: Option<Secret>,
     /// How the text is marked up.
     pub format: TextFormat,
@@ -55,6 +57,8 @@ pub struct Sent {
 pub(super) const MAX_USER_ID: usize = 200;
 /// Longest permission to answer, in bytes.
 const MAX_CONTEXT_TOKEN: usize = 4096;
+/// Messages of a person among which a permission to answer is looked for.
+const RECENT_TOKENS: u32 = 20;
 
 impl Bots<'_> {
     /// Accepts a message for a person. The answer comes after the commit; delivery follows.
@@ -107,6 +111,10 @@ impl Bots<'_> {
         }
         let peer = new.to_user_id.unwrap_or_else(|| bot.owner_user_id.clone());
         let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
+        let chosen = match new.context_token {
+            Some(token) => self.known_token(bot_id, &peer, token, &rules).await?,
+            None => None,
+        };
         let file = match new.media {
             None => None,
             Some(media) => {
@@ -125,8 +133,11 @@ impl Bots<'_> {
         };
         let mut parts: Vec<NewPart> = texts.into_iter().map(|text| NewPart::new(ids, text)).collect();
         parts.extend(file.clone().map(|file| NewPart::file(ids, file)));
+        let message_id: MessageId = self.ctx.ids.next();
+        let private =
+            chosen.map(|token| private::seal(&self.ctx.sealer, message_id, Some(&token), &Secret::from("")));
         let outbound = NewOutbound {
-            message_id: self.ctx.ids.next(),
+            message_id,
             bot_id,
             peer,
             dedupe_key: parts[0].client_id.clone(),
@@ -134,6 +145,7 @@ impl Bots<'_> {
             parts,
             channel_id,
             trace_id: Some(trace_id),
+            private,
             expires_at: now + self.ctx.config.outbox_lifetime,
             now,
         };
@@ -161,6 +173,28 @@ impl Bots<'_> {
         failpoint!("send.accepted");
         self.ctx.wake.hint(Hint::Outbox(bot_id));
         Ok(sent)
+    }
+
+    /// A permission to answer that a caller sent back, if it came with one of the person's recent
+    /// messages.
+    async fn known_token(
+        &self,
+        bot_id: BotId,
+        peer: &str,
+        token: Secret,
+        rules: &WindowRules,
+    ) -> Result<Option<Secret>> {
+        let since = rules.age.map_or(Timestamp::MIN, |age| self.ctx.store.now() - age);
+        let mut read = self.ctx.store.read().await?;
+        let recent = read.messages().recent_private(bot_id, peer, since, RECENT_TOKENS).await?;
+        drop(read);
+        for (id, sealed) in recent {
+            let known = private::context_token(&self.ctx.sealer, id, Some(sealed))?;
+            if known.is_some_and(|known| known.expose() == token.expose()) {
+                return Ok(Some(token));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether so many parts could go out now, as far as can be seen without the transaction that decides it.
@@ -206,13 +240,14 @@ fn fit(parts: usize, queued: u32, left: Option<u32>, max_queued: u32) -> Result<
         && queued.saturating_add(parts) > left
     {
         let free = left.saturating_sub(queued);
-        return Err(Error::new(
-            ErrorCode::WindowClosed,
-            format!(
-                "it needs {parts} sends and {free} are left until this person writes again \
-                 ({queued} wait already)"
-            ),
-        ));
+        let mut message = format!(
+            "it needs {parts} sends and {free} are left until this person writes again \
+             ({queued} wait already)"
+        );
+        if parts > 1 {
+            message += "; send a long text as a file, or raise the setting text_part_chars";
+        }
+        return Err(Error::new(ErrorCode::WindowClosed, message));
     }
     if queued.saturating_add(parts) > max_queued {
         return Err(Error::new(
@@ -277,7 +312,9 @@ mod tests {
         assert!(never.message().contains("write first"));
         world.person_writes(bot, "wx-a").await;
         assert_eq!(code(&world, &ann, bot, to("Wx-A", "hi")).await, ErrorCode::WindowClosed);
-        assert_eq!(code(&world, &ann, bot, say("1|2|3|4")).await, ErrorCode::WindowClosed);
+        let long = bots.send(&ann, bot, say("1|2|3|4"), None).await.unwrap_err();
+        assert_eq!(long.code(), ErrorCode::WindowClosed);
+        assert!(long.message().contains("text_part_chars"), "{}", long.message());
         bots.send(&ann, bot, say("1|2"), None).await.unwrap();
         let full = bots.send(&ann, bot, say("3|4"), None).await.unwrap_err();
         assert_eq!(full.code(), ErrorCode::WindowClosed);
@@ -385,6 +422,7 @@ mod tests {
             }],
             channel_id: None,
             trace_id: None,
+            private: None,
             expires_at: world.clock.now(),
             now: world.clock.now(),
         };

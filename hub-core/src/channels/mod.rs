@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 
 use crate::{
     access::{Actor, ChannelActor, Role, Scope, UserActor},
+    admin::ai_config::{GlobalAi, NO_ENDPOINT},
     context::{Context, Hint},
     error::{Error, Result},
     id::{BotId, ChannelId},
@@ -42,7 +43,7 @@ pub use keys::{NewKey, RegeneratedKey};
 pub use record::{ChannelRecord, OLD_SECRET_LIFE};
 
 use record::encode;
-use sinks::{AiUpdate, WebSocketSettings, WebhookUpdate};
+use sinks::{AiSource, AiUpdate, WebSocketSettings, WebhookUpdate};
 
 /// Channels and their settings: every operation takes the actor who asks. A bot or channel of somebody else,
 /// and a channel of another bot, does not exist for them: `NOT_FOUND`.
@@ -279,6 +280,19 @@ impl<'h> Channels<'h> {
             Ok(())
         })
         .await
+    }
+
+    /// What keeps a channel's model from answering for now, if anything.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the store cannot be read.
+    pub async fn ai_warning(&self, channel: &Channel) -> Result<Option<&'static str>> {
+        if !channel.ai.enabled || channel.ai.source != AiSource::Global {
+            return Ok(None);
+        }
+        let row = self.ctx.store.read().await?.ai().config().await?;
+        let is_set = row.is_some_and(|row| GlobalAi::is_enabled(&row));
+        Ok((!is_set).then_some(NO_ENDPOINT))
     }
 
     async fn change(

@@ -18,7 +18,9 @@ use super::{
 };
 use crate::{
     access::{Actor, AppActor},
-    apps::{AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, envelope, secret_place, sockets},
+    apps::{
+        AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, add_links, envelope, secret_place, sockets,
+    },
     bots::{Attachment, Bots, NewSend},
     channels::sinks::DEFAULT_SCHEDULE_S,
     context::{Context, Hint},
@@ -96,9 +98,9 @@ async fn take(ctx: &Context) -> Result<Vec<DueEvent>> {
 }
 
 /// One attempt, and what follows from it.
-async fn tell(ctx: &Context, due: DueEvent) {
+async fn tell(ctx: &Context, mut due: DueEvent) {
     let (started, watch) = (ctx.store.now(), Stopwatch::start());
-    let outcome = match attempt(ctx, &due).await {
+    let outcome = match attempt(ctx, &mut due).await {
         Ok(outcome) => outcome,
         Err(error) => Outcome::failed(error.message().to_owned()),
     };
@@ -131,7 +133,7 @@ impl Outcome {
     }
 }
 
-async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
+async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
     if due.webhook_url.is_none() {
         // It was left to sockets as long as that goes.
         return Ok(Outcome::over("no socket of the app came for it, and no URL has echoed a challenge"));
@@ -140,6 +142,7 @@ async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
     if due.scopes.is_none() && due.kind != AppEventKind::AppUninstalled.as_str() {
         return Ok(Outcome::over("the app was taken off the bot, or switched off"));
     }
+    add_links(ctx, std::iter::once(&mut due.event)).await?;
     let answer = match ctx.egress.send(call_of(ctx, due, PATIENCE)?).await {
         Ok(answer) => answer,
         Err(error) => return Ok(Outcome::failed(error.to_string())),
@@ -157,7 +160,9 @@ async fn attempt(ctx: &Context, due: &DueEvent) -> Result<Outcome> {
         if error.code() == ErrorCode::Unavailable {
             return Ok(Outcome::failed("the hub could not take the answer".to_owned()));
         }
-        outcome.error = Some(format!("the answer was not sent: {}", error.message()));
+        let is_group = due.peer_is_group() && error.code() == ErrorCode::WindowClosed;
+        let why = if is_group { "the chat network takes no messages to groups" } else { error.message() };
+        outcome.error = Some(format!("the answer was not sent: {why}"));
     }
     Ok(outcome)
 }
@@ -347,13 +352,17 @@ fn trace_of(
     (started, ended): (Timestamp, Timestamp),
 ) -> TraceUpdate {
     let ok = outcome.verdict == Verdict::Success;
-    let status = if ok { TraceStatus::Ok } else { TraceStatus::Error };
+    // The app took the event and its reply could not be sent: an error, too.
+    let status = if ok && outcome.error.is_none() { TraceStatus::Ok } else { TraceStatus::Error };
     let detail = json!({ "event_id": due.id, "attempt": attempts, "status": outcome.status,
         "body": outcome.body, "error": outcome.error });
     let step = Step::new(StepName::Response, "app", status, started, ended, detail);
     let over = state != AppEventState::Pending;
     let summary = match (over, ok) {
-        (true, true) => "told the app".to_owned(),
+        (true, true) => match &outcome.error {
+            Some(error) => format!("told the app; {error}"),
+            None => "told the app".to_owned(),
+        },
         (true, false) => "the app was not told".to_owned(),
         (false, _) => {
             format!("the app did not take it; attempt {attempts} of {}", DEFAULT_SCHEDULE_S.len() + 1)

@@ -9,7 +9,7 @@ use super::{
     node::{BotWork, Engine},
     retry::{self, Next, Verdict},
     sink::ai,
-    stage::{Concluded, Outcome},
+    stage::{Concluded, Outcome, Reply},
 };
 use crate::{
     channels::{
@@ -50,7 +50,7 @@ impl Engine {
         concluded: Concluded,
     ) -> (Finished, After) {
         let now = self.ctx.store.now();
-        let Concluded { outcome, replies, mut steps } = concluded;
+        let Concluded { outcome, mut replies, mut steps } = concluded;
         let (after, mut status, mut summary, error) = self.judge(channel, job, &outcome, now);
         let health = (job.sink == SinkId::Webhook).then(|| self.health(channel, &outcome, now)).flatten();
         if let After::Hold { due_at: at, .. } | After::Park(at) = after
@@ -59,8 +59,15 @@ impl Engine {
             last.detail["next_attempt_at"] = json!(at);
             last.detail["parked"] = json!(matches!(after, After::Park(_)));
         }
-        let replies = self.replies(bot, channel, job, replies, &mut steps).await;
-        if status == TraceStatus::Ok
+        let failed = after == After::Over(DeliveryState::Dead);
+        if failed && job.sink == SinkId::Ai && !channel.ai.error_reply.trim().is_empty() {
+            replies.push(Reply::text("ai", channel.ai.error_reply.clone()));
+        }
+        let attempts = i64::from(job.attempts) - i64::from(matches!(outcome, Outcome::Waits { .. }));
+        let closed = Self::closed_group(bot, job, now).filter(|_| !replies.is_empty());
+        let replies = self.replies(bot, channel, job, (replies, closed), &mut steps).await;
+        let unsent = status == TraceStatus::Skipped && closed.is_some();
+        if (status == TraceStatus::Ok || unsent)
             && let Some(failed) = failed_afterwards(&steps)
         {
             status = TraceStatus::Error;
@@ -75,7 +82,7 @@ impl Engine {
             id: job.id,
             fence: job.fence,
             state,
-            attempts: i64::from(job.attempts),
+            attempts,
             due_at,
             first_attempt_at: now - self.since_first_attempt(job),
             keep,
@@ -86,7 +93,7 @@ impl Engine {
                 status: Some(status.as_str()),
                 ended: i64::from(matches!(after, After::Over(_))),
                 summary: Some(summary),
-                attempts: Some(i64::from(job.attempts)),
+                attempts: Some(attempts),
                 ended_at: now.as_millis(),
                 steps: steps_text(&steps),
             },
@@ -116,6 +123,10 @@ impl Engine {
             Outcome::Ignored { reason } => {
                 let after = After::Over(DeliveryState::Skipped);
                 return (after, TraceStatus::Skipped, (*reason).to_owned(), None);
+            }
+            Outcome::Waits { reason, recheck } => {
+                let told = Some((*reason).to_owned());
+                return (After::Park(now + *recheck), TraceStatus::Pending, (*reason).to_owned(), told);
             }
             Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
                 return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
@@ -163,6 +174,7 @@ impl Engine {
             // What a plugin does says nothing about the receiver.
             Outcome::Skipped
             | Outcome::Ignored { .. }
+            | Outcome::Waits { .. }
             | Outcome::PluginFailed { .. }
             | Outcome::Failure { permanent: true, .. } => return None,
             Outcome::Answer { verdict: Verdict::Success, .. } => {

@@ -273,9 +273,13 @@ impl Outbox {
     }
 
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {
+        let (sealer, message_id) = (&self.engine.ctx.sealer, item.message_id.parse()?);
+        if let Some(chosen) = private::context_token(sealer, message_id, item.private.clone())? {
+            return Ok(Some(chosen));
+        }
         let Some(sealed) = &item.context_token else { return Ok(None) };
         let place = private::token_place(self.bot.lease.bot_id, &item.peer);
-        self.engine.ctx.sealer.open(&place, &Sealed::from(sealed.clone())).map(Some)
+        sealer.open(&place, &Sealed::from(sealed.clone())).map(Some)
     }
 
     /// Keeps the smallest gap between two sends; [`Go::Paced`] when the person got too many of late, [`Go::Wait`] when

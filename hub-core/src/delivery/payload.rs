@@ -33,6 +33,8 @@ pub struct Payload<'a> {
     pub bot_id: String,
     /// The channel that delivers it.
     pub channel_id: String,
+    /// The message's id: the same on every attempt, and on every channel that received the message.
+    pub id: String,
     /// Parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<RawValue>>,
@@ -70,6 +72,7 @@ impl<'a> Payload<'a> {
             timestamp: content.sent_at.as_seconds(),
             bot_id: job.bot_id.to_string(),
             channel_id: job.channel_id.to_string(),
+            id: content.message_id.to_string(),
             items,
             media: &job.media,
             quoted: content.quote.as_ref(),

@@ -74,6 +74,7 @@ pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId
         Outcome::Answer { verdict: Verdict::Success, summary, .. } => (TraceStatus::Ok, summary),
         Outcome::Skipped => (TraceStatus::Skipped, "a plugin skipped it".to_owned()),
         Outcome::Ignored { reason } => (TraceStatus::Skipped, reason.to_owned()),
+        Outcome::Waits { reason, .. } => (TraceStatus::Error, reason.to_owned()),
         Outcome::Answer { summary, .. }
         | Outcome::PluginFailed { summary, .. }
         | Outcome::Failure { summary, .. } => (TraceStatus::Error, summary),

@@ -10,6 +10,7 @@ use super::{
     stage::{Reply, ReplyContent, ReplyFile},
 };
 use crate::{
+    bots::window::Window,
     channels::runtime::ChannelRuntime,
     media::NewFile,
     network::TextFormat,
@@ -20,13 +21,14 @@ use crate::{
 
 impl Engine {
     /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none
-    /// (`contract.md` §6.6). Files are kept here, before the commit that sends them.
+    /// (`contract.md` §6.6). Files are kept here, before the commit that sends them. With a reason why nothing can be
+    /// sent, the replies are only shown.
     pub(super) async fn replies(
         &self,
         bot: &BotWork,
         channel: &ChannelRuntime,
         job: &Job,
-        replies: Vec<Reply>,
+        (replies, closed): (Vec<Reply>, Option<&'static str>),
         steps: &mut Vec<Step>,
     ) -> Vec<NewOutbound> {
         let sent = self.sent_before(job, &replies).await;
@@ -37,7 +39,11 @@ impl Engine {
                 continue;
             }
             let now = self.ctx.store.now();
-            match self.parts(bot, channel, job, content).await {
+            let parts = match closed {
+                Some(reason) => Err(reason.to_owned()),
+                None => self.parts(bot, channel, job, content).await,
+            };
+            match parts {
                 Ok((content, parts, mut detail)) => {
                     detail["to"] = json!(job.content.peer);
                     detail["state"] = json!("queued");
@@ -51,6 +57,16 @@ impl Engine {
             }
         }
         rows
+    }
+
+    /// Why nothing can be sent to the group of a message: where only people who wrote can be written to, a group never
+    /// can, and a reply to it would wait until it expires.
+    pub(super) fn closed_group(bot: &BotWork, job: &Job, now: Timestamp) -> Option<&'static str> {
+        if job.content.group_id.is_empty() {
+            return None;
+        }
+        let window = Window::default().check(&bot.network.window_rules(), now);
+        window.err().map(|_| "the chat network takes no messages to groups")
     }
 
     /// Replies with files of an earlier attempt: their files are not kept a second time. When the store does not
@@ -120,6 +136,7 @@ impl Engine {
             parts,
             channel_id: Some(channel.id),
             trace_id: Some(job.trace_id),
+            private: None,
             expires_at: now + self.ctx.config.outbox_lifetime,
             now,
         }

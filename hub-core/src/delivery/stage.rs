@@ -6,7 +6,7 @@
 //! ```
 //! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages are in [`super::hooks`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -122,6 +122,13 @@ pub enum Outcome {
         summary: String,
         /// Whether the delivery is tried again.
         retry: bool,
+    },
+    /// Nothing can be sent until a setting changes; the delivery is parked and no attempt is counted.
+    Waits {
+        /// What is missing.
+        reason: &'static str,
+        /// When it is looked at again.
+        recheck: Duration,
     },
     /// No answer came, or the request could not be made.
     Failure {

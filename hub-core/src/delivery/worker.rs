@@ -224,8 +224,12 @@ impl Engine {
             return;
         }
         prepared.replied = true;
+        if Self::closed_group(bot, job, self.ctx.store.now()).is_some() {
+            // The outcome shows them, with the reason.
+            return;
+        }
         let mut steps = Vec::new();
-        let rows = self.replies(bot, channel, job, prepared.replies.clone(), &mut steps).await;
+        let rows = self.replies(bot, channel, job, (prepared.replies.clone(), None), &mut steps).await;
         match self.ctx.store.reply(&bot.lease, rows).await {
             Ok(true) => {
                 prepared.replies.clear();

@@ -17,7 +17,7 @@ pub use receiver::{Behaviour, DemoReceiver, Received};
 pub use recent::{Recent, recent};
 pub use seed::{Demo, renew_logins, seed};
 pub use signature::Verdict;
-pub use stage::{DemoListener, connector};
+pub use stage::{DemoListener, connector, connector_with};
 
 /// The host under which the receiver is called inside the process.
 pub const RECEIVER_HOST: &str = "receiver.local";

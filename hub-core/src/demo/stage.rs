@@ -24,11 +24,23 @@ use crate::{
 /// # Errors
 /// `INTERNAL_ERROR` when no HTTP client can be made.
 pub fn connector(simulator: &Simulator, clock: Clock, random: Random) -> Result<IlinkNetwork> {
+    connector_with(simulator, IlinkConfig::default(), clock, random)
+}
+
+/// As [`connector`], with other settings than the default; its addresses are the simulator's in any case.
+///
+/// # Errors
+/// As [`connector`].
+pub fn connector_with(
+    simulator: &Simulator,
+    settings: IlinkConfig,
+    clock: Clock,
+    random: Random,
+) -> Result<IlinkNetwork> {
     let mut egress = EgressConfig::default();
     egress.in_process.insert(SIM_HOST.to_owned(), std::sync::Arc::new(simulator.clone()));
     let url = |path: &str| format!("http://{SIM_HOST}/{path}").parse().map_err(Error::internal);
-    let config =
-        IlinkConfig { login_base_url: url("")?, cdn_base_url: url("c2c")?, ..IlinkConfig::default() };
+    let config = IlinkConfig { login_base_url: url("")?, cdn_base_url: url("c2c")?, ..settings };
     IlinkNetwork::new(NETWORK, config, &Egress::new(egress)?, clock, random)
 }
 

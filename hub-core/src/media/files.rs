@@ -95,10 +95,12 @@ impl Files<'_> {
         }
         self.check_storage(new.owner_id, new.bytes.len() as u64).await?;
         let said = new.content_type.as_deref().and_then(file_type::essence);
-        let found = || file_type::of_bytes(&new.bytes).or_else(|| file_type::of_name(&new.file_name));
+        // The content decides: a name and a declared type count only where the bytes can be that.
+        let named =
+            || file_type::of_name(&new.file_name).filter(|named| file_type::may_be(&new.bytes, named));
         let content_type = match said {
             Some(said) if said != file_type::UNKNOWN && file_type::may_be(&new.bytes, &said) => said,
-            _ => found().unwrap_or(file_type::UNKNOWN).to_owned(),
+            _ => file_type::of_bytes(&new.bytes).or_else(named).unwrap_or(file_type::UNKNOWN).to_owned(),
         };
         let kind = kind_of(&content_type);
         let fallback = super::fallback_name(kind, &content_type);

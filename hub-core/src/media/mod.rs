@@ -280,7 +280,7 @@ impl<'h> Media<'h> {
 /// Whether there may be files among the parts of a message, which are JSON.
 pub(crate) fn has_media(items: &str) -> bool {
     let items: Vec<MessageItem> = serde_json::from_str(items).unwrap_or_default();
-    items.iter().any(|item| !matches!(item.kind, MessageKind::Text | MessageKind::Other))
+    items.iter().any(MessageItem::is_file)
 }
 
 fn readable(row: MediaRow) -> ReadableFile {

@@ -384,6 +384,13 @@ pub struct MessageItem {
     pub duration_ms: Option<u64>,
 }
 
+impl MessageItem {
+    /// Whether the part is a file.
+    pub const fn is_file(&self) -> bool {
+        !matches!(self.kind, MessageKind::Text | MessageKind::Other)
+    }
+}
+
 /// A message as the network gave it, in the hub's words.
 #[derive(Debug, Clone)]
 pub struct InboundMessage {

@@ -139,6 +139,7 @@ pub fn sample_message(content: &str, user_id: &str, user_name: &str, timestamp: 
         "timestamp": timestamp,
         "bot_id": "bot_00000000000000000000000000",
         "channel_id": "ch_00000000000000000000000000",
+        "id": "msg_00000000000000000000000000",
     })
 }
 

@@ -75,6 +75,7 @@ fn payload(trace: &Trace, message: &RecordedMessage) -> Value {
         "timestamp": message.created_at.as_seconds(),
         "bot_id": trace.bot_id,
         "channel_id": trace.channel_id,
+        "id": trace.message_id,
     })
 }
 

@@ -112,6 +112,19 @@ impl Ai<'_> {
         .map(|_| ()))
     }
 
+    /// Makes deliveries due that wait for an endpoint, for the reason that they note.
+    pub async fn wake_waiting(&mut self, reason: &str, now: Timestamp) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "UPDATE deliveries SET due_at = $1
+             WHERE state = 'parked' AND sink = 'ai' AND last_error = $2 AND due_at > $1"
+        )
+        .bind(now.as_millis())
+        .bind(reason)
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
     /// What a person and a channel have said to each other around a message.
     pub async fn conversation(&mut self, query: &ConversationQuery) -> Result<Conversation> {
         let (bot, channel) = (query.bot_id.to_string(), query.channel_id.to_string());

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sqlx::FromRow;
 
 use super::{
@@ -109,6 +110,12 @@ pub struct DueEvent {
 }
 
 impl DueEvent {
+    /// Whether an answer goes to a group.
+    pub fn peer_is_group(&self) -> bool {
+        let event: Value = serde_json::from_str(&self.event).unwrap_or_default();
+        event["data"]["group"]["id"] == self.peer.as_str()
+    }
+
     /// The sealed secret.
     pub fn sealed_secret(&self) -> Sealed {
         Sealed::from(self.webhook_secret.clone())

@@ -102,6 +102,30 @@ pub(super) fn page_statement(filter: &MessageFilter, like: &'static str) -> Stri
 pub(super) const LIKE: [&str; 2] = [r" AND content LIKE $9 ESCAPE '\'", r" AND content ILIKE $9 ESCAPE '\'"];
 
 impl Messages<'_> {
+    /// What is secret in the newest messages of a person since a time, sealed. The caller has checked whose bot it is.
+    pub async fn recent_private(
+        &mut self,
+        bot_id: BotId,
+        peer: &str,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(MessageId, String)>> {
+        let rows: Vec<(String, String)> = on!(self.0, |conn| {
+            sqlx::query_as(
+            "SELECT id, private FROM messages
+             WHERE bot_id = $1 AND peer = $2 AND direction = 'inbound' AND private IS NOT NULL AND created_at >= $3
+             ORDER BY id DESC LIMIT $4"
+        )
+        .bind(bot_id.to_string())
+        .bind(peer)
+        .bind(since.as_millis())
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await
+        })?;
+        rows.into_iter().map(|(id, private)| Ok((id.parse()?, private))).collect()
+    }
+
     /// A page of a bot's messages, newest first, with the channels that received each of them; one row more
     /// than asked for tells whether more follow. The caller has checked whose bot it is.
     pub async fn page(

@@ -13,6 +13,7 @@ use crate::{
     id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
     media::KeptFile,
     network::{MessageItem, MessageKind},
+    secret::Sealed,
     time::Timestamp,
 };
 
@@ -35,6 +36,8 @@ pub struct NewOutbound {
     pub channel_id: Option<ChannelId>,
     /// The trace it belongs to.
     pub trace_id: Option<TraceId>,
+    /// The permission to answer that the caller chose, sealed for the message; the receiver's newest one if absent.
+    pub private: Option<Sealed>,
     /// When trying ends.
     pub expires_at: Timestamp,
     /// When it was accepted; due at once.
@@ -134,12 +137,13 @@ impl Outbox<'_> {
 
 const INSERT_MESSAGES_SQLITE: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
-        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
+        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
     SELECT r.value ->> 'id', b.id, 'outbound', r.value ->> 'peer', b.wx_id, r.value ->> 'peer',
         COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
             WHERE m.bot_id = b.id AND m.peer = r.value ->> 'peer' AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
             r.value ->> 'peer'), '', r.value ->> 'kind', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
-        'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now'
+        'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now',
+        r.value ->> 'private'
     FROM json_each($1) AS r
     JOIN bots AS b ON b.id = r.value ->> 'bot'
     LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.value ->> 'peer'
@@ -150,14 +154,14 @@ const INSERT_MESSAGES_SQLITE: &str = "
 
 const INSERT_MESSAGES_POSTGRES: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
-        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at)
+        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
     SELECT r.id, b.id, 'outbound', r.peer, b.wx_id, r.peer,
         COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
             WHERE m.bot_id = b.id AND m.peer = r.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
             r.peer), '', r.kind, r.content, r.items, r.key,
-        'queued', r.channel, r.trace, r.now, r.now
+        'queued', r.channel, r.trace, r.now, r.now, r.private
     FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, peer TEXT, key TEXT, kind TEXT, content TEXT,
-        items TEXT, channel TEXT, trace TEXT, now BIGINT)
+        items TEXT, channel TEXT, trace TEXT, now BIGINT, private TEXT)
     JOIN bots AS b ON b.id = r.bot
     LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.peer
     ORDER BY r.id
@@ -217,6 +221,7 @@ fn message_json(row: &NewOutbound) -> Value {
         "channel": row.channel_id,
         "trace": row.trace_id,
         "now": row.now.as_millis(),
+        "private": row.private.as_ref().map(Sealed::as_str),
     })
 }
 

@@ -63,8 +63,10 @@ pub struct OpenItem {
     pub due_at: i64,
     /// When it is given up.
     pub expires_at: i64,
-    /// Sealed permission to answer.
+    /// Sealed permission to answer: the person's newest.
     pub context_token: Option<String>,
+    /// The one that the sender chose, sealed for the message.
+    pub private: Option<String>,
     /// When the window opened.
     pub window_opened_at: Option<i64>,
     /// Sends since.
@@ -108,7 +110,7 @@ impl Sending<'_> {
         on!(self.0, |conn| {
             sqlx::query_as(
             "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id, o.state,
-                o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, c.window_opened_at, c.window_sends,
+                o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, m.private, c.window_opened_at, c.window_sends,
                 c.window_closed, c.recent_sends
              FROM outbox o JOIN messages m ON m.id = o.message_id
              LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer

@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, secret::Secret, store::StoreConfig,
+    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, network::ilink::TEXT_LIMITS,
+    secret::Secret, store::StoreConfig,
 };
 use ipnet::IpNet;
 use url::Url;
@@ -83,6 +84,8 @@ pub struct Config {
     pub ilink_base_url: Option<Url>,
     /// Where it keeps media.
     pub ilink_cdn_url: Option<Url>,
+    /// Most characters of one part of a long text.
+    pub text_part_chars: usize,
     /// Control API of the built-in simulator.
     pub sim_listen: SocketAddr,
     /// A simulator in another process.
@@ -281,6 +284,10 @@ impl Config {
         let networks = reader.value("network", if development { "sim" } else { "ilink" }, read_networks);
         let ilink_base_url = reader.url("ilink_base_url");
         let ilink_cdn_url = reader.url("ilink_cdn_url");
+        let text_part_chars = reader.value("text_part_chars", "2000", |text| {
+            let chars = text.parse().ok().filter(|chars| (TEXT_LIMITS[0]..=TEXT_LIMITS[1]).contains(chars));
+            chars.ok_or_else(|| format!("must be from {} to {}", TEXT_LIMITS[0], TEXT_LIMITS[1]))
+        });
         let sim_listen = reader.number("sim_listen", "127.0.0.1:9801", "an address with a port");
         let sim_url = reader.url("sim_url");
         let egress_allow = reader.list("egress_allow", "", |part| {
@@ -372,6 +379,7 @@ impl Config {
             networks: networks?,
             ilink_base_url,
             ilink_cdn_url,
+            text_part_chars: text_part_chars?,
             sim_listen: sim_listen?,
             sim_url,
             egress_allow,

@@ -70,6 +70,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("network", "sim|ilink|both", "Chat networks to offer"),
     plain("ilink_base_url", "URL", "Where logins to the chat network begin"),
     plain("ilink_cdn_url", "URL", "Where the chat network keeps media"),
+    plain("text_part_chars", "COUNT", "Longest part of a text that is sent in parts; 200 to 4000"),
     plain("sim_listen", "ADDR:PORT", "Control API of the built-in simulator"),
     plain("sim_url", "URL", "A simulator in another process, instead of the built-in one"),
     plain("egress_allow", "RULE,…", "Private targets webhooks may reach: ranges and host:port"),

@@ -11,7 +11,7 @@ const SCHEMAS: &str = "#/components/schemas/";
 /// Names made from generic types become names people would choose: `Envelope_Page_Bot` is the
 /// `BotPageResponse`, `Page_Bot` the `BotPage`, `Envelope_Bot` the `BotResponse`.
 pub(super) fn readable(name: &str) -> String {
-    if let Some(inner) = name.strip_prefix("Envelope_") {
+    if let Some(inner) = name.strip_prefix("Envelope_").or_else(|| name.strip_prefix("Bare_")) {
         return format!("{}Response", readable(inner));
     }
     match name.strip_prefix("Page_") {

@@ -74,6 +74,27 @@ async fn what_may_pass_is_tried_again_and_answered_once() {
 }
 
 #[tokio::test]
+async fn the_sender_gets_the_error_reply_when_the_model_fails_or_returns_nothing() {
+    let (hub, bot, channel) = scene().await;
+    let ai = AiUpdate { error_reply: "No answer today, sorry.".to_owned(), ..own_model() };
+    hub.hub.channels().set_ai(&hub.owner, bot.id, channel, ai).await.unwrap();
+    hub.receiver.always(MODEL, Reply::status(401));
+    hub.say(&bot, "hello");
+    assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "No answer today, sorry.");
+    hub.wait_trace(&bot, channel, |trace| {
+        trace.status == TraceStatus::Error && trace.summary.contains("401")
+    })
+    .await;
+    hub.receiver.always(MODEL, said(""));
+    hub.say(&bot, "are you there?");
+    assert_eq!(hub.wait_sent(&bot, 2).await[1].text, "No answer today, sorry.");
+    hub.wait_trace(&bot, channel, |trace| {
+        trace.status == TraceStatus::Error && trace.summary.contains("empty answer")
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_cannot_pass_is_given_up_at_once() {
     let (hub, bot, channel) = scene().await;
     let refusal = json!({ "error": { "message": format!("Incorrect API key provided: {OWN_KEY}") } });

@@ -23,8 +23,11 @@ async fn only_channels_that_use_the_global_endpoint_get_its_key() {
     let bot = hub.bot().await;
     let global = channel(&hub, &bot, AiUpdate::default()).await;
     hub.say(&bot, "too early");
-    let none = ended(&hub, &bot, global, TraceStatus::Error).await;
-    assert!(none.summary.contains("no AI endpoint") && none.attempts == 1, "{}", none.summary);
+    let waits = hub.wait_trace(&bot, global, |trace| trace.summary.contains("no AI endpoint")).await;
+    assert_eq!((waits.status, waits.attempts), (TraceStatus::Pending, 0), "{}", waits.summary);
+    let shown = hub.hub.channels().get(&hub.owner, bot.id, global).await.unwrap();
+    let warning = hub.hub.channels().ai_warning(&shown).await.unwrap();
+    assert!(warning.is_some_and(|warning| warning.contains("no AI endpoint")));
 
     let config = AiConfigUpdate {
         system_prompt: "Be polite.".to_owned(),
@@ -33,13 +36,17 @@ async fn only_channels_that_use_the_global_endpoint_get_its_key() {
         ..AiConfigUpdate::default()
     };
     set_global(&hub, config.clone()).await;
+    assert_eq!(hub.hub.channels().ai_warning(&shown).await.unwrap(), None);
+    // What waited is answered at once, without waiting for the next look.
+    let asked = async |count| (hub.receiver.received_at(GLOBAL).len() == count).then_some(());
+    hub.until("the waiting message is answered", async || asked(1).await).await;
     let keyless = AiUpdate { api_key: Change::Clear, ..own_model() };
     let own = channel(&hub, &bot, keyless).await;
     hub.say(&bot, "hello");
     ended(&hub, &bot, own, TraceStatus::Ok).await;
-    ended(&hub, &bot, global, TraceStatus::Ok).await;
+    hub.until("the other endpoint is asked", async || asked(2).await).await;
     let (mine, theirs) = (hub.receiver.received_at(MODEL), hub.receiver.received_at(GLOBAL));
-    assert_eq!((mine.len(), theirs.len()), (1, 1));
+    assert_eq!((mine.len(), theirs.len()), (1, 2));
     assert_eq!(mine[0].header("authorization"), "", "no key of ours, and none of anybody else's");
     assert_eq!(theirs[0].header("authorization"), format!("Bearer {GLOBAL_KEY}"));
     let all = [&mine[0], &theirs[0]].map(|request| String::from_utf8_lossy(&request.body).into_owned());
@@ -61,13 +68,13 @@ async fn only_channels_that_use_the_global_endpoint_get_its_key() {
     hub.receiver.always(GLOBAL, said("global"));
     hub.hub.channels().set_ai(&hub.owner, bot.id, global, named("bigger")).await.unwrap();
     hub.say(&bot, "with another model");
-    hub.until("it is asked", async || (hub.receiver.received_at(GLOBAL).len() == 3).then_some(())).await;
-    let asked = hub.receiver.received_at(GLOBAL)[2].json();
+    hub.until("it is asked", async || (hub.receiver.received_at(GLOBAL).len() == 4).then_some(())).await;
+    let asked = hub.receiver.received_at(GLOBAL)[3].json();
     assert_eq!((&asked["model"], &asked["max_tokens"]), (&json!("bigger"), &json!(9)));
     hub.hub.channels().set_ai(&hub.owner, bot.id, global, named("biggest")).await.unwrap();
     hub.say(&bot, "with one that is not offered");
     hub.wait_trace(&bot, global, |trace| trace.summary.contains("does not offer the model biggest")).await;
-    assert_eq!(hub.receiver.received_at(GLOBAL).len(), 3);
+    assert_eq!(hub.receiver.received_at(GLOBAL).len(), 4);
 }
 
 #[tokio::test]
@@ -160,6 +167,6 @@ async fn people_read_what_the_channel_wants_them_to() {
     hub.receiver.always(MODEL, said("<think>I had rather not."));
     hub.hub.channels().set_ai(&hub.owner, bot.id, channel, own_model()).await.unwrap();
     hub.say(&bot, "well?");
-    hub.wait_trace(&bot, channel, |trace| trace.summary.contains("nothing to say")).await;
+    hub.wait_trace(&bot, channel, |trace| trace.summary.contains("empty answer")).await;
     assert_eq!(hub.sent(&bot).len(), 3);
 }

@@ -12,7 +12,7 @@ let base;
 let socket;
 
 function connect() {
-  const mine = new WebSocket(`${base.replace('http://', 'ws://')}/api/v1/channels/connect?api_key=${key}`);
+  const mine = new WebSocket(`${base.replace('http://', 'ws://')}/api/v1/channels/connect?api_key=${key}&ack=true`);
   socket = mine;
   mine.on('message', (text) => {
     const frame = JSON.parse(text);

@@ -58,7 +58,7 @@ const MAX_ANSWER: usize = 64 << 20;
 /// With this the hub closes a connection whose key is no longer valid.
 const REVOKED: u16 = 4401;
 /// What a frame has besides the body of a webhook.
-const FRAME_ONLY: [&str; 3] = ["seq", "id", "context_token"];
+const FRAME_ONLY: [&str; 2] = ["seq", "context_token"];
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -202,7 +202,7 @@ impl Listen<'_> {
         let mut url = self.server.clone();
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         url.set_scheme(scheme).map_err(|()| "the server's URL cannot be used".to_owned())?;
-        let url = format!("{}/api/v1/channels/connect", url.as_str().trim_end_matches('/'));
+        let url = format!("{}/api/v1/channels/connect?ack=true", url.as_str().trim_end_matches('/'));
         let mut request = url.into_client_request().map_err(|error| error.to_string())?;
         let key = HeaderValue::try_from(self.key.as_str()).map_err(|error| error.to_string())?;
         request.headers_mut().insert(HeaderName::from_static("x-api-key"), key);

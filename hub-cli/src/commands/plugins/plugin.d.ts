@@ -14,6 +14,8 @@ interface Message {
   readonly timestamp: number;
   readonly bot_id: string;
   readonly channel_id: string;
+  /** Id of the message: the same on every attempt. */
+  readonly id: string;
   /** Parts, when the message is more than one text. */
   readonly items?: readonly unknown[];
 }

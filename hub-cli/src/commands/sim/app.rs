@@ -1,6 +1,11 @@
 //! `sim app`: a whole hub in this process, for somebody who writes an app.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io::ErrorKind,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use hub_core::{
     Hub,
@@ -20,6 +25,7 @@ use hub_server::{
     serve::{ServeLimits, Server},
     settings::Values,
 };
+use serde_json::Value;
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -32,9 +38,10 @@ use crate::{
     signals::stopped,
 };
 
-pub const FIELDS: [&str; 16] = [
+pub const FIELDS: [&str; 17] = [
     "hub_url",
     "bot_id",
+    "hub_bot_id",
     "app_id",
     "inst_id",
     "installation_id",
@@ -51,15 +58,13 @@ pub const FIELDS: [&str; 16] = [
     "tools",
 ];
 
+/// The simulator's usual address.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9801);
 /// How long connections may take to end.
 const DRAIN: Duration = Duration::from_secs(3);
 
 pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
-    let listener = TcpListener::bind(args.listen).await.map_err(|error| {
-        Failure::usage(format!("cannot listen on {}: {error}", args.listen))
-            .with_hint("choose another address with --listen")
-    })?;
-    let address = listener.local_addr().unwrap_or(args.listen);
+    let (listener, address) = listen(args.listen, printer).await?;
     if !address.ip().is_loopback() {
         printer.note("warning: whoever reaches this address gets the app's token");
     }
@@ -75,6 +80,8 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
         slug: args.app_slug,
         webhook_url: args.webhook_url.map(String::from),
         commands: args.command,
+        app_token: args.app_token.clone(),
+        bot_id: args.bot_id,
     };
     let mock = AppMock::new(hub.clone(), simulator.clone(), setup);
     // Before anybody can ask: what is wrong with the app is told here.
@@ -89,15 +96,19 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
         simulator,
         receiver: DemoReceiver::new(clock.clone()),
         hub: Some(hub.clone()),
-        mock: Some(mock),
+        mock: Some(mock.clone()),
     };
     let tasks = Tasks::new();
     let settings = AppSettings::from(Values { sim_control: Some(address), ..Values::new(url) });
-    let endpoint = Beside::new(app(hub.clone(), settings.clone()), Arc::new(control));
+    let mut endpoint = Beside::new(app(hub.clone(), settings.clone()), Arc::new(control));
+    if let Some(token) = &args.app_token {
+        endpoint = endpoint.with_app_token(token, mock);
+    }
     Server::new(ServeLimits::default(), tasks.clone(), clock.clone(), random).serve(vec![listener], endpoint);
     let lines = ["hub_url", "app_token", "webhook_secret", "app_slug", "bot_id", "webhook_url"]
         .map(|name| format!("{name:<14}  {}", cell(&config, name)));
-    printer.one(config, &lines.join("\n"))?;
+    let text = format!("{}\n\n{}", lines.join("\n"), next_commands(&config));
+    printer.one(config, &text)?;
     Printer::flush()?;
     let stopped = stopped();
     // The one line that scripts wait for: always the same, whatever the output looks like.
@@ -110,6 +121,37 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     }
     hub.shutdown().await;
     Ok(())
+}
+
+/// Listens on the chosen address; without one, on the simulator's usual port, or a free one while a server uses that.
+async fn listen(chosen: Option<SocketAddr>, printer: &Printer) -> Result<(TcpListener, SocketAddr), Failure> {
+    let wanted = chosen.unwrap_or(USUAL);
+    let mut listener = TcpListener::bind(wanted).await;
+    if chosen.is_none() && listener.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
+        printer.note(&format!(
+            "{wanted} is in use, by a running hub-server perhaps; a free port is used instead"
+        ));
+        listener = TcpListener::bind((wanted.ip(), 0)).await;
+    }
+    let listener = listener.map_err(|error| {
+        Failure::usage(format!("cannot listen on {wanted}: {error}"))
+            .with_hint("choose another address with --listen")
+    })?;
+    let address = listener.local_addr().unwrap_or(wanted);
+    Ok((listener, address))
+}
+
+/// What to do next, ready to paste.
+fn next_commands(config: &Value) -> String {
+    let of = |name: &str| config[name].as_str().unwrap_or_default();
+    let (url, token, secret) = (of("hub_url"), of("app_token"), of("webhook_secret"));
+    format!(
+        "Start your app, or an example, in another terminal:\n  \
+         HUB_URL={url} APP_TOKEN={token} WEBHOOK_SECRET={secret} python3 examples/apps/python/app.py\n\
+         Write to the bot as a person, and see what the app sent:\n  \
+         curl -d '{{\"sender\":\"user_alice\",\"content\":\"/hello\"}}' {url}/mock/event\n  \
+         curl '{url}/mock/messages?wait_ms=5000'"
+    )
 }
 
 /// The address as programs on this machine reach it.

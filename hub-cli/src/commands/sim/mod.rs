@@ -3,6 +3,7 @@
 mod app;
 mod mishaps;
 mod receiver;
+mod replies;
 mod reset;
 mod say;
 mod scan;

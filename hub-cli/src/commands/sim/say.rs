@@ -3,6 +3,7 @@
 use hub_core::demo::{NAME, NETWORK, person_id};
 use serde_json::{Value, json};
 
+use super::replies::{Written, last_sent};
 use crate::{
     args::{LocalArgs, SimBot, SimSayArgs},
     commands::{text_or_stdin, users::cell},
@@ -12,16 +13,33 @@ use crate::{
     sim_client::SimClient,
 };
 
-pub const FIELDS: [&str; 3] = ["wx_id", "from_user_id", "message_ids"];
+pub const FIELDS: [&str; 5] = ["wx_id", "from_user_id", "message_ids", "replies", "trace_ids"];
 
 pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
     let text = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
     let simulator = SimClient::new(&args.bot.target.sim)?;
     let account = account(&simulator, &args.bot).await?;
-    let said = say(&simulator, &account, args.person.as_deref(), &text).await?;
-    let first = said["message_ids"][0].as_str().unwrap_or_default().to_owned();
-    printer.note(&format!("{} wrote to {}", cell(&said, "from_user_id"), cell(&said, "wx_id")));
-    printer.one(said, &first)
+    let wx_id = cell(&account, "wx_id");
+    let after = if args.wait.is_zero() { 0 } else { last_sent(&simulator, &wx_id).await? };
+    let mut said = say(&simulator, &account, args.person.as_deref(), &text).await?;
+    let from_user_id = cell(&said, "from_user_id");
+    printer.note(&format!("{from_user_id} wrote to {wx_id}"));
+    if args.wait.is_zero() {
+        let first = said["message_ids"][0].as_str().unwrap_or_default().to_owned();
+        (said["replies"], said["trace_ids"]) = (json!([]), json!([]));
+        return printer.one(said, &first);
+    }
+    let written = Written { simulator: &simulator, wx_id: &wx_id, from_user_id: &from_user_id, after };
+    let replies = written.replies(args.wait).await?;
+    let (bot, traces) = written.in_hub(&text, &args.bot.local).await.unwrap_or((wx_id.clone(), Vec::new()));
+    let person = args.person.unwrap_or_else(|| from_user_id.clone());
+    let mut lines: Vec<_> = replies.iter().map(|reply| format!("{bot} → {person}: {reply}")).collect();
+    if lines.is_empty() {
+        lines.push(format!("no reply within {} s", args.wait.as_secs_f32()));
+    }
+    lines.extend(traces.iter().map(|trace| format!("trace {trace}")));
+    (said["replies"], said["trace_ids"]) = (json!(replies), json!(traces));
+    printer.one(said, &lines.join("\n"))
 }
 
 /// Lets a person write to a bot, its owner when nobody is named.

@@ -12,7 +12,7 @@ use super::{
     watch::HOLDS,
 };
 use crate::{
-    apps::events::envelope,
+    apps::events::{add_links, envelope},
     context::Context,
     error::{Error, ErrorCode, Result},
     id::{AppEventId, AppId, SocketId, UserId},
@@ -165,10 +165,11 @@ impl AppListener {
         self.seen = self.pulses.borrow_and_update().news;
         let (now, limit) = (self.ctx.store.now(), u32::try_from(room).unwrap_or(u32::MAX));
         let mut read = self.ctx.store.read().await?;
-        let rows =
+        let mut rows =
             read.app_sockets().following(self.seat, self.id, &self.given, (limit, PAGE_CHARS), now).await?;
         drop(read);
         self.more = !rows.is_empty();
+        add_links(&self.ctx, rows.iter_mut().map(|row| &mut row.event)).await?;
         let mut page = Vec::with_capacity(rows.len());
         for row in rows {
             let id = row.id.parse()?;

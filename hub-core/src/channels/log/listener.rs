@@ -36,6 +36,18 @@ pub struct Listener {
     _place: Place,
 }
 
+/// Where a client starts in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// After this number; a number beyond the log's end is the end.
+    After(i64),
+    /// After the last acknowledged number; at the oldest message if nothing was ever acknowledged.
+    Acknowledged,
+    /// After the last acknowledged number; with the next message if nothing was ever acknowledged.
+    #[default]
+    Unspecified,
+}
+
 /// What a page holds.
 #[derive(Debug, Clone)]
 pub enum Item {
@@ -73,9 +85,9 @@ impl Listener {
         ctx: &Context,
         client: &ChannelActor,
         audience: Audience,
-        since: Option<i64>,
+        start: Start,
     ) -> Result<Self> {
-        if since.is_some_and(|since| since < 0) {
+        if matches!(start, Start::After(since) if since < 0) {
             return Err(Error::invalid("since", "must be 0 or more"));
         }
         let (feed, place) = ctx.live.enter(client, audience, &ctx.places, &ctx.config)?;
@@ -87,12 +99,17 @@ impl Listener {
             return Err(ended.into());
         }
         let acked = now.acked.max(ctx.live.unstored_ack(client.channel_id));
+        let position = match start {
+            Start::After(since) => since,
+            Start::Unspecified if acked == 0 => now.seq,
+            Start::Unspecified | Start::Acknowledged => acked,
+        };
         Ok(Self {
             reader: ctx.live.reader(ctx),
             live: ctx.live.clone(),
             feed,
             head,
-            position: since.unwrap_or(acked).min(now.seq),
+            position: position.min(now.seq),
             was_at_end: false,
             told: now.state,
             key: client.key,
@@ -188,9 +205,8 @@ impl Listener {
         Ok(items)
     }
 
-    /// Notes that the client took everything up to a number: the channel's clients go on behind it when they
-    /// name no place of their own. Stored within a moment; lost with this process, which repeats messages and
-    /// loses none.
+    /// Acknowledges everything up to a number: clients of the channel that name no start continue after it. Stored
+    /// within a moment; if the process ends before that, messages are repeated and none is lost.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a number the log has not given out.

@@ -37,7 +37,7 @@ mod watch;
 
 pub use entry::LogEntry;
 pub use feed::{ChannelState, Ended};
-pub use listener::{Item, Listener, News};
+pub use listener::{Item, Listener, News, Start};
 pub use live::{Audience, Live};
 pub use reader::PAGE;
 pub(crate) use watch::start;
@@ -57,15 +57,14 @@ pub struct Polled {
 }
 
 impl Channels<'_> {
-    /// Follows the channel's log as one of its clients: after `since`, or else after what was last
-    /// acknowledged. A `since` beyond the log's end is the end.
+    /// Follows the channel's log as one of its clients, from a [`Start`].
     ///
     /// # Errors
     /// `FORBIDDEN` for anybody but a channel client, and for a socket when the sink is switched off;
     /// `RATE_LIMITED` when there are too many clients; `NOT_FOUND`, `INVALID_TOKEN` when the channel or the key
     /// is gone meanwhile.
-    pub async fn listen(&self, actor: &Actor, audience: Audience, since: Option<i64>) -> Result<Listener> {
-        Listener::attach(self.ctx, actor.client()?, audience, since).await
+    pub async fn listen(&self, actor: &Actor, audience: Audience, start: Start) -> Result<Listener> {
+        Listener::attach(self.ctx, actor.client()?, audience, start).await
     }
 
     /// Waits up to `wait` for what follows `cursor`, at most `limit` entries, which acknowledges everything
@@ -89,8 +88,9 @@ impl Channels<'_> {
         let list = log_list(client.channel_id);
         let request = page::PageRequest::parse(&list, limit, cursor)?;
         let since = request.after().map(|seq| seq.parse::<i64>().map_err(Error::internal)).transpose()?;
-        let mut listener = Listener::attach(self.ctx, client, Audience::Poll, since).await?;
-        if since.is_some() {
+        let start = since.map_or(Start::Acknowledged, Start::After);
+        let mut listener = Listener::attach(self.ctx, client, Audience::Poll, start).await?;
+        if start != Start::Acknowledged {
             listener.acknowledge(listener.position())?;
         }
         let until = self.ctx.clock.sleep(wait);

@@ -48,11 +48,12 @@ impl Stage {
     }
 
     async fn listen(&self, since: Option<i64>) -> Listener {
-        self.hub().channels().listen(&self.client().await, Audience::Socket, since).await.unwrap()
+        let start = since.map_or(Start::Acknowledged, Start::After);
+        self.hub().channels().listen(&self.client().await, Audience::Socket, start).await.unwrap()
     }
 
     async fn try_listen(&self) -> Result<Listener> {
-        self.hub().channels().listen(&self.client().await, Audience::Socket, None).await
+        self.hub().channels().listen(&self.client().await, Audience::Socket, Start::Acknowledged).await
     }
 
     /// People write this many messages; returns when the log holds them.
@@ -119,9 +120,10 @@ async fn a_client_gets_what_came_before_and_what_comes_without_gap_or_repeat() {
     assert_eq!(drain(&mut rest, PAGE).await, [4, 5, 6]);
     let mut beyond = stage.listen(Some(100)).await;
     assert_eq!((beyond.position(), drain(&mut beyond, PAGE).await.len()), (6, 0));
-    let refused = stage.hub().channels().listen(&stage.client().await, Audience::Socket, Some(-1)).await;
+    let refused =
+        stage.hub().channels().listen(&stage.client().await, Audience::Socket, Start::After(-1)).await;
     assert_eq!(refused.unwrap_err().details()[0].field, "since");
-    let foreign = stage.hub().channels().listen(&stage.ada, Audience::Socket, None).await;
+    let foreign = stage.hub().channels().listen(&stage.ada, Audience::Socket, Start::Unspecified).await;
     assert_eq!(foreign.unwrap_err().code(), ErrorCode::Forbidden);
 }
 
@@ -178,6 +180,28 @@ async fn clients_go_on_after_what_was_acknowledged() {
     stage.hub.kill().await;
     stage.hub.restart().await;
     assert_eq!(stage.listen(None).await.position(), 3);
+}
+
+#[tokio::test]
+async fn a_client_that_never_acknowledges_starts_with_the_next_message_each_time() {
+    let stage = Stage::new().await;
+    let connect = async || {
+        let client = stage.client().await;
+        stage.hub().channels().listen(&client, Audience::Socket, Start::default()).await.unwrap()
+    };
+    stage.write(texts(1..4)).await;
+    let mut first = connect().await;
+    assert_eq!(first.position(), 3, "history is not replayed");
+    stage.write(texts(4..5)).await;
+    assert_eq!(drain(&mut first, PAGE).await, [4]);
+    let mut second = connect().await;
+    assert_eq!(drain(&mut second, PAGE).await, [0; 0], "what was written counts as delivered");
+    second.acknowledge(2).unwrap();
+    assert_eq!(
+        drain(&mut connect().await, PAGE).await,
+        [3, 4],
+        "an acknowledgement makes the position explicit"
+    );
 }
 
 #[tokio::test]
@@ -249,7 +273,7 @@ async fn a_client_ends_with_its_key_its_channel_or_its_sink() {
     assert_eq!(news(&mut listener).await, News::Ended(Ended::Revoked));
     drop(listener);
     let client = channels.authenticate_key(new.api_key.expose()).await.unwrap();
-    let mut listener = channels.listen(&client, Audience::Socket, None).await.unwrap();
+    let mut listener = channels.listen(&client, Audience::Socket, Start::Unspecified).await.unwrap();
     channels.delete(&stage.ada, bot, channel).await.unwrap();
     assert_eq!(news(&mut listener).await, News::Ended(Ended::Revoked));
     drop(listener);
@@ -268,7 +292,7 @@ async fn places_are_counted_per_channel_user_and_node() {
     places.push(stage.listen(None).await);
     let client = stage.client().await;
     let channels = stage.hub().channels();
-    let poll = || channels.listen(&client, Audience::Poll, None);
+    let poll = || channels.listen(&client, Audience::Poll, Start::Unspecified);
     let _polls = (poll().await.unwrap(), poll().await.unwrap());
     assert_eq!(poll().await.unwrap_err().code(), ErrorCode::RateLimited);
     assert_eq!(stage.hub().context().live.count(), (5, 2));

@@ -15,6 +15,7 @@ const MAX_HISTORY: u32 = 100;
 const MAX_TOKENS: u32 = 131_072;
 const MAX_TIMEOUT_MS: u32 = 120_000;
 const MAX_KEY: usize = 4096;
+const MAX_ERROR_REPLY: usize = 1000;
 
 /// Whose model endpoint answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,6 +23,7 @@ const MAX_KEY: usize = 4096;
 pub enum AiSource {
     /// The one the administrator configured, with its key.
     #[default]
+    #[serde(alias = "builtin")] // the word of older clients
     Global,
     /// The channel's own; never called with the administrator's key.
     Custom,
@@ -55,6 +57,8 @@ pub struct AiSettings {
     pub timeout_ms: u32,
     /// Whether the model may use the tools of installed apps.
     pub tools: bool,
+    /// What the sender gets when the model fails permanently or answers nothing; empty for nothing.
+    pub error_reply: String,
 }
 
 impl Default for AiSettings {
@@ -72,6 +76,7 @@ impl Default for AiSettings {
             strip_markdown: false,
             timeout_ms: 60_000,
             tools: false,
+            error_reply: String::new(),
         }
     }
 }
@@ -96,6 +101,7 @@ pub struct AiUpdate {
     pub strip_markdown: bool,
     pub timeout_ms: u32,
     pub tools: bool,
+    pub error_reply: String,
 }
 
 impl Default for AiUpdate {
@@ -116,6 +122,7 @@ impl Default for AiUpdate {
             strip_markdown: stored.strip_markdown,
             timeout_ms: stored.timeout_ms,
             tools: stored.tools,
+            error_reply: stored.error_reply,
         }
     }
 }
@@ -151,6 +158,8 @@ impl AiUpdate {
             let visible = (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
             problems.check(visible, "api_key", "must be visible ASCII without spaces, at most 4096 bytes");
         }
+        let fits = self.error_reply.len() <= MAX_ERROR_REPLY && !self.error_reply.contains('\0');
+        problems.check(fits, "error_reply", "must be at most 1000 bytes without NUL");
         problems.finish()?;
         Ok(AiSettings {
             enabled: self.enabled,
@@ -165,6 +174,7 @@ impl AiUpdate {
             strip_markdown: self.strip_markdown,
             timeout_ms: self.timeout_ms,
             tools: self.tools,
+            error_reply: self.error_reply.clone(),
         })
     }
 
@@ -203,6 +213,7 @@ mod tests {
     #[test]
     fn good_settings_are_stored_without_the_key() {
         assert_eq!(validate("{}").unwrap(), AiSettings { enabled: true, ..AiSettings::default() });
+        assert_eq!(validate(r#"{"source":"builtin"}"#).unwrap().source, AiSource::Global, "an older word");
         let json = r#"{"source":"custom","base_url":"https://ai.example/v1/","api_key":"sk-1","model":"m","temperature":2}"#;
         let settings = validate(json).unwrap();
         assert_eq!(settings.base_url, "https://ai.example/v1");

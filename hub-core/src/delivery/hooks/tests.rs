@@ -91,6 +91,19 @@ fn step(trace: &Trace, name: StepName) -> &Step {
 }
 
 #[tokio::test]
+async fn a_reply_that_cannot_be_sent_to_a_group_is_an_error_in_the_trace() {
+    let scene = Scene::new().await;
+    let reply = "function onRequest(ctx) { ctx.reply('hello all'); ctx.skip(); }";
+    scene.install("replies", "", reply).await;
+    let message = json!({ "wx_id": scene.bot.wx_id, "text": "hello", "group_id": "group_1" });
+    scene.hub.sim().inject(message).unwrap();
+    let trace = scene.hub.trace(&scene.ada, scene.bot.id, scene.channel, TraceStatus::Error).await;
+    assert!(trace.summary.contains("takes no messages to groups"), "{}", trace.summary);
+    assert_eq!(step(&trace, StepName::Reply).status, TraceStatus::Error);
+    assert!(scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0).is_empty());
+}
+
+#[tokio::test]
 async fn plugins_change_the_request_in_their_order_and_it_is_signed_last() {
     let scene = Scene::new().await;
     scene

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) type Rewritten = (Vec<u8>, &'static str);
 
 /// The fields of a payload in the hub's order.
-const PAYLOAD_ORDER: [&str; 14] = [
+const PAYLOAD_ORDER: [&str; 15] = [
     "type",
     "content",
     "sender",
@@ -24,6 +24,7 @@ const PAYLOAD_ORDER: [&str; 14] = [
     "timestamp",
     "bot_id",
     "channel_id",
+    "id",
     "items",
     "media",
     "quoted",

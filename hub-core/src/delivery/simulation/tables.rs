@@ -340,6 +340,7 @@ impl Tables {
                 due_at: new.now.as_millis(),
                 expires_at: new.expires_at.as_millis(),
                 context_token: None,
+                private: None,
                 window_opened_at: None,
                 window_sends: None,
                 window_closed: None,

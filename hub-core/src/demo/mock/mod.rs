@@ -10,7 +10,8 @@
 //! | POST, DELETE `/mock/reset` | `{ok}`: what was sent until now is not listed any more |
 //!
 //! The four calls and their first fields are known from public documentation; PUT, `wait_ms`, `base64`, `filename`
-//! and further fields are this hub's own. Ids and tokens are ordinary ones of the hub, and not chosen by the caller.
+//! and further fields are this hub's own. Ids and tokens are ordinary ones of the hub; a suite that expects others gets them by
+//! [`MockSetup::app_token`] and [`MockSetup::bot_id`].
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -36,6 +37,7 @@ use crate::{
     hub::Hub,
     local_http::{Cut, LocalService},
     network::sim::Simulator,
+    secret::Secret,
 };
 
 /// Where the mock's calls live.
@@ -54,6 +56,11 @@ pub struct MockSetup {
     pub webhook_url: Option<String>,
     /// Its commands, with or without the slash; others can be added at any time.
     pub commands: Vec<String>,
+    /// What `/mock/config` reports as the app's token, for suites that bring their own; the listener accepts it in place
+    /// of the real one, which [`AppMock::token`] returns.
+    pub app_token: Option<String>,
+    /// What `/mock/config` reports as the bot's id, and the bot's name; the hub's own id is `hub_bot_id`.
+    pub bot_id: Option<String>,
 }
 
 /// The mock. Cheap to clone; clones share everything. It makes its bot and its app at the first call.
@@ -93,6 +100,15 @@ impl AppMock {
         let mut stand = self.0.stand.lock().await;
         let stand = self.0.stand(&mut stand).await?;
         self.0.document(stand).await
+    }
+
+    /// The token that the hub gave the app.
+    ///
+    /// # Errors
+    /// As [`AppMock::config`].
+    pub async fn token(&self) -> Result<Secret> {
+        let mut stand = self.0.stand.lock().await;
+        Ok(self.0.stand(&mut stand).await?.token.clone())
     }
 
     /// Forgets what was sent, as after a reset of the simulator, whose numbers begin anew.
@@ -137,11 +153,12 @@ impl Inner {
         let public_url = &self.hub.context().config.public_url;
         Ok(json!({
             "hub_url": public_url.as_str().trim_end_matches('/'),
-            "bot_id": stand.bot_id,
+            "bot_id": self.setup.bot_id.clone().unwrap_or_else(|| stand.bot_id.to_string()),
+            "hub_bot_id": stand.bot_id,
             "app_id": app.id,
             "inst_id": installation.id,
             "installation_id": installation.id,
-            "app_token": stand.token.expose(),
+            "app_token": self.setup.app_token.as_deref().unwrap_or(stand.token.expose()),
             "app_slug": app.slug,
             "handle": installation.handle,
             "webhook_secret": self.webhook_secret(app.id).await?.expose(),

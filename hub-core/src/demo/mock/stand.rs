@@ -82,7 +82,15 @@ impl Inner {
 
     async fn make(&self) -> Result<Stand> {
         let owner = holder(&self.hub).await?;
-        let bot = bind(&self.hub, &self.simulator, owner, Some(BOT), None, SENDER).await?;
+        let bot = bind(
+            &self.hub,
+            &self.simulator,
+            owner,
+            Some(self.setup.bot_id.as_deref().unwrap_or(BOT)),
+            None,
+            SENDER,
+        )
+        .await?;
         for person in PEOPLE {
             self.simulator.say(&bot.wx_id, Some(person), "hello")?;
         }

@@ -52,6 +52,15 @@ struct World {
 }
 
 async fn open(folder: &tempfile::TempDir, webhook_url: Option<&str>) -> World {
+    let setup = MockSetup {
+        webhook_url: webhook_url.map(str::to_owned),
+        commands: vec!["/search".to_owned()],
+        ..MockSetup::default()
+    };
+    open_with(folder, setup).await
+}
+
+async fn open_with(folder: &tempfile::TempDir, setup: MockSetup) -> World {
     let (clock, random) = (Clock::system(), Random::system());
     let simulator = Simulator::new(SimConfig::quick(), clock.clone(), random.clone());
     let app = Arc::new(Echo::default());
@@ -65,11 +74,6 @@ async fn open(folder: &tempfile::TempDir, webhook_url: Option<&str>) -> World {
     let hub = hub.open().await.unwrap();
     renew_logins(&hub, &simulator).await.unwrap();
     hub.start().await.unwrap();
-    let setup = MockSetup {
-        webhook_url: webhook_url.map(str::to_owned),
-        commands: vec!["/search".to_owned()],
-        ..MockSetup::default()
-    };
     let mock = AppMock::new(hub.clone(), simulator.clone(), setup);
     World { hub, simulator, mock, app }
 }
@@ -145,6 +149,20 @@ async fn an_app_is_told_what_people_write_and_its_answers_are_listed() {
     assert!(first["created_at"].as_i64().unwrap() > 1_700_000_000);
     // The people's first words came before the app.
     assert_eq!(world.app.events().len(), 3);
+    world.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_suite_that_chose_token_and_bot_finds_them_in_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let (app_token, bot_id) = (Some("test-runner-token".to_owned()), Some("mock-bot".to_owned()));
+    let world = open_with(&folder, MockSetup { app_token, bot_id, ..MockSetup::default() }).await;
+    let config = world.done("GET", "config", Value::Null).await;
+    assert_eq!((&config["app_token"], &config["bot_id"]), (&json!("test-runner-token"), &json!("mock-bot")));
+    let hub_bot_id = config["hub_bot_id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(world.hub.bots().get(&Actor::Operator, hub_bot_id).await.unwrap().name, "mock-bot");
+    let token = world.mock.token().await.unwrap();
+    assert!(world.hub.apps().authenticate_token(token.expose()).await.is_ok());
     world.hub.shutdown().await;
 }
 

@@ -43,7 +43,7 @@ mod updates;
 
 /// What [`IlinkConfig::text_limit`] may be: enough for a line of code between two fences, and what is known
 /// to be shown at most (`ilink §10.5`).
-const TEXT_LIMITS: [usize; 2] = [200, 4_000];
+pub const TEXT_LIMITS: [usize; 2] = [200, 4_000];
 
 /// The settings of the network. Every number is one that the service may change at any time.
 #[derive(Debug, Clone)]

@@ -113,7 +113,8 @@ impl BotApi {
 
     /// Shows the bot
     ///
-    /// Needs the scope `bot:read`.
+    /// Needs the scope `bot:read`. `status` has the words of the hub (`online`), `bot.status` those that published apps
+    /// test (`connected`).
     #[oai(path = "/bot/v1/bot", method = "get", operation_id = "getAppBot")]
     async fn bot(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
         Ok(Json(hub.apps().bot(&app.0).await?.into()))

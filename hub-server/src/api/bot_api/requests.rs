@@ -48,7 +48,8 @@ pub struct BotSend {
     pub base64: Option<Text<0, 73_400_320>>,
     /// Name of the file.
     pub filename: Option<Text<0, 1024>>,
-    /// Accepted and not needed: the newest permission of the receiver is used.
+    /// Permission to answer, as a message brought it. It is used if it came with one of the receiver's recent
+    /// messages; otherwise, and when it is left out, the receiver's newest one is used.
     pub context_token: Option<Secret<16_384>>,
     /// The trace that the message belongs to.
     pub trace_id: Option<Text<0, 256>>,

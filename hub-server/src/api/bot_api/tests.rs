@@ -265,6 +265,7 @@ async fn an_app_reads_its_bot_and_whom_it_talks_to() {
         assert_eq!((text(&bot, "status"), text(&bot, "wx_id"), &bot["ok"]), ("online", "wx1", &json!(true)));
         assert!(text(&bot, "created_at").ends_with('Z'));
         assert_eq!((text(&bot["bot"], "provider"), text(&bot["bot"], "id")), ("sim", &*BOT.to_string()));
+        assert_eq!(text(&bot["bot"], "status"), "connected", "published apps test this word");
     }
     for path in ["/bot/v1/contacts", "/bot/v1/contact"] {
         let found = scene.client().get(path).await.json;

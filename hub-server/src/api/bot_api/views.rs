@@ -4,7 +4,7 @@ use hub_core::{
     bots::{Bot, Contact, Sent},
     page::Page,
 };
-use poem_openapi::Object;
+use poem_openapi::{Enum, Object};
 
 use crate::{
     api::bots::BotStatus,
@@ -112,6 +112,32 @@ pub struct BotInfoView {
     pub bot: OlderBotView,
 }
 
+/// Status of a bot's connection, in the words that published apps test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum OlderBotStatus {
+    /// The network responds.
+    Connected,
+    /// It does not, or was not contacted yet.
+    Disconnected,
+    /// The network requires a new login.
+    SessionExpired,
+    /// A person has to look at it.
+    Error,
+}
+
+impl From<hub_core::bots::BotStatus> for OlderBotStatus {
+    fn from(status: hub_core::bots::BotStatus) -> Self {
+        use hub_core::bots::BotStatus as Status;
+        match status {
+            Status::Online | Status::Degraded => Self::Connected,
+            Status::Pending | Status::Connecting | Status::Offline => Self::Disconnected,
+            Status::Expired => Self::SessionExpired,
+            Status::Error => Self::Error,
+        }
+    }
+}
+
 /// The bot, in the older dialect.
 #[derive(Debug, Object)]
 pub struct OlderBotView {
@@ -121,27 +147,26 @@ pub struct OlderBotView {
     pub name: String,
     /// Chat network.
     pub provider: String,
-    /// Where its connection stands.
-    pub status: BotStatus,
+    /// Status of its connection, in the older words.
+    pub status: OlderBotStatus,
     /// When it was bound, in Unix seconds.
     pub created_at: i64,
 }
 
 impl From<Bot> for BotInfoView {
     fn from(bot: Bot) -> Self {
-        let status = BotStatus::from(bot.status);
         Self {
             ok: Always,
             bot_id: bot.id.into(),
             name: bot.name.clone(),
-            status,
+            status: bot.status.into(),
             wx_id: bot.wx_id,
             created_at: bot.created_at.into(),
             bot: OlderBotView {
                 id: bot.id.into(),
                 name: bot.name,
                 provider: bot.network,
-                status,
+                status: bot.status.into(),
                 created_at: bot.created_at.as_seconds(),
             },
         }

@@ -118,7 +118,8 @@ pub struct SendMessage {
     pub content: Option<Text<0, 1_048_576>>,
     /// A file; it costs a send of its own, and people see it after the text.
     pub media: Option<SendMedia>,
-    /// Accepted and not needed: the newest permission of the receiver is used.
+    /// Permission to answer, as a message brought it. It is used if it came with one of the receiver's recent
+    /// messages; otherwise, and when it is left out, the receiver's newest one is used.
     pub context_token: Option<Secret<4096>>,
     /// How the text is marked up; `plain` when left out.
     pub format: Option<TextFormat>,

@@ -3,7 +3,12 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, bots::NewSend, channels::log::Audience, media::NewUpload};
+use hub_core::{
+    Hub,
+    bots::NewSend,
+    channels::log::{Audience, Start},
+    media::NewUpload,
+};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
@@ -45,10 +50,18 @@ impl ChannelClientApi {
     ///
     /// Every frame is a JSON object `{type, reqID?, data?}`. The hub sends `init`, then `message` for whatever the
     /// channel received, and `status`, `config`, `send_ack`, `error`, `pong`, `lagged`; it takes `send_text`,
-    /// `send_typing`, `get_config`, `ping` and `ack`. Messages are numbered by `seq` without a gap; delivery
-    /// starts after `since`, or else after what a client last acknowledged with `ack {seq}`. Several clients may
-    /// connect; each gets everything. A client that came with the query parameter `key`, and names no `since`,
-    /// speaks the older dialect that has no `ack`: what is written to it counts as acknowledged.
+    /// `send_typing`, `get_config`, `ping` and `ack`. Messages are numbered by `seq` without a gap. Several clients
+    /// may connect; each receives every message.
+    ///
+    /// Where delivery starts: after `since` if it is given. Otherwise after the last number that a client of the
+    /// channel acknowledged with an `ack` frame (`{"type":"ack","data":{"seq":12}}`). If no number was ever
+    /// acknowledged, with the next message: what is written to such a connection counts as delivered, and a
+    /// reconnect repeats nothing. With `ack=true`, a channel without an acknowledged number starts at its oldest
+    /// message, so that a client that acknowledges loses nothing before its first `ack`. How the key is sent does
+    /// not change this.
+    ///
+    /// Older clients reach the same at `/api/ws`, and the calls for messages, send and status under `/api/channel/`: there
+    /// the key may be in the query of each, and the fields of `data` are at the top level as well.
     ///
     /// Close codes: 1001 the hub restarts, and the reason says where to go on; 1002, 1007, 1008, 1009 the
     /// client's frames; 4401 the key ended; 4403 the channel or its WebSocket sink was switched off; 4408 the
@@ -66,13 +79,19 @@ impl ChannelClientApi {
         since: Query<Option<i64>>,
         /// The same, as an older dialect spells it.
         last_seq: Query<Option<i64>>,
+        /// Whether the client acknowledges what it received: without `since`, delivery starts after the last
+        /// acknowledged number, or at the oldest message.
+        ack: Query<Option<bool>>,
     ) -> Result<Switched, ApiError> {
-        let since = since.0.or(last_seq.0);
+        let start = match since.0.or(last_seq.0) {
+            Some(since) => Start::After(since),
+            None if ack.0 == Some(true) => Start::Acknowledged,
+            None => Start::Unspecified,
+        };
         origin::check(hub.0, settings.0, &client.0, request).await?;
-        let listener = hub.channels().listen(&client.0, Audience::Socket, since).await?;
+        let listener = hub.channels().listen(&client.0, Audience::Socket, start).await?;
         let upgrade = Upgrade::of(request)?;
-        let acks_itself = since.is_some() || !request.uri().query().is_some_and(session::is_old_dialect);
-        let session = session::Session::new(hub.0, settings.0, limits.0, client.0, listener, acks_itself);
+        let session = session::Session::new(hub.0, settings.0, limits.0, client.0, listener);
         Ok(upgrade.switch(&settings.sockets, move |socket| session.serve(socket)))
     }
 

@@ -27,11 +27,6 @@ use crate::{
     },
 };
 
-/// Whether the query speaks the dialect that has no `ack`.
-pub(super) fn is_old_dialect(query: &str) -> bool {
-    url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "key")
-}
-
 /// A client and everything it needs.
 pub(super) struct Session {
     hub: Hub,
@@ -39,8 +34,6 @@ pub(super) struct Session {
     limits: Arc<RateLimits>,
     actor: Actor,
     listener: Listener,
-    /// Whether the client acknowledges; otherwise what is written to it counts as acknowledged.
-    acks_itself: bool,
 }
 
 impl Session {
@@ -50,16 +43,8 @@ impl Session {
         limits: &Arc<RateLimits>,
         actor: Actor,
         listener: Listener,
-        acks_itself: bool,
     ) -> Self {
-        Self {
-            hub: hub.clone(),
-            settings: settings.clone(),
-            limits: Arc::clone(limits),
-            actor,
-            listener,
-            acks_itself,
-        }
+        Self { hub: hub.clone(), settings: settings.clone(), limits: Arc::clone(limits), actor, listener }
     }
 
     /// Serves a socket until it ends.
@@ -113,12 +98,7 @@ impl Session {
                 return Ok(());
             }
         };
-        line.write(items.into_iter().map(shown).collect()).await?;
-        if !self.acks_itself {
-            // The log has given this number out.
-            let _ = self.listener.acknowledge(self.listener.position());
-        }
-        Ok(())
+        line.write(items.into_iter().map(shown).collect()).await
     }
 
     async fn hear(&mut self, line: &mut Line, message: Message) -> Flow {
@@ -138,13 +118,10 @@ impl Session {
         let id = id.as_ref();
         match frame.wish() {
             Ok(Wish::Ping) => line.tell(&[frames::pong(id)]).await,
-            Ok(Wish::Ack(seq)) => {
-                self.acks_itself = true;
-                match self.listener.acknowledge(seq) {
-                    Ok(()) => Ok(()),
-                    Err(error) => refuse(line, id, &error).await,
-                }
-            }
+            Ok(Wish::Ack(seq)) => match self.listener.acknowledge(seq) {
+                Ok(()) => Ok(()),
+                Err(error) => refuse(line, id, &error).await,
+            },
             Ok(Wish::Config) => self.tell_config(line, id).await,
             Ok(Wish::Send { message, idempotency_key }) => {
                 let key = idempotency_key.as_deref();

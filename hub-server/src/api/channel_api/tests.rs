@@ -83,6 +83,23 @@ fn image() -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn older_paths_take_the_key_in_the_query_and_return_bare_fields() {
+    let scene = Scene::new().await;
+    let caller = scene.app.stranger();
+    let path = |name: &str| format!("/api/channel/{name}?key={}", scene.key);
+    let status = caller.get(&path("status")).await;
+    assert_eq!((&status.json["ok"], &status.json["channel_name"]), (&json!(true), &json!("files")));
+    assert_eq!(status.json["channel_id"], status.data()["channel_id"]);
+    let messages = caller.get(&path("messages")).await;
+    assert_eq!(messages.json["messages"][0]["content"], "hello", "{}", messages.json);
+    assert_eq!(messages.json["next_cursor"], messages.data()["next_cursor"]);
+    let sent = caller.post(&path("send"), &json!({ "text": "hello yourself" })).await;
+    assert_eq!(sent.json["ok"], true, "{}", sent.json);
+    assert_eq!(sent.json["message_id"], sent.data()["message_id"]);
+    caller.get("/api/channel/status?key=hubc_wrong").await.error(401, "INVALID_TOKEN");
+}
+
+#[tokio::test]
 async fn a_form_brings_a_file_and_its_caption() {
     let scene = Scene::new().await;
     let fields = [

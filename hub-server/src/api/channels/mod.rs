@@ -13,7 +13,7 @@ mod requests;
 mod tests;
 mod views;
 
-pub use parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering};
+pub use parts::{AiSource, AiSourceChoice, AuthMethod, Match, OnPluginError, Ordering};
 pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, UpdateChannel};
 pub use views::{ChannelView, CreatedChannelView, FilterRules, RegeneratedKeyView, WebSocketSink};
 
@@ -197,7 +197,8 @@ impl ChannelsApi {
     /// Configures the AI sink
     ///
     /// Replaces the whole sink; what is left out gets its default, except the key: left out it is kept, `null`
-    /// clears it.
+    /// clears it. `ai.warning` in the response says when no model can answer yet: while the administrator has set no
+    /// endpoint, messages wait for one.
     #[oai(path = "/api/bots/:id/channels/:channelId/ai", method = "put", operation_id = "setAiSink")]
     async fn set_ai(
         &self,
@@ -207,7 +208,11 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetAi>,
     ) -> ApiResult<ChannelView> {
-        ok(hub.channels().set_ai(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+        let channel = hub.channels().set_ai(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?;
+        let warning = hub.channels().ai_warning(&channel).await?;
+        let mut view = ChannelView::from(channel);
+        view.ai.warning = warning.map(str::to_owned);
+        ok(view)
     }
 
     /// Configures which messages a channel gets

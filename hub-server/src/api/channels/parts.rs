@@ -1,7 +1,7 @@
 //! Wire types that requests and answers share.
 
 use hub_core::channels::{self, sinks};
-use poem_openapi::Object;
+use poem_openapi::{Enum, Object};
 
 use crate::wire::enumeration;
 
@@ -58,6 +58,27 @@ enumeration! {
         Global,
         /// The channel's own; never called with the administrator's key.
         Custom,
+    }
+}
+
+/// Whose model endpoint is to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum AiSourceChoice {
+    /// The one the administrator configured, with its key.
+    Global,
+    /// The same, in the word of older clients.
+    Builtin,
+    /// The channel's own; never called with the administrator's key.
+    Custom,
+}
+
+impl From<AiSourceChoice> for sinks::AiSource {
+    fn from(source: AiSourceChoice) -> Self {
+        match source {
+            AiSourceChoice::Global | AiSourceChoice::Builtin => Self::Global,
+            AiSourceChoice::Custom => Self::Custom,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use poem_openapi::{
     types::{Example, MaybeUndefined},
 };
 
-use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
+use super::parts::{AiSourceChoice, AuthMethod, Match, OnPluginError, Ordering, Retry};
 use crate::wire::{Checked, Number, Secret, Text};
 
 type Name = Checked<1, 64>;
@@ -290,7 +290,7 @@ pub struct SetAi {
     /// Whether messages are answered; `true` when left out.
     pub enabled: Option<bool>,
     /// Whose endpoint answers; the administrator's when left out.
-    pub source: Option<AiSource>,
+    pub source: Option<AiSourceChoice>,
     /// Base URL of a custom endpoint, up to and without `/chat/completions`; private addresses are refused.
     pub base_url: Option<Url>,
     /// Key of a custom endpoint. Left out it is kept, `null` clears it.
@@ -314,13 +314,16 @@ pub struct SetAi {
     pub timeout_ms: Option<Number<1, 120_000>>,
     /// Whether the model may use the tools of installed apps; `false` when left out.
     pub tools: Option<bool>,
+    /// What the sender gets when the model fails permanently (for example with 401) or returns an empty answer, at
+    /// most 1000 bytes; nothing when left out or empty.
+    pub error_reply: Option<Text<0, 1000>>,
 }
 
 impl Example for SetAi {
     fn example() -> Self {
         Self {
             enabled: Some(true),
-            source: Some(AiSource::Custom),
+            source: Some(AiSourceChoice::Custom),
             base_url: Some(Text("https://api.example.com/v1".to_owned())),
             api_key: MaybeUndefined::Value(Secret("sk-example".into())),
             model: Some(Text("example-model".to_owned())),
@@ -332,6 +335,7 @@ impl Example for SetAi {
             strip_markdown: None,
             timeout_ms: None,
             tools: None,
+            error_reply: None,
         }
     }
 }
@@ -353,6 +357,7 @@ impl From<SetAi> for AiUpdate {
             strip_markdown: body.strip_markdown.unwrap_or(default.strip_markdown),
             timeout_ms: body.timeout_ms.map_or(default.timeout_ms, u32::from),
             tools: body.tools.unwrap_or(default.tools),
+            error_reply: body.error_reply.map_or(default.error_reply, String::from),
         }
     }
 }

@@ -122,6 +122,10 @@ pub struct AiSink {
     pub timeout_ms: u32,
     /// Whether the model may use the tools of installed apps.
     pub tools: bool,
+    /// What the sender gets when the model fails permanently or returns an empty answer; absent for nothing.
+    pub error_reply: Option<String>,
+    /// What keeps the model from answering for now; only in the response to a change of the sink.
+    pub warning: Option<String>,
 }
 
 /// What became of a channel's messages.
@@ -230,6 +234,8 @@ impl AiSink {
             strip_markdown: settings.strip_markdown,
             timeout_ms: settings.timeout_ms,
             tools: settings.tools,
+            error_reply: text(settings.error_reply),
+            warning: None,
         }
     }
 }

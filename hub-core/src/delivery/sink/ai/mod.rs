@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use self::{
     dialogue::{Dialogue, Limits},
-    setup::Setup,
+    setup::{Refusal, Setup},
 };
 use crate::{
+    admin::ai_config::NO_ENDPOINT,
     ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Prompt, ToolScope, Usage},
     channels::runtime::ChannelRuntime,
     context::WorkContext,
@@ -37,6 +38,8 @@ mod setup;
 
 /// Waits between attempts, in seconds: whoever writes to a bot does not wait for days.
 pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
+/// How often such a message is looked at, should nothing wake it.
+const RECHECK: Duration = Duration::from_secs(60 * 60);
 /// Replies of a channel to one conversation within [`LOOP_SPAN`]; what comes beyond is not answered, by which two
 /// bots that talk to each other stop (reliability I2).
 const MAX_REPLIES: i64 = 20;
@@ -103,7 +106,14 @@ impl Attempt<'_> {
             return Err(self.ignore("20 replies to this conversation within a minute: it may be a loop"));
         }
         let setup = Setup::of(ctx, channel, &conversation).await;
-        let setup = setup.map_err(|refusal| self.fail(&refusal.told, refusal.permanent))?;
+        let setup = setup.map_err(|refusal| match refusal {
+            Refusal::Later(told) => self.fail(&told, false),
+            Refusal::Permanent(told) => self.fail(&told, true),
+            Refusal::NoEndpoint => {
+                self.fail(NO_ENDPOINT, false);
+                Outcome::Waits { reason: NO_ENDPOINT, recheck: RECHECK }
+            }
+        })?;
         self.endpoint_key.clone_from(&setup.endpoint.api_key);
         let content = &job.content;
         let _typing = TypingIndicator::start(
@@ -164,13 +174,13 @@ impl Attempt<'_> {
         text.truncate(text.floor_char_boundary(self.ctx.config.max_text));
         let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
         let cost = if tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
-        let (summary, replies) = if text.trim().is_empty() {
-            (format!("{} had nothing to say{cost}", setup.model), Vec::new())
-        } else {
-            (format!("answered by {}{cost}", setup.model), vec![text])
-        };
+        if text.trim().is_empty() {
+            let summary = format!("{} returned an empty answer{cost}", setup.model);
+            return (Outcome::Failure { summary, permanent: true }, Vec::new());
+        }
+        let summary = format!("answered by {}{cost}", setup.model);
         let outcome = Outcome::Answer { verdict: Verdict::Success, summary, json: false, body: Bytes::new() };
-        (outcome, replies)
+        (outcome, vec![text])
     }
 
     /// What a fault means for the delivery.

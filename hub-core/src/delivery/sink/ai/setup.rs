@@ -21,14 +21,18 @@ pub(super) struct Setup {
 }
 
 /// Why nobody is asked.
-pub(super) struct Refusal {
-    pub told: Cow<'static, str>,
-    pub permanent: bool,
+pub(super) enum Refusal {
+    /// It cannot be found out now.
+    Later(String),
+    /// Until the administrator sets an endpoint.
+    NoEndpoint,
+    /// For this message.
+    Permanent(Cow<'static, str>),
 }
 
 impl Refusal {
     fn permanent(told: impl Into<Cow<'static, str>>) -> Self {
-        Self { told: told.into(), permanent: true }
+        Self::Permanent(told.into())
     }
 }
 
@@ -62,13 +66,12 @@ impl Setup {
         conversation: &Conversation,
     ) -> Result<Self, Refusal> {
         let row = ctx.store.ai_config().await;
-        let row = row.map_err(|error| Refusal { told: error.to_string().into(), permanent: false })?;
-        let none = || Refusal::permanent("this hub has no AI endpoint; the administrator can set one");
-        let global = GlobalAi::open(row.ok_or_else(none)?, &ctx.sealer)
+        let row = row.map_err(|error| Refusal::Later(error.to_string()))?;
+        let global = GlobalAi::open(row.ok_or(Refusal::NoEndpoint)?, &ctx.sealer)
             .map_err(|error| Refusal::permanent(error.to_string()))?;
         let settings = &global.settings;
         if !settings.enabled {
-            return Err(none());
+            return Err(Refusal::NoEndpoint);
         }
         let ai = &channel.ai;
         let Some(model) = settings.model_for(&ai.model) else {

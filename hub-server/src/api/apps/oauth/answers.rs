@@ -85,8 +85,8 @@ pub struct OauthErrorView {
     pub error_description: String,
 }
 
-/// A token, in the words of published apps.
-#[derive(Debug, Object)]
+/// A token, with the field names that published apps read.
+#[derive(Debug, Clone, Object)]
 pub struct OlderGrantedView {
     /// The installation.
     pub installation_id: InstallationId,

@@ -14,6 +14,7 @@ use poem::{
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions, OpenApi,
     param::{Path, Query},
+    payload::Json,
     registry::Registry,
 };
 
@@ -35,7 +36,7 @@ use crate::{
         external::{SeeOther, wants_a_page},
     },
     credentials::User,
-    envelope::{ApiError, ApiResult, ok},
+    envelope::{ApiError, Bare, bare, ok},
     wire::{AppId, BotId, FormOrJson, Text},
 };
 
@@ -157,14 +158,15 @@ impl AppOauthApi {
 
     /// Exchanges a code for an app's token, under the app's own path
     ///
-    /// For programs that know no grant types: the answer is in the hub's own envelope.
+    /// For programs that know no grant types. The fields are at the top level, where published apps read them, and
+    /// again in `data`.
     #[oai(path = "/api/apps/:id/oauth/exchange", method = "post", operation_id = "exchangeAppCodeOlder")]
     async fn exchange_older(
         &self,
         hub: Data<&Hub>,
         id: Path<AppId>,
         body: FormOrJson<ExchangeCodeOlder>,
-    ) -> ApiResult<OlderGrantedView> {
+    ) -> Result<Json<Bare<OlderGrantedView>>, ApiError> {
         let request = TokenRequest {
             client_id: Some(id.0.0.to_string()),
             code: Some(body.value.code.0),
@@ -173,7 +175,7 @@ impl AppOauthApi {
             ..TokenRequest::default()
         };
         match hub.apps().exchange(request).await {
-            Ok(granted) => ok(granted.into()),
+            Ok(granted) => bare(granted.into()),
             Err(error) => Err(refused(error)),
         }
     }

@@ -541,11 +541,14 @@ async fn published_apps_find_both_under_their_own_paths() {
     server.post(&exchange, &wrong).await.error(401, "INVALID_TOKEN");
     let right = json!({ "code": scene.code().await, "code_verifier": VERIFIER });
     let granted = server.post(&exchange, &right).await;
-    let granted = granted.data();
+    let (bare, granted) = (&granted.json, granted.data());
     assert_eq!(
         (text(granted, "bot_id"), text(granted, "webhook_secret")),
         (&*BOT.to_string(), &*scene.webhook_secret)
     );
+    for field in ["installation_id", "app_token", "bot_id", "webhook_secret"] {
+        assert_eq!(text(bare, field), text(granted, field), "published apps read bare fields");
+    }
     let token = text(granted, "app_token").to_owned();
     assert_eq!(scene.opens(&token).await, 200);
     server.post(&exchange, &right).await.error(401, "INVALID_TOKEN");
