@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use hub_core::{
     bots::{Direction, MessageFilter},
+    id::MessageId,
     page::PageRequest,
 };
 
@@ -65,7 +66,10 @@ async fn filters_select_messages(db: &Db) {
         [("ann", "Hello there"), ("bob", "hello"), ("ann", "Grüße")].into_iter().enumerate()
     {
         let mut one = message(db, on.bot, peer, &n.to_string(), text);
-        one.row.created_at = (START + minute * u32::try_from(n).unwrap()).as_millis();
+        let at = START + minute * u32::try_from(n).unwrap();
+        // Ids begin with the time.
+        one.row.id = MessageId::from_u128(MessageId::first_at(at).as_u128() + 1);
+        one.row.created_at = at.as_millis();
         messages.push(one);
     }
     db.store.accept(batch(&on.lease, None, messages)).await.unwrap();
