@@ -54,7 +54,7 @@ pub fn settings(args: &LocalArgs) -> Result<Config, Failure> {
         ("database_url", args.database_url.clone()),
     ];
     let flags = flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-    let config = Config::load(&Sources { flags, ..sources(None) }).map_err(unusable)?;
+    let config = Config::load(&Sources { flags, ..sources(None) }).map_err(|problems| unusable(&problems))?;
     refuse_shared_secrets(&config)?;
     backup::settle(&config.data_dir)?;
     Ok(config)
@@ -68,7 +68,7 @@ pub fn sources(config_file: Option<PathBuf>) -> Sources {
 }
 
 /// Settings that are wrong, as a failure that names every problem.
-pub fn unusable(problems: Problems) -> Failure {
+pub fn unusable(problems: &Problems) -> Failure {
     let mut failure = Failure::usage(problems.problems.join("; "));
     failure.causes = problems.warnings.iter().map(ToString::to_string).collect();
     failure.with_hint("hub-cli config check lists each problem")

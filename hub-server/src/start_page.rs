@@ -69,7 +69,7 @@ const ICON: &str = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>
 
 /// `/favicon.ico` and `/favicon.svg`.
 #[handler]
-pub async fn icon() -> Response {
+pub fn icon() -> Response {
     ICON.with_content_type("image/svg+xml")
         .with_header(header::CACHE_CONTROL, "public, max-age=86400")
         .into_response()

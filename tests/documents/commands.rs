@@ -27,7 +27,7 @@ fn commands(piece: &str) -> Vec<Vec<String>> {
     let piece = piece.split(" # ").next().unwrap_or_default().split("  #").next().unwrap_or_default();
     let (mut found, mut words, mut word, mut quote, mut skips) =
         (Vec::new(), Vec::new(), String::new(), None, false);
-    let mut end = |words: &mut Vec<String>, word: &mut String, skips: &mut bool| {
+    let end = |words: &mut Vec<String>, word: &mut String, skips: &mut bool| {
         if !word.is_empty() && !std::mem::take(skips) {
             words.push(std::mem::take(word));
         }
@@ -50,7 +50,6 @@ fn commands(piece: &str) -> Vec<Vec<String>> {
                     word.push('x');
                 }
             }
-            (c, Some(_)) => word.push(c),
             (c, None) if c.is_whitespace() => end(&mut words, &mut word, &mut skips),
             ('|' | ';' | '&', None) => {
                 end(&mut words, &mut word, &mut skips);
@@ -60,7 +59,7 @@ fn commands(piece: &str) -> Vec<Vec<String>> {
                 end(&mut words, &mut word, &mut skips);
                 skips = true;
             }
-            (c, None) => word.push(c),
+            (c, _) => word.push(c),
         }
     }
     end(&mut words, &mut word, &mut skips);

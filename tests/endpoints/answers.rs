@@ -19,7 +19,7 @@ async fn every_documented_failure_is_provoked_and_every_answer_documented() {
     everywhere::heads(&stage, &mut ledger).await;
     everywhere::repetitions(&stage, &mut ledger).await;
     everywhere::switched_off(&stage, &mut ledger).await;
-    everywhere::too_many(&mut ledger).await;
+    Box::pin(everywhere::too_many(&mut ledger)).await;
     everywhere::faults(&mut ledger).await;
     everywhere::outage(&mut ledger).await;
     special::all(&mut ledger).await;

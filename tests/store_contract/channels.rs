@@ -15,6 +15,7 @@ contract!("channels": {
     a_channel_comes_back_as_it_was_stored => [insert, find, of_bot],
     an_update_keeps_what_the_delivery_counts => [update],
     a_handle_is_unique_within_a_bot => [insert, update],
+    a_name_is_found_among_the_other_channels_of_its_bot => [has_name],
     channels_are_listed_for_their_owner_newest_first => [page, sees_bot, count, bot_of],
     a_change_is_the_owners_and_raises_the_revision => [begin_change, config_rev],
     keys_open_their_channel_while_they_are_valid => [find_by_key, replace_key],
@@ -95,6 +96,23 @@ async fn a_handle_is_unique_within_a_bot(db: &Db) {
         ErrorCode::Conflict,
         "a key is one channel's"
     );
+}
+
+async fn a_name_is_found_among_the_other_channels_of_its_bot(db: &Db) {
+    let on = stage(db).await;
+    let name = find(db, on.bot, on.channel).await.unwrap().name;
+    let none: ChannelId = db.ids.next();
+    let elsewhere: BotId = db.ids.next();
+    for (bot, name, except, expected) in [
+        (on.bot, name.clone(), none, true),
+        (on.bot, name.to_uppercase(), none, true),
+        (on.bot, name.clone(), on.channel, false),
+        (on.bot, format!("{name}2"), none, false),
+        (elsewhere, name.clone(), none, false),
+    ] {
+        let found = db.store.read().await.unwrap().channels().has_name(bot, &name, except).await.unwrap();
+        assert_eq!(found, expected, "{name}");
+    }
 }
 
 async fn channels_are_listed_for_their_owner_newest_first(db: &Db) {

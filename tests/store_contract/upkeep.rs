@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use hub_core::{ErrorCode, store::Upkeep};
+use hub_core::{ErrorCode, store::Upkeep, time::Clock};
 
 use super::scene::{batch, message, stage};
 use crate::support::database::{Db, START};
 
 contract!("upkeep": {
     a_database_tells_its_schema_size_and_counts => [open, schema, size, counts, close],
+    a_database_knows_when_it_was_created => [created_at],
     a_whole_database_has_no_findings_before_and_after_its_room_is_given_back => [integrity, broken_references, vacuum],
     a_file_is_copied_and_a_server_is_not => [copy_into],
     what_works_on_it_is_told => [has_leases, bots, webhooks, plugins_in_use],
@@ -35,6 +36,14 @@ async fn a_database_tells_its_schema_size_and_counts(db: &Db) {
     let counts = upkeep.counts().await.unwrap();
     assert_eq!((of(&counts, "users"), of(&counts, "bots"), of(&counts, "messages")), (1, 1, 0));
     upkeep.close().await.unwrap();
+}
+
+async fn a_database_knows_when_it_was_created(db: &Db) {
+    let now = Clock::system().now();
+    let created = open(db).await.created_at().await.unwrap().unwrap();
+    // In whole seconds, by the clock of the database.
+    let hour = Duration::from_secs(3600);
+    assert!(now - hour < created && created < now + hour, "{created:?}, at {now:?}");
 }
 
 async fn a_whole_database_has_no_findings_before_and_after_its_room_is_given_back(db: &Db) {

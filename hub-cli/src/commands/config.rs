@@ -66,7 +66,7 @@ fn check(all: bool, file: ConfigFile, printer: &Printer) -> Result<Exit, Failure
 }
 
 fn list(origin: bool, file: ConfigFile, printer: &Printer) -> Result<(), Failure> {
-    let config = Config::load(&local::sources(file.file)).map_err(local::unusable)?;
+    let config = Config::load(&local::sources(file.file)).map_err(|problems| local::unusable(&problems))?;
     let row = |name: &str, value: &str, from: &str| {
         let mut row = vec![name.to_owned(), value.to_owned()];
         row.extend(origin.then(|| from.to_owned()));

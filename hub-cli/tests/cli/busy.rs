@@ -64,7 +64,7 @@ fn pass(mut client: TcpStream, server: &str, seen: &Mutex<Vec<String>>, refusals
         return;
     }
     let kept = headers.iter().filter(|line| !line.to_ascii_lowercase().starts_with("connection:"));
-    let kept: String = kept.map(|line| format!("{line}\r\n")).collect();
+    let kept = kept.fold(String::new(), |kept, line| kept + line + "\r\n");
     let mut upstream = TcpStream::connect(server).unwrap();
     upstream.write_all(format!("{first}\r\n{kept}connection: close\r\n\r\n").as_bytes()).unwrap();
     let mut answer = Vec::new();
@@ -99,7 +99,7 @@ fn an_export_makes_one_request_per_page_and_none_per_trace() {
     ends(&output, 0);
     assert_eq!(traces(&requests), 2, "{requests:#?}");
     // Nothing is unfinished: a list is enough.
-    let (output, requests) = gate.run(&stage, &["tail", "--bot", "demo", "--since", "1h"]);
+    let (output, requests) = gate.run(&stage, &["tail", "--bot", "demo", "--follow=false", "--since", "1h"]);
     ends(&output, 0);
     assert_eq!(traces(&requests), 1, "{requests:#?}");
 }

@@ -24,7 +24,7 @@ fn sends_and_traces_of_a_stopped_hub() {
     assert!(list["next_cursor"].is_null());
     let rows = run(folder.path(), &["traces", "list", "--bot", "demo", "--status", "ok"]);
     assert_eq!(stdout(&rows).lines().count(), 1, "no header in a pipe");
-    assert_eq!(stdout(&rows).lines().next().unwrap().split('\t').count(), 5);
+    assert_eq!(stdout(&rows).lines().next().unwrap().split('\t').count(), 7);
     let trace = list["items"][1]["trace_id"].as_str().unwrap();
     let shown = run(folder.path(), &["traces", "show", trace]);
     assert!(stdout(&shown).lines().all(|line| line.chars().count() <= 80), "{}", stdout(&shown));

@@ -31,8 +31,8 @@ impl Engine {
         if let Some(step) = read.step(self.ctx.clock.instant(), store.now()) {
             tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
             store.shift_due_times(self.node, step).await?;
-            *shared = read;
         }
+        *shared = read;
         self.renew().await
     }
 
@@ -65,11 +65,9 @@ pub(super) struct Offset {
 impl Offset {
     /// Takes another reading; `Some` when the clock moved by more or less than time passed.
     pub(super) fn step(&mut self, at: Instant, now: Timestamp) -> Option<Step> {
-        let step = Step { expected: self.wall + at.since(self.at), now };
-        if Duration::from_millis(step.by().unsigned_abs()) < SMALLEST_STEP {
-            return None;
-        }
+        let within = at.since(self.at);
+        let step = Step { expected: self.wall + within, now, within };
         *self = Self { at, wall: now };
-        Some(step)
+        (Duration::from_millis(step.by().unsigned_abs()) >= SMALLEST_STEP).then_some(step)
     }
 }

@@ -219,7 +219,7 @@ impl<'h> Media<'h> {
             match row.state {
                 MediaState::Ready => return Ok(readable(row)),
                 MediaState::Downloading if self.ctx.clock.instant() < until => {
-                    self.ctx.clock.sleep(LOOK).await
+                    self.ctx.clock.sleep(LOOK).await;
                 }
                 MediaState::Downloading => {
                     return Err(Error::new(ErrorCode::Unavailable, "the file is still being fetched")

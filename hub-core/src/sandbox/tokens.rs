@@ -45,7 +45,7 @@ struct Reader<'s> {
     open: Vec<char>,
 }
 
-impl<'s> Reader<'s> {
+impl Reader<'_> {
     fn read(&mut self) {
         while let Some(&(at, c)) = self.chars.peek() {
             let (line, column) = (self.line, self.column);

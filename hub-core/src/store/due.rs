@@ -30,6 +30,8 @@ pub struct Step {
     pub expected: Timestamp,
     /// What it shows.
     pub now: Timestamp,
+    /// How long ago it was at most. What was stored since then has due times by the new clock.
+    pub within: Duration,
 }
 
 impl Step {
@@ -39,7 +41,7 @@ impl Step {
     }
 
     /// The due time `at` after the step. After a step back every future due time moves along; after a step forward
-    /// those do that only the step made due.
+    /// those do that only the step made due, and not those that may have been stored after it.
     pub fn apply(self, at: Timestamp) -> Timestamp {
         let (after, until) = self.bounds();
         if at > after && at < until { Timestamp::from_millis(at.as_millis() + self.by()) } else { at }
@@ -47,7 +49,7 @@ impl Step {
 
     /// The due times that move are between these.
     fn bounds(self) -> (Timestamp, Timestamp) {
-        if self.by() < 0 { (self.now, Timestamp::MAX) } else { (self.expected, self.now) }
+        if self.by() < 0 { (self.now, Timestamp::MAX) } else { (self.expected, self.now - self.within) }
     }
 }
 
@@ -88,17 +90,20 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);
+    const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn a_step_moves_what_it_would_delay_or_hasten() {
-        let back = Step { expected: NOW, now: NOW - HOUR };
+        let back = Step { expected: NOW, now: NOW - HOUR, within: SECOND };
         assert_eq!(back.apply(NOW + HOUR), NOW);
         assert_eq!(back.apply(NOW), NOW - HOUR, "it was due, and still is");
         assert_eq!(back.apply(NOW - HOUR * 2), NOW - HOUR * 2);
-        let forward = Step { expected: NOW, now: NOW + HOUR * 24 };
+        let forward = Step { expected: NOW, now: NOW + HOUR * 24, within: SECOND };
         assert_eq!(forward.apply(NOW + HOUR), NOW + HOUR * 25);
         assert_eq!(forward.apply(NOW), NOW, "it was due before");
         assert_eq!(forward.apply(NOW + HOUR * 25), NOW + HOUR * 25, "stored after the step");
+        let since = NOW + HOUR * 24 - SECOND;
+        assert_eq!(forward.apply(since), since, "stored between the step and its discovery");
     }
 
     #[test]

@@ -35,6 +35,8 @@ const TEXTS: &[(&str, &str)] = &[
     ("SetAppTool.name", "weather"),
     ("SetAppTool.description", "The weather in a city"),
     ("AppEvent.status", "delivered"),
+    ("AiSink.error_reply", "The shop cannot answer at the moment."),
+    ("AiSink.warning", "no global model is configured: messages wait until an administrator sets one"),
     ("Channel.name", "orders"),
     ("CreatedChannel.name", "orders"),
     ("access_token", "huba_0000000000000000000000000000000000000000000000"),

@@ -60,7 +60,9 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     }
     if !repeated.is_empty() {
         let mut problems = diagnose::<T>(&value);
-        repeated.into_iter().for_each(|name| problems.add(name, "appears more than once"));
+        for name in repeated {
+            problems.add(name, "appears more than once");
+        }
         problems.finish()?;
     }
     read(&value)

@@ -102,16 +102,16 @@ impl<'a> Asked<'a> {
 }
 
 pub async fn all(ledger: &mut Ledger) {
-    right_calls(ledger).await;
-    accounts(ledger).await;
-    ways_to_sign_in(ledger).await;
-    providers(ledger).await;
-    bots(ledger).await;
-    plugins(ledger).await;
-    apps(ledger).await;
-    questions(ledger).await;
-    storage(ledger).await;
-    administration(ledger).await;
+    Box::pin(right_calls(ledger)).await;
+    Box::pin(accounts(ledger)).await;
+    Box::pin(ways_to_sign_in(ledger)).await;
+    Box::pin(providers(ledger)).await;
+    Box::pin(bots(ledger)).await;
+    Box::pin(plugins(ledger)).await;
+    Box::pin(apps(ledger)).await;
+    Box::pin(questions(ledger)).await;
+    Box::pin(storage(ledger)).await;
+    Box::pin(administration(ledger)).await;
 }
 
 /// What a right call is answered with is of the schema that its document shows, without a field more.

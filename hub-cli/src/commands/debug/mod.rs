@@ -172,7 +172,8 @@ async fn try_once(
         tried.exit = Exit::Failed;
     }
     if trial.send {
-        send::send(sandbox, &gate, &source, &manifest, &trial.message, debugged, &mut tried, draw).await?;
+        let plugin = send::Plugin { sandbox, gate: &gate, source: &source, manifest: &manifest };
+        send::send(plugin, &trial.message, debugged, &mut tried, draw).await?;
     }
     if let Some(theirs) = theirs {
         remote::compare_runs(&theirs, &mut tried, printer);

@@ -27,13 +27,18 @@ const MAX_ANSWER: usize = 1 << 20;
 /// Longest part of the answer that is shown, in columns.
 const MAX_SHOWN: usize = 200;
 
+/// A plugin with what runs it.
+pub struct Plugin<'p> {
+    pub sandbox: &'p Sandbox,
+    pub gate: &'p dyn FetchGate,
+    pub source: &'p str,
+    pub manifest: &'p Manifest,
+}
+
 /// Sends what the request hook left of the request, without what a channel would authenticate it with, and runs the
 /// response hook on the answer. Nothing is sent when the hook failed or skipped.
 pub async fn send(
-    sandbox: &Sandbox,
-    gate: &dyn FetchGate,
-    source: &str,
-    manifest: &Manifest,
+    plugin: Plugin<'_>,
     message: &Value,
     debugged: Debugged,
     tried: &mut Tried,
@@ -50,14 +55,14 @@ pub async fn send(
     let body = screen::fit(&screen::clean(&response.body.replace('\n', " ")), MAX_SHOWN);
     tried.say(&format!("  sent  answered {} in {took} ms  {body}", response.status));
     let run = DebugRun {
-        script: source.to_owned(),
+        script: plugin.source.to_owned(),
         message: message.clone(),
         url: request.url.clone(),
         request: Some(request),
         response: Some(response.clone()),
         state: debugged.state,
     };
-    let answered = debug_with(sandbox, "cli", run, manifest, gate).await?;
+    let answered = debug_with(plugin.sandbox, "cli", run, plugin.manifest, plugin.gate).await?;
     tried.document["sent"] = json!({
         "status": response.status,
         "headers": response.headers,

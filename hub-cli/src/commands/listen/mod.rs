@@ -85,15 +85,12 @@ struct Channel {
 pub async fn run(args: ListenArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     // From here on, so that a signal leaves no temporary channel behind.
     let stopped = signals::stopped();
-    let (server, key, temporary) = match &args.bot {
-        Some(bot) => {
-            let temporary = Temporary::create(&args.hub, bot, local).await?;
-            (temporary.server.clone(), temporary.key.clone(), Some(temporary))
-        }
-        None => {
-            let server = address(args.hub.server.as_ref(), args.hub.profile.profile.as_deref())?;
-            (server, args.key.clone().unwrap_or_default(), None)
-        }
+    let (server, key, temporary) = if let Some(bot) = &args.bot {
+        let temporary = Temporary::create(&args.hub, bot, local).await?;
+        (temporary.server.clone(), temporary.key.clone(), Some(temporary))
+    } else {
+        let server = address(args.hub.server.as_ref(), args.hub.profile.profile.as_deref())?;
+        (server, args.key.clone().unwrap_or_default(), None)
     };
     let ended = forward_all(args, server, key, stopped, printer).await;
     match temporary {
@@ -129,7 +126,7 @@ async fn forward_all(
     let mut keys = if view.is_panel() && printer.may_ask() { Keys::listen() } else { None };
     let is_panel = view.is_panel();
     let clock = Clock::system();
-    let mut listen = Listen { egress, clock, secret, extra, server, key, args, view, recorder };
+    let mut listen = Listen { args, server, key, view, recorder, egress, clock, secret, extra };
     let ended = tokio::select! {
         ended = listen.follow() => ended.map(|never| match never {}),
         () = quit(keys.as_mut()) => Ok(()),

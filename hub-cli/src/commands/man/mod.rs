@@ -58,10 +58,9 @@ fn with_synopsis(page: &str, command: &Command) -> String {
     let arguments = command.get_arguments().filter(shown).filter(|argument| argument.get_id() != "help");
     let (positional, options): (Vec<&Arg>, Vec<&Arg>) =
         arguments.partition(|argument| argument.is_positional());
-    let options = options.into_iter().map(|option| match option.is_required_set() {
-        true => option.to_string(),
-        false => format!("[{option}]"),
-    });
+    let options = options
+        .into_iter()
+        .map(|option| if option.is_required_set() { option.to_string() } else { format!("[{option}]") });
     let positional = positional.into_iter().map(ToString::to_string);
     let below = command.has_subcommands().then(|| "<COMMAND>".to_owned());
     let words: Vec<String> = options.chain(positional).chain(below).collect();

@@ -57,7 +57,10 @@ fn what_cannot_work_is_found_with_its_place() {
             "function onRequest(ctx) {}\nctx.nothing();",
             "p.js:5:1\terror\tthe top level fails: ReferenceError",
         ),
-        ("function onRequest(ctx) {", "p.js:5"),
+        (
+            "function onRequest(ctx) {",
+            "p.js:4\terror\tthe source ends within a bracket, string, template or comment",
+        ),
     ] {
         let (exit, listed, noted) = lint(&format!("{HEAD}{code}\n"));
         assert_eq!(exit, Some(6), "{code}: {listed}{noted}");

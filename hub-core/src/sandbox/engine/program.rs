@@ -85,8 +85,8 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
         let name = hook.as_str();
         format!("typeof {name} === 'function' ? {name} : undefined")
     });
-    let source = format!("{source}\nexport const {HOOKS} = [{}];\n", tail.join(", "));
-    let code = bytecode(PLUGIN, &source).map_err(|error| placed(error, &source))?;
+    let with_tail = format!("{source}\nexport const {HOOKS} = [{}];\n", tail.join(", "));
+    let code = bytecode(PLUGIN, &with_tail).map_err(|error| placed(error, source))?;
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     if programs.len() >= MAX_PROGRAMS {
         return Err(ScriptError::new(
@@ -97,10 +97,19 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
     Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code)))
 }
 
-/// Gives an error its place where the engine has none for it: modules are resolved after they were read.
+/// Gives an error its place where the engine has none in the author's source: modules are resolved after they were
+/// read, and what is open at the end of the source is found in the line after it.
 fn placed(error: ScriptError, source: &str) -> ScriptError {
-    if error.kind != ErrorKind::Syntax || error.line.is_some() {
+    if error.kind != ErrorKind::Syntax {
         return error;
+    }
+    if let Some(line) = error.line {
+        let last = u32::try_from(source.lines().count()).unwrap_or(u32::MAX);
+        if line <= last {
+            return error;
+        }
+        let unexpected = "the source ends within a bracket, string, template or comment";
+        return ScriptError { line: Some(last), ..ScriptError::new(ErrorKind::Syntax, unexpected) };
     }
     let tokens = tokens::tokens(source);
     let Some(import) = tokens::static_import(&tokens) else { return error };

@@ -80,7 +80,7 @@ fn operations(channel: &str) -> Vec<(Method, String, Option<Value>)> {
         (Method::GET, channels(""), None),
         (Method::POST, channels(""), Some(json!({"name": "x"}))),
         (Method::GET, of(""), None),
-        (Method::PUT, of(""), Some(json!({"name": "x"}))),
+        (Method::PUT, of(""), Some(json!({"name": "renamed"}))),
         (Method::POST, of("/regenerate-key"), None),
         (Method::PUT, of("/websocket"), Some(json!({}))),
         (Method::PUT, of("/webhook"), Some(json!({"enabled": false}))),
