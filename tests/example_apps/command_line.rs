@@ -209,5 +209,5 @@ async fn a_token_by_oauth_from_a_terminal() {
     place.document(&["apps", "rotate-token", "weather", "--bot", "mock"]).await;
     place.document(&["apps", "uninstall", "weather", "--bot", "mock", "--yes"]).await;
     place.document(&["apps", "delete", "weather", "--yes"]).await;
-    place.ends(&["apps", "create", "Weather", "--owner", "ada"], 2).await;
+    place.ends(&["apps", "create", "Weather", "--owner", "eve"], 2).await;
 }

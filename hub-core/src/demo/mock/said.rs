@@ -18,6 +18,10 @@ use crate::{
 pub(super) const SENDER: &str = "user_test";
 /// Messages of the app that are listed; older ones are left out.
 const MOST_LISTED: usize = 1_000;
+/// How long a reset waits for messages that are not sent yet.
+const RESET_WAIT: Duration = Duration::from_secs(2);
+/// Time between two looks at them.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// What a picture shows unless its bytes are given: one grey point.
 const POINT: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -78,8 +82,15 @@ impl Inner {
         }))
     }
 
-    /// Lists from here on only what comes.
+    /// Lists only later messages from here on. Those in the outbox are first sent, or given [`RESET_WAIT`].
     pub(super) async fn forget(&self, stand: &mut Stand) -> Result<()> {
+        let clock = &self.hub.context().clock;
+        let until = clock.instant() + RESET_WAIT;
+        while clock.instant() < until
+            && self.sent(stand, MOST_LISTED).await?.iter().any(|message| message.status == "queued")
+        {
+            clock.sleep(POLL_INTERVAL).await;
+        }
         stand.since = self.sent(stand, 1).await?.first().map(|message| message.id).or(stand.since);
         let wx_id = self.hub.bots().get(&Actor::Operator, stand.bot_id).await?.wx_id;
         loop {
