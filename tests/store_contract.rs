@@ -63,6 +63,7 @@ mod contacts;
 mod coverage;
 mod deliveries;
 mod demo;
+mod due;
 mod external_accounts;
 mod idempotency;
 mod inbox;

@@ -46,6 +46,17 @@ impl Foreign {
         self.input.write_all(format!("{base}\n").as_bytes()).await.unwrap();
     }
 
+    /// Waits until it is connected: a client without a position gets what comes from then on.
+    async fn opened(&mut self) {
+        loop {
+            let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it connects");
+            let line: serde_json::Value = serde_json::from_str(&line.unwrap().expect("it runs")).unwrap();
+            if line["event"] == "open" {
+                return;
+            }
+        }
+    }
+
     /// Hears it until it has so many messages.
     async fn hear(&mut self, count: usize) {
         while self.got.len() < count {
@@ -78,6 +89,7 @@ async fn lose_the_server(command: std::process::Command, may_repeat: bool) {
 
     let mut client = Foreign::start(command, key);
     client.go_to(&hub.url).await;
+    client.opened().await;
     for n in 0..MESSAGES {
         network.say(&wx_id, &format!("text {n}")).await;
     }

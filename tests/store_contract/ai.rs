@@ -18,8 +18,24 @@ contract!("ai": {
     a_conversation_is_what_the_channel_and_the_person_said => [conversation],
     answers_given_later_count_unless_it_is_a_replay => [conversation],
     only_the_replies_of_the_channel_are_counted => [conversation],
+    messages_that_wait_for_an_endpoint_are_due_when_there_is_one => [wake_waiting],
     costs_add_up_per_day_and_endpoint_and_are_forgotten => [conversation, delete_usage_before],
 });
+
+async fn messages_that_wait_for_an_endpoint_are_due_when_there_is_one(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let later = (START + Duration::from_secs(3600)).as_millis();
+    db.sql(format!(
+        "UPDATE deliveries SET state = 'parked', sink = 'ai', last_error = 'no endpoint', due_at = {later}"
+    ))
+    .await;
+    for (reason, due_at) in [("another reason", later), ("no endpoint", START.as_millis())] {
+        commit!(db, |tx| tx.ai().wake_waiting(reason, START).await).unwrap();
+        let stored = db.texts("SELECT CAST(due_at AS TEXT) FROM deliveries").await;
+        assert_eq!(stored, [due_at.to_string()], "{reason}");
+    }
+}
 
 fn query(on: &Stage, channel_id: ChannelId, message_id: MessageId) -> ConversationQuery {
     ConversationQuery {

@@ -23,6 +23,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("deliveries", super::deliveries::COVERED),
     ("deliveries", super::deliveries::ON_STORE),
     ("demo", super::demo::COVERED),
+    ("due", super::due::COVERED),
     ("external_accounts", super::external_accounts::COVERED),
     ("idempotency", super::idempotency::COVERED),
     ("inbox", super::inbox::COVERED),

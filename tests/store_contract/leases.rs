@@ -20,6 +20,7 @@ contract!("leases": {
     bots_with_work_that_nobody_holds_are_found => [with_work],
     the_database_answers => [ping, database_now],
     somebody_works_while_a_lease_lasts => [any_held],
+    a_bot_without_a_valid_lease_is_noticed => [any_free],
 });
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -28,6 +29,20 @@ async fn acquire(db: &Db, node: NodeId, after: Duration, limit: u32) -> Vec<(Bot
     let now = START + after;
     let leases = commit!(db, |tx| tx.leases().acquire(node, "", now, now + LEASE, limit).await).unwrap();
     leases.into_iter().map(|lease| (lease.bot_id, lease.fence)).collect()
+}
+
+async fn a_bot_without_a_valid_lease_is_noticed(db: &Db) {
+    let any_free = async |after: Duration| {
+        let now = START + after;
+        db.store.read().await.unwrap().leases().any_free(now, now + LEASE).await.unwrap()
+    };
+    assert!(!any_free(Duration::ZERO).await, "there is no bot");
+    let owner = db.user("ada").await;
+    db.bot(owner).await;
+    assert!(any_free(Duration::ZERO).await);
+    acquire(db, db.ids.next(), Duration::ZERO, 1).await;
+    assert!(!any_free(Duration::ZERO).await);
+    assert!(any_free(LEASE).await);
 }
 
 async fn every_bot_goes_to_one_of_many_nodes(db: &Db) {

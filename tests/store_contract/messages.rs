@@ -14,8 +14,30 @@ contract!("messages": {
     a_message_is_found_within_its_bot => [exists, find, find_all],
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
+    the_newest_secrets_of_a_person_are_found => [recent_private],
     quoted_texts_are_found_within_the_bot => [texts_by_network_id],
 });
+
+async fn the_newest_secrets_of_a_person_are_found(db: &Db) {
+    let on = stage(db).await;
+    let mut of_ann = Vec::new();
+    for (key, peer) in [("1", "ann"), ("2", "ben"), ("3", "ann"), ("4", "ann")] {
+        let (id, ..) = accept_one(db, &on, peer, key, 0).await;
+        if peer == "ann" {
+            of_ann.insert(0, id);
+        }
+    }
+    db.sql("UPDATE messages SET private = 'sealed ' || id").await;
+    let found = async |since, limit| {
+        let mut read = db.store.read().await.unwrap();
+        let rows = read.messages().recent_private(on.bot, "ann", since, limit).await.unwrap();
+        assert!(rows.iter().all(|(id, private)| *private == format!("sealed {id}")));
+        rows.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    assert_eq!(found(START - Duration::from_secs(1), 10).await, of_ann);
+    assert_eq!(found(START - Duration::from_secs(1), 2).await, of_ann[..2]);
+    assert_eq!(found(START + Duration::from_secs(24 * 3600), 10).await, []);
+}
 
 async fn list(db: &Db, on: &Stage, filter: MessageFilter, page: PageRequest) -> Vec<String> {
     let mut read = db.store.read().await.unwrap();

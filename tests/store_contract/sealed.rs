@@ -1,7 +1,8 @@
 //! Sealed values, wherever they stand.
 
 use hub_core::{
-    secret::Sealed,
+    random::Random,
+    secret::{Sealed, Sealer},
     store::{SEALED_COLUMNS, Upkeep},
 };
 
@@ -11,6 +12,7 @@ use crate::support::database::Db;
 contract!("sealed": {
     every_column_is_read_in_pages_and_a_value_is_replaced_once => [page, replace],
     the_key_is_known_by_its_note => [key_id],
+    a_key_that_the_database_needs_is_missed => [missing_key],
 });
 
 async fn every_column_is_read_in_pages_and_a_value_is_replaced_once(db: &Db) {
@@ -43,4 +45,24 @@ async fn the_key_is_known_by_its_note(db: &Db) {
     assert_eq!(upkeep.sealed().key_id().await.unwrap(), None);
     upkeep.note(Upkeep::KEY_ID, "00c0ffee").await.unwrap();
     assert_eq!(upkeep.sealed().key_id().await.unwrap().as_deref(), Some("00c0ffee"));
+}
+
+async fn a_key_that_the_database_needs_is_missed(db: &Db) {
+    let stage = stage(db).await;
+    accept_one(db, &stage, "ann", "1", 1).await;
+    let sealer = Sealer::new(&[7; 32], Random::system());
+    for column in SEALED_COLUMNS {
+        db.sql(format!(
+            "UPDATE {} SET {} = NULL WHERE {} LIKE 'v1.%'",
+            column.table, column.column, column.column
+        ))
+        .await;
+    }
+    let mut upkeep = Upkeep::open(&db.config).await.unwrap();
+    for (sealed_with, missing) in [(sealer.key_id(), None), ("00c0ffee", Some("00c0ffee"))] {
+        db.sql(format!("UPDATE contacts SET context_token = 'v1.{sealed_with}.x'")).await;
+        assert_eq!(upkeep.sealed().missing_key(&sealer).await.unwrap().as_deref(), missing);
+    }
+    upkeep.note(Upkeep::KEY_ID, sealer.key_id()).await.unwrap();
+    assert_eq!(upkeep.sealed().missing_key(&sealer).await.unwrap(), None, "the noted key counts");
 }

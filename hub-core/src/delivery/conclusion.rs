@@ -63,7 +63,7 @@ impl Engine {
         if failed && job.sink == SinkId::Ai && !channel.ai.error_reply.trim().is_empty() {
             replies.push(Reply::text("ai", channel.ai.error_reply.clone()));
         }
-        let attempts = i64::from(job.attempts) - i64::from(matches!(outcome, Outcome::Waits { .. }));
+        let is_attempt = !matches!(outcome, Outcome::Waits { .. });
         let closed = Self::closed_group(bot, job, now).filter(|_| !replies.is_empty());
         let replies = self.replies(bot, channel, job, (replies, closed), &mut steps).await;
         let unsent = status == TraceStatus::Skipped && closed.is_some();
@@ -82,7 +82,7 @@ impl Engine {
             id: job.id,
             fence: job.fence,
             state,
-            attempts,
+            attempts: i64::from(job.attempts),
             due_at,
             first_attempt_at: now - self.since_first_attempt(job),
             keep,
@@ -93,7 +93,7 @@ impl Engine {
                 status: Some(status.as_str()),
                 ended: i64::from(matches!(after, After::Over(_))),
                 summary: Some(summary),
-                attempts: Some(attempts),
+                attempts: is_attempt.then(|| i64::from(job.attempts)),
                 ended_at: now.as_millis(),
                 steps: steps_text(&steps),
             },
@@ -125,8 +125,8 @@ impl Engine {
                 return (after, TraceStatus::Skipped, (*reason).to_owned(), None);
             }
             Outcome::Waits { reason, recheck } => {
-                let told = Some((*reason).to_owned());
-                return (After::Park(now + *recheck), TraceStatus::Pending, (*reason).to_owned(), told);
+                let error = Some((*reason).to_owned());
+                return (After::Park(now + *recheck), TraceStatus::Pending, (*reason).to_owned(), error);
             }
             Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
                 return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);

@@ -112,10 +112,11 @@ impl Ai<'_> {
         .map(|_| ()))
     }
 
-    /// Makes deliveries due that wait for an endpoint, for the reason that they note.
+    /// Makes deliveries due that wait for an endpoint, for the reason that they note. Their attempts count from here:
+    /// what they did before was waiting.
     pub async fn wake_waiting(&mut self, reason: &str, now: Timestamp) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
-            "UPDATE deliveries SET due_at = $1
+            "UPDATE deliveries SET due_at = $1, attempts = 0
              WHERE state = 'parked' AND sink = 'ai' AND last_error = $2 AND due_at > $1"
         )
         .bind(now.as_millis())

@@ -159,7 +159,7 @@ async fn converse(client: &Client, simulator: &str, bot: &Bot) -> Result<()> {
     passed("sent");
     let id = bot.id.parse()?;
     let trace = until(async || {
-        let traces = client.list_traces(&id, None, None, None, None, None, None, None, None).await?;
+        let traces = client.list_traces(&id, None, None, None, None, None, None, None, None, None).await?;
         Ok(traces.into_inner().data.items.into_iter().next())
     });
     let trace = client.get_trace(&bot.id.parse()?, &trace.await?.trace_id.parse()?).await?;
@@ -173,8 +173,9 @@ async fn converse(client: &Client, simulator: &str, bot: &Bot) -> Result<()> {
 /// The refusals; texts that are too long for the hub cannot be made into its types, long lists can.
 async fn break_rules(hub: &str, stranger: &Client, client: &Client, bot: &Bot) -> Result<()> {
     let id = bot.id.parse()?;
-    let unnamed = client.create_channel(&id, None, &channel("", None)?).await;
-    refused(unnamed, 400, ErrorCode::InvalidParams)?;
+    let broken = SetFilter { expression: Some("(".parse()?), ..SetFilter::default() };
+    let broken = client.create_channel(&id, None, &channel("broken", Some(broken))?).await;
+    refused(broken, 400, ErrorCode::InvalidParams)?;
     refused(client_with(hub, [])?.get_me().await, 401, ErrorCode::Unauthorized)?;
     let wrong = client_with(hub, [(AUTHORIZATION, "Bearer hubu_unknown")])?;
     refused(wrong.get_me().await, 401, ErrorCode::InvalidToken)?;
@@ -182,7 +183,7 @@ async fn break_rules(hub: &str, stranger: &Client, client: &Client, bot: &Bot) -
     refused(client.create_api_key(None, &another).await, 403, ErrorCode::Forbidden)?;
     refused(client.get_bot(&NOBODY.parse()?).await, 404, ErrorCode::NotFound)?;
     refused(stranger.register(&ada()?).await, 409, ErrorCode::Conflict)?;
-    let keywords = vec!["x".repeat(1024).parse()?; 2048];
+    let keywords = vec!["x".repeat(256).parse()?; 8192];
     let filter = SetFilter { keywords: Some(keywords), ..SetFilter::default() };
     let too_large = client.create_channel(&id, None, &channel("large", Some(filter))?).await;
     refused(too_large, 413, ErrorCode::PayloadTooLarge)?;
