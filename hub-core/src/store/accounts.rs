@@ -3,8 +3,10 @@
 mod one_time;
 mod sessions;
 
+#[cfg(feature = "testing")]
 pub(super) use one_time::DELETE_EXPIRED_ONE_TIME;
 pub use one_time::Purpose;
+#[cfg(feature = "testing")]
 pub(super) use sessions::DELETE_ENDED_SESSIONS;
 pub use sessions::{Alive, Holder, SessionRow};
 
