@@ -7,7 +7,7 @@ use poem::{
 };
 use serde_json::{Map, Value};
 
-/// An older path, and the one it stands for.
+/// An older path, and its replacement.
 const PATHS: [(&str, &str); 4] = [
     ("/api/ws", "/api/v1/channels/connect"),
     ("/api/channel/messages", "/api/v1/channels/messages"),
@@ -16,7 +16,7 @@ const PATHS: [(&str, &str); 4] = [
 ];
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Turns a request for an older path into one for the path that it stands for. Whether it was one.
+/// Rewrites a request for an older path to its replacement. Returns whether it was one.
 pub(crate) fn rewrite(request: &mut Request) -> bool {
     let Some((_, path)) = PATHS.iter().find(|(older, _)| *older == request.uri().path()) else {
         return false;

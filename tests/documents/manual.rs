@@ -16,7 +16,7 @@ use super::{markdown::rows, read};
 
 const MANUAL: &str = "examples/plugins/README.md";
 
-/// What stands between backticks.
+/// The text between backticks.
 fn code(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

@@ -51,7 +51,7 @@ pub struct BotWork {
 }
 
 /// How long a lease is ours, by both clocks of this node: the wall clock may have been set back, and the monotonic
-/// clock of some machines rests while they sleep.
+/// clock of some machines stops while they sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validity {
     until: Instant,

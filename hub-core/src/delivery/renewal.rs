@@ -36,7 +36,7 @@ impl Engine {
         self.renew().await
     }
 
-    /// Extends our leases, stops what is no longer ours, takes what nobody holds; `true` when more bots may be
+    /// Extends our leases, stops what is no longer ours, takes free ones; `true` when more bots may be
     /// free.
     pub(super) async fn renew(self: &Arc<Self>) -> Result<bool> {
         let lease = self.ctx.config.lease;

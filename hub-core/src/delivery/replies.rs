@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Engine {
-    /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none
-    /// (`contract.md` §6.6). Files are kept here, before the commit that sends them. With a reason why nothing can be
+    /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none.
+    /// Files are kept here, before the commit that sends them. With a reason why nothing can be
     /// sent, the replies are only shown.
     pub(super) async fn replies(
         &self,

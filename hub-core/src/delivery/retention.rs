@@ -8,7 +8,7 @@ use crate::{
 
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_secs(10 * 60);
-/// Most rows of each kind that one transaction visits, so that none takes long (reliability P14).
+/// Most rows of each kind that one transaction visits, so that none takes long.
 const PIECE: u32 = 500;
 /// Days for which it is known what models cost.
 const USAGE_DAYS: i64 = 400;

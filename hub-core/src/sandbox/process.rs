@@ -223,7 +223,7 @@ enum Ended {
     TimedOut,
     /// By what the script did to the engine; how.
     Crashed(String),
-    /// By a signal that somebody sent to it.
+    /// By a signal from another process.
     Killed,
 }
 
@@ -242,7 +242,7 @@ impl Ended {
     }
 }
 
-/// A run that has no outcome of its own.
+/// A run without an outcome.
 fn failed(deadline: Deadline, error: ScriptError) -> HookOutcome {
     HookOutcome { error: Some(error), duration: deadline.elapsed(), ..HookOutcome::default() }
 }

@@ -63,7 +63,7 @@ pub trait WorkStore: fmt::Debug + Send + Sync + 'static {
     async fn any_free_bot(&self, now: Timestamp, until: Timestamp) -> Result<bool>;
     /// Moves the due times of a node's bots along with a step of the wall clock.
     async fn shift_due_times(&self, node: NodeId, step: Step) -> Result<()>;
-    /// Extends the leases of a node, then takes up to `take` that nobody holds.
+    /// Extends the leases of a node, then takes up to `take` free bots.
     async fn extend_leases(
         &self,
         node: NodeId,

@@ -160,7 +160,7 @@ fn frame(texts: &Texts, title: &str, script: &str, content: &Markup) -> Markup {
     }
 }
 
-/// What a visitor who is not signed in sees. While nobody has an account, that is the form that creates the first one.
+/// What a visitor who is not signed in sees. While there is no account, that is the form that creates the first one.
 fn entrance(hub: &Hub, texts: &Texts, passkeys: bool, registering: Registering) -> Markup {
     let Registering { is_new, is_possible, .. } = registering;
     let title = if is_new { texts.new_account } else { texts.title };

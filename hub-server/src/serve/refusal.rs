@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// The contract has no codes of its own for 408, 414 and 431: the request breaks a rule, as with 400.
+    /// There is no separate code for 408, 414 and 431: the request breaks a rule, as with 400.
     /// `PAYLOAD_TOO_LARGE` is about bodies alone.
     const fn parts(self) -> (StatusCode, ErrorCode, &'static str) {
         match self {

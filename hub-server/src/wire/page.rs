@@ -106,7 +106,7 @@ impl Type for Cursor {
     fn schema_ref() -> MetaSchemaRef {
         let schema = MetaSchema {
             max_length: Some(MAX_CURSOR),
-            // Base64url of the list and the place in it: whoever makes one up is refused.
+            // Base64url of the list and the place in it: an invented one is refused.
             pattern: Some("^[A-Za-z0-9_-]+$".to_owned()),
             ..MetaSchema::new("string")
         };

@@ -152,7 +152,7 @@ async fn key(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
     let here = patient.config.home().sealer(&random);
     let (sealer, unreadable) = match here {
         Ok(sealer) => (sealer, None),
-        // Its fingerprint is nobody's.
+        // No key has this fingerprint.
         Err(error) => (Sealer::new(&random.bytes(), random), Some(error.message().to_owned())),
     };
     let here = unreadable.clone().unwrap_or_else(|| format!("the key here is {}", sealer.key_id()));

@@ -163,7 +163,7 @@ impl Outbox {
             let due_at = Timestamp::from_millis(item.due_at);
             self.settle(item, wall, ItemState::Queued, due_at, Some(&reason), |s| {
                 s.attempts = item.attempts;
-                // An earlier try that nobody knows the outcome of stays counted.
+                // An earlier try with an unknown outcome stays counted.
                 s.unknown = item.state == "sending";
                 s.next_attempt_at = Some(until);
             })

@@ -137,7 +137,7 @@ impl<'d> Run<'d> {
         };
         let shared = random.below(3) > 0;
         let count = if shared { 1 + usize::try_from(random.below(NODES as u64)).unwrap_or(0) } else { 1 };
-        // Due times move along with the clock under the lease of the node that sees the step: a step while nobody
+        // Due times move along with the clock under the lease of the node that sees the step: a step while no node
         // holds a bot, or while it changes hands, delays what waits for that bot by the length of the step.
         let faults = Faults { clock: faults.clock && count == 1 && !faults.crashes, ..faults };
         let sealer = Sealer::new(&[7; 32], random.clone());
