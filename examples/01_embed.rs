@@ -19,7 +19,7 @@ use hub_core::{
     traces::TraceQuery,
 };
 
-/// Stands where the receiver of the demo's channel would.
+/// Replaces the receiver of the demo's channel.
 struct Webhook;
 
 #[async_trait::async_trait]

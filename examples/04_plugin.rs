@@ -1,4 +1,4 @@
-//! A plugin in a channel: it changes what the webhook gets, and its log stands in the trace.
+//! A plugin in a channel: it changes the request, and its log is in the trace.
 //! Run it: `cargo run -p hub-examples --example 04_plugin`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -1,4 +1,4 @@
-//! How to test a program that embeds a hub: its clock stands still until the test moves it, so that a day of retries
+//! How to test a program that embeds a hub: its clock moves only when the test moves it, so that a day of retries
 //! passes at once. Run it: `cargo run -p hub-examples --example 06_virtual_time`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 

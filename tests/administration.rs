@@ -25,7 +25,7 @@ const PASSWORD: &str = "correct horse battery";
 
 /// Runs the command line with an API key and a server in the environment.
 async fn hub_cli(server: &str, token: &str, arguments: &[&str]) -> Output {
-    let mut command = tokio::process::Command::new(binaries::release("hub-cli"));
+    let mut command = tokio::process::Command::new(binaries::program("hub-cli"));
     command.env_clear().env("HUB_SERVER", server).env("HUB_TOKEN", token);
     command.args(arguments).output().await.unwrap()
 }
@@ -76,7 +76,7 @@ async fn the_command_line_administers_a_server() {
     assert_eq!((log["items"].as_array().unwrap().len(), &log["items"][0]["actor_name"]), (2, &json!("ada")));
     assert!(log["items"][0]["credential"].as_str().unwrap().starts_with("key_"));
     // The same over the files, while the server runs: it counts from the next request on.
-    let mut local = tokio::process::Command::new(binaries::release("hub-cli"));
+    let mut local = tokio::process::Command::new(binaries::program("hub-cli"));
     local.env_clear().env("HUB_DATA_DIR", folder.path()).args(["users", "edit", "bob", "--role", "admin"]);
     assert!(local.output().await.unwrap().status.success());
     let of_bob = hub_cli(&server.url, &member, &["users", "list"]).await;
@@ -111,7 +111,7 @@ async fn open(config: &StoreConfig) -> Hub {
     hub
 }
 
-/// What ends on one node is heard on the other, and opens nothing there.
+/// What ends on one node is heard on the other, and is rejected there.
 #[tokio::test]
 async fn what_ends_on_one_node_is_heard_on_another() {
     let Some(server) = postgres::server() else { return };
@@ -150,7 +150,7 @@ async fn what_ends_on_one_node_is_heard_on_another() {
     assert!(next().await.concerns(&second_actor));
     holds(second.token.expose()).await.unwrap_err();
     // What was counted on one node shows on the other.
-    here.context().counters.messages.count("received");
+    here.context().node.counters.messages.count("received");
     here.shutdown().await;
     until("the count", async || {
         let stats = there.admin().stats(&Actor::Operator).await.unwrap();

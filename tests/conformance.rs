@@ -1,5 +1,5 @@
-//! The whole hub against the simulator over a real loopback socket: the cases of `protocols/ilink.md` §18 that
-//! the hub decides, on a clock that is moved by hand. Each test is named after its case.
+//! The hub against the simulator over a real loopback socket, on a clock moved by hand: the cases that the hub
+//! decides. Tests are named after their case (`hub-core/docs/ilink.md#conformance-cases`).
 
 mod crashes;
 mod expiry;

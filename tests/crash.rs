@@ -1,13 +1,12 @@
-//! Crashes and faults of the storage under load, against the shipped program (reliability §4.2: F1, F2, F5,
-//! F6, F13). The chat network and the receivers live in the test's process and survive; the ledger says what
-//! was lost, made up, reordered or repeated.
+//! Crashes and faults of the storage under load, against the shipped program. The chat network and the receivers live
+//! in the test's process and survive; the ledger says what was lost, made up, reordered or repeated.
 //!
 //! A run for CI is short. To run longer, with what it prints at its start as the seed of a run that failed:
 //!
 //! ```text
-//! HUB_TEST_KILL_CYCLES=1000 cargo test -p hub-tests crash::kill::     # F2, so many kills per database
-//! HUB_TEST_DRAIN_CYCLES=100 cargo test -p hub-tests crash::drain::    # F5
-//! HUB_TEST_OUTAGES=60 cargo test -p hub-tests crash::postgres::       # F13
+//! HUB_TEST_KILL_CYCLES=1000 cargo test -p hub-tests crash::kill::     # kills per database
+//! HUB_TEST_DRAIN_CYCLES=100 cargo test -p hub-tests crash::drain::
+//! HUB_TEST_OUTAGES=60 cargo test -p hub-tests crash::postgres::
 //! HUB_TEST_RATE=500 …                                                 # messages per second, 60 by default
 //! HUB_TEST_SEED=42 …                                                  # the same kill times and messages
 //! ```

@@ -1,8 +1,10 @@
-//! What is written down is true: the commands of the guides are typed into a shell beside a hub, in their order, as a
+//! What is written down is true: the commands of the guides are typed into a shell next to a hub, in their order, as a
 //! reader would; the tables of the reference pages are held to the code; links lead somewhere.
 
 mod build;
 mod commands;
+mod language;
+mod layers;
 mod links;
 mod manual;
 mod markdown;

@@ -1,4 +1,4 @@
-//! Every operation of the OpenAPI document against everybody who may not use it and everything that is wrong:
+//! Every operation of the OpenAPI document against everyone who may not use it and everything that is wrong:
 //! the refusal is the documented one, in the envelope, and changes nothing.
 //!
 //! `table` says how each operation is called rightly; an operation without an entry fails the first test.
@@ -11,6 +11,7 @@ use stage::{Answer, ORIGIN, Stage};
 use table::TABLE;
 
 mod answers;
+mod bounds;
 mod matrix;
 mod mcp;
 mod operation;
@@ -70,18 +71,18 @@ async fn nobody_without_a_right_credential_gets_in() {
         }
         let cookie = "session=hubs_unknown".to_owned();
         refused(&operation, &send("Cookie", cookie).await, 401, "UNAUTHORIZED", "an unknown session");
-        // A bad credential is not made good by a cookie beside it.
+        // A bad credential is not made good by a cookie next to it.
         let both = stage
             .ask(&operation, &path, |request| {
                 request.header("Cookie", format!("session={}", stage.ada)).header("X-API-Key", "hubu_unknown")
             })
             .await;
-        refused(&operation, &both, 401, "INVALID_TOKEN", "a bad credential beside a good cookie");
+        refused(&operation, &both, 401, "INVALID_TOKEN", "a bad credential next to a good cookie");
     }
     assert_eq!(stage.stored().await, before, "a refusal changed something");
 }
 
-/// What a browser says of a page that is not the hub's own (reliability B7); and of nothing, which is no browser.
+/// What a browser says of a page that is not the hub's own; and of nothing, which is no browser.
 const FORGED: [&[(&str, &str)]; 9] = [
     &[],
     &[("Origin", "https://evil.example")],
@@ -128,7 +129,7 @@ async fn what_is_not_yours_or_not_there_or_no_id_is_not_found() {
     let before = stage.stored().await;
     for operation in operations() {
         let parameters = operation.parameters();
-        // Whoever has a code need not be anybody.
+        // A code is a credential of its own.
         if parameters.is_empty() || operation.is_token_endpoint() {
             continue;
         }
@@ -136,7 +137,7 @@ async fn what_is_not_yours_or_not_there_or_no_id_is_not_found() {
         if operation.is_administration() {
             refused(&operation, &others, 403, "FORBIDDEN", "no administrator");
         } else {
-            refused(&operation, &others, 404, "NOT_FOUND", "somebody else's");
+            refused(&operation, &others, 404, "NOT_FOUND", "another user's");
         }
         for parameter in parameters {
             let ids = stage.ids(&operation);
@@ -162,7 +163,7 @@ async fn what_is_not_yours_or_not_there_or_no_id_is_not_found() {
                 if operation.is_administration() {
                     continue;
                 }
-                // Whether it exists does not show: the same words for what is somebody else's.
+                // Whether it exists does not show: the same words for what is another user's.
                 assert_eq!(
                     (&absent.json["error"]["details"], absent.status),
                     (&others.json["error"]["details"], others.status),
@@ -287,7 +288,7 @@ async fn right_calls_are_answered_as_documented() {
     let operations = operations();
     for entry in TABLE {
         let operation = operations.iter().find(|operation| operation.id == entry.operation).unwrap();
-        // Whoever signs in anew ends the session they had; here it is needed again.
+        // A new sign-in revokes the previous session; here it is still needed.
         let cookie = match &*operation.id {
             _ if operation.is_open() => "",
             "logout" => &stage.spare,

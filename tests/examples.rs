@@ -1,4 +1,4 @@
-//! The examples do what they say: they run to their end, and the receivers believe a hub and nobody else.
+//! The examples do what they say: they run to their end, and the receivers believe a hub and no one else.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,7 @@ use hub_core::{
 use crate::support::binaries::cargo;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
@@ -35,7 +35,7 @@ fn build(name: &str) -> PathBuf {
     let mut command = cargo();
     command.args(["build", "--quiet", "--locked", "--workspace", "--example", name]);
     assert!(command.status().unwrap().success(), "{name} does not build");
-    // Beside the folder of this test's own binary.
+    // Next to the folder of this test's own binary.
     let own = std::env::current_exe().unwrap();
     own.ancestors().nth(2).unwrap().join("examples").join(name)
 }
@@ -102,7 +102,7 @@ fn examples_are_short() {
     }
 }
 
-/// Lines of a process, read beside the test so that a wait for one can end.
+/// Lines of a process, read next to the test so that a wait for one can end.
 type Receives = std::sync::mpsc::Receiver<String>;
 
 fn read_lines(output: ChildStdout) -> Receives {
@@ -126,14 +126,14 @@ impl Receiver {
         let command = command.env("WEBHOOK_SECRET", SECRET).env("LISTEN", "127.0.0.1:0");
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = read_lines(process.stdout.take().unwrap());
-        let ready = lines.recv_timeout(PATIENCE).unwrap();
+        let ready = lines.recv_timeout(TEST_TIMEOUT).unwrap();
         let url = ready.strip_prefix("ready ").unwrap().to_owned();
         Self { process, lines, url }
     }
 
     /// The receiver's word for the next request.
     fn word(&self) -> String {
-        let line = self.lines.recv_timeout(PATIENCE).unwrap();
+        let line = self.lines.recv_timeout(TEST_TIMEOUT).unwrap();
         line.split(' ').next().unwrap_or_default().to_owned()
     }
 }
@@ -186,7 +186,7 @@ impl Sender {
     }
 
     async fn replies(&self, after: u64) -> Vec<String> {
-        let sent = self.simulator.wait_outbound(None, after, PATIENCE).await;
+        let sent = self.simulator.wait_outbound(None, after, TEST_TIMEOUT).await;
         sent.into_iter().map(|sent| sent.text).collect()
     }
 }
@@ -204,7 +204,7 @@ async fn believes_the_hub_and_nobody_else(mut command: Command) {
     sender.say("with webhook-signature");
     assert_eq!(receiver.word(), "verified");
     assert_eq!(sender.replies(1).await, ["thank you"]);
-    // A hub that knows another secret; nothing signs with the old one beside it.
+    // A hub that knows another secret; nothing signs with the old one next to it.
     for method in [AuthMethod::Hmac, AuthMethod::None] {
         let stranger = Sender::to(&url).await;
         stranger.configure(&url, method, "another secret of 24 by.").await;

@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// Long enough for anything that happens at all on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long nothing has to happen. A machine that is late only makes it longer.
 const NOTHING: Duration = Duration::from_millis(100);
 
@@ -50,7 +50,8 @@ async fn say(stream: &mut TcpStream, bytes: &[u8]) {
 
 async fn hear(stream: &mut TcpStream, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut bytes)).await.expect("bytes in time");
+    let read =
+        tokio::time::timeout(TEST_TIMEOUT, stream.read_exact(&mut bytes)).await.expect("bytes in time");
     read.map(|_| bytes)
 }
 
@@ -112,7 +113,7 @@ async fn a_reset_cuts_connections_old_and_new() {
     proxy.set(Fault::Reset);
     let error = hear(&mut stream, 1).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-    // The system takes a connection before anybody can refuse it.
+    // The system takes a connection before anyone can refuse it.
     let error = match TcpStream::connect(proxy.address()).await {
         Ok(mut stream) => hear(&mut stream, 1).await.unwrap_err(),
         Err(error) => error,

@@ -1,5 +1,5 @@
-//! What the other side of a hub may do to it: receivers, names, certificates, slow clients (reliability §4.2:
-//! F8, S3, S6), and what of secrets stays behind (S8).
+//! What the other side of a hub may do to it: receivers, names, certificates, slow clients, and what of secrets stays
+//! behind.
 
 mod addresses;
 mod dns;

@@ -1,5 +1,5 @@
-//! The connector against the simulator over a real loopback socket: the cases of `protocols/ilink.md` §18
-//! that the connector decides. Each test is named after its case.
+//! The connector against the simulator over a real loopback socket: the cases that the connector decides. Tests are
+//! named after their case (`hub-core/docs/ilink.md#conformance-cases`).
 
 mod life;
 mod login;

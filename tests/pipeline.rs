@@ -1,5 +1,5 @@
-//! The way of a message through a whole hub, on a clock moved by hand: deliveries and their retries, replies
-//! and sends, polling. Cases of `protocols/ilink.md` §18 are named after their number.
+//! The delivery pipeline of a hub, on a clock moved by hand: deliveries and their retries, replies and sends,
+//! polling. Some tests are named after their case (`hub-core/docs/ilink.md#conformance-cases`).
 
 mod ai;
 mod apps;

@@ -1,5 +1,5 @@
-//! A plugin in the published form (`dialects.md` 1.8, 1.9) through the shipped server: submitted by its author,
-//! reviewed, installed by somebody else, and run around real deliveries until it is withdrawn.
+//! A plugin in the published form through the shipped server: submitted by its author, reviewed, installed by
+//! someone else, and run around real deliveries until it is withdrawn.
 
 mod command_line;
 

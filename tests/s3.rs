@@ -135,7 +135,7 @@ impl Stage {
         sim.inject(json!({ "wx_id": self.bot.wx_id, "items": [image] })).unwrap();
     }
 
-    /// The file of the newest message, if it stands like this.
+    /// The file of the newest message, if it looks like this.
     async fn newest(&self, status: MediaState) -> Option<MediaView> {
         let file = self.list().await.into_iter().next()?.media.into_iter().next()?;
         (file.status == status).then_some(file)
@@ -232,7 +232,7 @@ async fn a_file_waits_for_a_bucket_that_is_away() {
     drop(std::mem::replace(&mut stage.moto, Moto::start(0).unwrap()));
     stage.show(IMAGE);
     // Tried once at least, and not given up.
-    let counters = &stage.hub.hub().context().counters;
+    let counters = &stage.hub.hub().context().node.counters;
     let retried = || counters.media.counts().any(|(what, count)| what == "retried" && count > 0);
     until("it was tried", async || retried().then_some(())).await;
     assert!(stage.newest(MediaState::Downloading).await.is_some());

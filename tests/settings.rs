@@ -9,7 +9,7 @@ use hub_server::config::SETTINGS;
 use serde_json::Value;
 
 use crate::support::{
-    binaries::release,
+    binaries,
     http::{Caller, until},
     process::Process,
 };
@@ -33,7 +33,7 @@ const FREE: [(&str, &str); 3] =
     [("HUB_LISTEN", "127.0.0.1:0"), ("HUB_SIM_LISTEN", "127.0.0.1:0"), ("HUB_DEMO", "false")];
 
 fn check(program: &str, folder: &Path, settings: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(release(program));
+    let mut command = Command::new(binaries::program(program));
     command.env_clear().envs(settings.iter().copied()).current_dir(folder).stdin(Stdio::null());
     command.args(["config", "check"]).output().unwrap()
 }
@@ -45,7 +45,7 @@ fn errors(output: &str) -> Vec<&str> {
 
 /// Starts a server: nothing when it runs, else what it refuses.
 async fn start(settings: &[(&str, &str)]) -> Option<Vec<String>> {
-    let mut process = Process::start(&release("hub-server"), &[], settings);
+    let mut process = Process::start(&binaries::program("hub-server"), &[], settings);
     let runs = until("the server runs or has ended", async || {
         let runs = process.log().contains("\"message\":\"hub-server started\"");
         (runs || process.has_ended()).then_some(runs)
@@ -108,10 +108,10 @@ async fn a_new_server_with_its_demo_has_nothing_to_warn_of() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let settings =
         [("HUB_DATA_DIR", data.as_str()), ("HUB_LISTEN", &port), ("HUB_SIM_LISTEN", "127.0.0.1:0")];
-    let mut server = Process::start(&release("hub-server"), &[], &settings);
+    let mut server = Process::start(&binaries::program("hub-server"), &[], &settings);
     server.wait_url().await;
     let report = || {
-        let mut doctor = Command::new(release("hub-cli"));
+        let mut doctor = Command::new(binaries::program("hub-cli"));
         doctor.env_clear().envs(settings).current_dir(folder.path()).stdin(Stdio::null());
         let output = doctor.args(["doctor", "--json"]).output().unwrap();
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -148,7 +148,7 @@ async fn every_line_of_a_json_log_is_json_and_bots_come_after_the_start() {
         ("HUB_METRICS_TOKEN", "0123456789abcdef"),
         ("HUB_TRUSTED_PROXIES", "0.0.0.0/0"),
     ];
-    let mut server = Process::start(&release("hub-server"), &[], &settings);
+    let mut server = Process::start(&binaries::program("hub-server"), &[], &settings);
     let stranger = Caller::stranger(&server.wait_url().await);
     server.wait_line("\"status\":\"online\"").await;
     // The last of them fails for want of the token, which is worth a line.

@@ -75,7 +75,7 @@ async fn tell(database: Option<&Secret>) {
     })
     .await;
     server.process.kill().await;
-    // What is said while nobody listens is fetched later.
+    // What is said while no one listens is fetched later.
     say(sim, &wx_id, &["order while down".to_owned()]).await;
 
     let server = serve(folder.path(), database, &network, &port).await;
@@ -211,7 +211,7 @@ async fn message_and_reply(ada: &Caller, sim: &Caller, port: &ReceiverPort, bot:
     assert!(!trace.to_string().contains(SECRET));
     let skipped = ada.get(&format!("/api/bots/{bot}/traces?status=skipped")).await;
     assert_eq!(items(&skipped).len(), 1);
-    assert_eq!(port.contents(), ["order 42"], "the weather is nobody's business");
+    assert_eq!(port.contents(), ["order 42"], "the weather is no one's business");
 }
 
 async fn replay(ada: &Caller, port: &ReceiverPort, bot: &str) {

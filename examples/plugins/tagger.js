@@ -1,6 +1,6 @@
 // ==UserScript==
 // @name         tagger
-// @description  Marks messages about an order, and tells the sender what became of it
+// @description  Marks messages about an order, and notifies the sender of the result
 // @version      1.2.0
 // @author       Message Hub
 // @match        text

@@ -1,4 +1,4 @@
-//! What an example needs and is not about: a hub in a temporary folder, somebody who binds a bot, a receiver.
+//! Setup of the examples: a hub in a temporary directory, a user who binds a bot, a receiver.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{error::Error, net::SocketAddr, time::Duration};

@@ -14,7 +14,7 @@ pub fn open(address: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);
     let quiet = command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It ends by itself, or goes on as the browser.
+    // It is not awaited: it may become the browser.
     let _ = quiet.spawn();
 }
 

@@ -1,4 +1,4 @@
-//! How a command ends: stable exit codes, and failures that know theirs.
+//! Stable exit codes, and failures with their exit code.
 
 use std::{io, process::ExitCode};
 
@@ -11,23 +11,23 @@ use url::Url;
 pub enum Exit {
     /// Done.
     Done = 0,
-    /// The hub said no, or something broke.
+    /// Rejected by the hub, or an error.
     Failed = 1,
     /// Wrong usage.
     Usage = 2,
-    /// Some of it was done, and some failed.
+    /// Partly done; some failed.
     Partial = 3,
     /// Not signed in, or not allowed.
     Denied = 4,
     /// It does not exist.
     NotFound = 5,
-    /// A conflict, or an input file that is not acceptable.
+    /// A conflict, or an invalid input file.
     Conflict = 6,
-    /// Nobody answers.
+    /// Unreachable.
     Unreachable = 7,
-    /// What was waited for did not come.
+    /// Timed out.
     TimedOut = 8,
-    /// A check found something.
+    /// A check failed.
     CheckFailed = 9,
     /// Interrupted.
     Interrupted = 130,
@@ -36,13 +36,13 @@ pub enum Exit {
 /// The table of `help exit-codes`.
 pub const TABLE: &str = concat!(
     "  0  done\n",
-    "  1  failed: the hub said no, or something broke\n",
-    "  2  wrong usage, or what deletes was not confirmed\n",
+    "  1  failed: rejected by the hub, or an error\n",
+    "  2  wrong usage, or a deletion was not confirmed\n",
     "  3  partly done (bulk commands: some failed)\n",
     "  4  not signed in, expired or forbidden\n",
     "  5  not found\n",
-    "  6  conflict, or an input file that is not acceptable\n",
-    "  7  nobody answers: the server, the simulator or the database\n",
+    "  6  conflict, or an invalid input file\n",
+    "  7  unreachable: the server, the simulator or the database\n",
     "  8  timed out waiting\n",
     "  9  a check failed (doctor, db check, config check, --check, --compare, signature verify)\n",
     "130  interrupted\n",
@@ -64,18 +64,18 @@ pub struct Failure {
     pub causes: Vec<String>,
     pub hint: Option<String>,
     refusal: Box<Refusal>,
-    /// Whoever read our output stopped: no failure of ours.
+    /// The reader of the output closed the pipe, which is no failure.
     pub reader_gone: bool,
 }
 
-/// What a hub said besides the reason.
+/// Details of an error of a server.
 #[derive(Debug, Default)]
 struct Refusal {
-    /// Every broken field.
+    /// Every invalid field.
     details: Vec<(String, String)>,
-    /// Which server it was.
+    /// Address of the server.
     server: Option<String>,
-    /// What the server calls the request, for whoever looks it up in the server's log.
+    /// Id of the request in the server's log.
     request_id: Option<String>,
 }
 
@@ -112,7 +112,7 @@ impl Failure {
         Self::new(Exit::Interrupted, "UNAVAILABLE", "interrupted")
     }
 
-    /// A file that cannot be read, or does not hold what it should.
+    /// A file that cannot be read, or has the wrong content.
     pub fn file(path: &str, reason: impl std::fmt::Display) -> Self {
         Self::new(Exit::Conflict, "INVALID_PARAMS", format!("{path}: {reason}"))
     }
@@ -123,7 +123,14 @@ impl Failure {
         self
     }
 
-    /// A server said it, about a request that it calls so.
+    /// Every invalid field, with the rule.
+    #[must_use]
+    pub fn with_details(mut self, details: Vec<(String, String)>) -> Self {
+        self.refusal.details = details;
+        self
+    }
+
+    /// The error is from a server, with its id of the request.
     #[must_use]
     pub fn said_by(mut self, server: &Url, request_id: Option<&str>) -> Self {
         self.refusal.server = Some(server.to_string());
@@ -131,7 +138,7 @@ impl Failure {
         self
     }
 
-    /// The envelope of the API, with what a script needs to know beyond it.
+    /// The envelope of the API, with the hint and the exit code.
     pub fn to_json(&self) -> Value {
         let mut error = Map::new();
         error.insert("code".into(), self.code.into());
@@ -158,7 +165,7 @@ impl Failure {
         document
     }
 
-    /// For people: what, every broken field, why, and what to do next.
+    /// The text: message, invalid fields, causes and hint.
     pub fn to_text(&self) -> String {
         let mut lines = vec![format!("error[{}]: {}", self.code, self.message)];
         // The first field is the message already.
@@ -179,11 +186,10 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = exit_of(error.code());
         let mut failure = Self::new(exit, error.code().as_str(), error.message());
-        failure.refusal.details = error
-            .details()
-            .iter()
-            .map(|detail| (detail.field.to_string(), detail.reason.to_string()))
-            .collect();
+        let details = error.details().iter();
+        failure = failure.with_details(
+            details.map(|detail| (detail.field.to_string(), detail.reason.to_string())).collect(),
+        );
         failure.hint = error.hint().map(str::to_owned);
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {

@@ -1,4 +1,4 @@
-//! `--jq`: what an expression of the jq language makes of a document.
+//! `--jq`: filters a document with a jq expression.
 
 use std::{fmt, sync::Arc};
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::{exit::Failure, screen};
 
-/// Most that is told of what does not fit, in columns: it may be the whole document.
+/// Maximum width of a value in an error message, in columns.
 const MAX_TOLD: usize = 120;
 
-/// An expression that was understood.
+/// A parsed expression.
 #[derive(Clone)]
 pub struct Jq(Arc<Filter<JustLut<Val>>>);
 
@@ -27,28 +27,28 @@ impl fmt::Debug for Jq {
 }
 
 impl Jq {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// A message about the mistake.
     pub fn parse(code: &str) -> Result<Self, String> {
         let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
         let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let arena = Arena::default();
         let modules = Loader::new(definitions).load(&arena, File { code, path: () });
-        let modules = modules.map_err(|_| format!("--jq: {code} is not an expression of jq"))?;
+        let modules = modules.map_err(|_| format!("--jq: {code} is not a jq expression"))?;
         let filter = Compiler::default().with_funs(functions).compile(modules);
         let unknown = |errors: Vec<(_, Vec<(&str, _)>)>| {
             let names = errors.iter().flat_map(|(_, errors)| errors.iter().map(|(name, _)| *name));
-            format!("--jq: {} is not known", names.collect::<Vec<_>>().join(", "))
+            format!("--jq: unknown: {}", names.collect::<Vec<_>>().join(", "))
         };
         filter.map(|filter| Self(Arc::new(filter))).map_err(unknown)
     }
 
-    /// Gives each result to `write`: texts as they are, everything else as JSON.
+    /// Passes each result to `write`: strings raw, everything else as JSON.
     ///
     /// # Errors
-    /// A usage failure when the expression does not fit the document; what `write` says.
+    /// A usage failure when the expression fails on the document; errors of `write`.
     pub fn run(
         &self,
         document: &Value,
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told() {
         let page = json!({ "items": [] });
-        assert!(results(".items[", &page).unwrap_err().contains("is not an expression"));
-        assert!(results("nonsense", &page).unwrap_err().contains("nonsense is not known"));
+        assert!(results(".items[", &page).unwrap_err().contains("is not a jq expression"));
+        assert!(results("nonsense", &page).unwrap_err().contains("unknown: nonsense"));
         assert!(results(".items.x", &page).unwrap_err().starts_with("--jq: cannot index"));
     }
 }

@@ -1,24 +1,28 @@
-//! The command line of Message Hub. Data goes to stdout, everything else to stderr; without a terminal nothing asks.
+//! The command line of Message Hub. Data goes to stdout, everything else to stderr; without a terminal there are no
+//! prompts.
 
 use std::process::ExitCode;
 
 mod args;
 mod ask;
 mod browser;
+mod client;
 mod commands;
+mod completion;
+mod document;
 mod exit;
+mod fields;
 mod jq;
-mod likeness;
 mod local;
-mod names;
+
 mod panics;
+mod poll;
 mod printer;
 mod profiles;
-mod reach;
-mod remote;
 mod screen;
 mod signals;
 mod sim_client;
+mod suggest;
 mod table;
 
 use args::Cli;
@@ -27,13 +31,13 @@ use exit::{Exit, Failure};
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
     panics::tell();
-    // What the fault is was told where it happened.
+    // The panic hook has already reported it.
     std::panic::catch_unwind(run).unwrap_or_else(|_| Exit::Failed.into())
 }
 
 fn run() -> ExitCode {
-    // Ends here when a shell asks what can stand in a line.
-    clap_complete::CompleteEnv::with_factory(names::command).complete();
+    // Returns here for a completion request of a shell.
+    clap_complete::CompleteEnv::with_factory(completion::command).complete();
     let (cli, printer) = match Cli::read(std::env::args_os()) {
         Ok(read) => read,
         Err(refused) => return refused.report(),
@@ -48,10 +52,10 @@ fn run() -> ExitCode {
             return commands::run(cli, &printer).await;
         }
         tokio::select! {
-            // First the command: while it reads stdin, a signal does what it always does.
+            // The command is parsed first: while it reads stdin, signals have their default effect.
             biased;
             done = commands::run(cli, &printer) => done,
-            // What the command held is dropped with it: files of the demo are gone before the process ends.
+            // The command's values are dropped before the process ends, which removes the demo's files.
             () = async { signals::stopped().await } => Err(Failure::interrupted()),
         }
     });

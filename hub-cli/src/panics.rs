@@ -1,4 +1,4 @@
-//! A fault of the program itself: a short text for whoever sees it, and a report for whoever mends it.
+//! Panics: a short message, and a report in a file.
 
 use std::{
     backtrace::Backtrace,
@@ -8,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// From here on a panic is told in three lines; with `HUB_BACKTRACE=1` its backtrace follows.
+/// Installs the panic hook: it prints three lines, and with `HUB_BACKTRACE=1` the backtrace.
 pub fn tell() {
     std::panic::set_hook(Box::new(|info| {
         let report = report(info, &Backtrace::force_capture());
         let place = write(&std::env::temp_dir(), &report);
         let shown = std::env::var_os("HUB_BACKTRACE").is_some_and(|value| value == "1");
-        // There is nobody to tell when stderr is gone.
+        // Errors are ignored: stderr is closed.
         let _ = io::stderr().write_all(text(place.as_deref().ok(), &report, shown).as_bytes());
     }));
 }
@@ -23,7 +23,7 @@ fn report(info: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     format!("hub-cli {}\n{info}\n\n{backtrace}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// A file that only this user can read: what went wrong may have had a secret in its hands.
+/// A file that only this user can read: the report may contain a secret.
 fn write(folder: &Path, report: &str) -> io::Result<PathBuf> {
     let path = folder.join(format!("hub-cli-fault-{}.txt", std::process::id()));
     let mut options = OpenOptions::new();
@@ -36,9 +36,9 @@ fn write(folder: &Path, report: &str) -> io::Result<PathBuf> {
 
 fn text(report_at: Option<&Path>, report: &str, shown: bool) -> String {
     let place = report_at.map(|path| format!("report: {}\n", path.display())).unwrap_or_default();
-    let hint = "hint: HUB_BACKTRACE=1 shows where; please report it, after a look for secrets in it\n";
+    let hint = "hint: HUB_BACKTRACE=1 prints the backtrace; please report it, without secrets\n";
     let more = if shown { report } else { hint };
-    format!("error[INTERNAL_ERROR]: hub-cli has a fault\n{place}{more}")
+    format!("error[INTERNAL_ERROR]: hub-cli crashed\n{place}{more}")
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        // Somebody may have put a link there: nothing is written through it.
+        // Someone may have put a link there: nothing is written through it.
         assert!(write(folder.path(), "again").is_err());
         let short = text(Some(&path), "a backtrace", false);
         assert!(short.contains(&path.display().to_string()) && !short.contains("a backtrace"), "{short}");

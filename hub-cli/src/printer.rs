@@ -1,4 +1,4 @@
-//! The one place that writes: decides what reaches stdout and stderr, and in which form.
+//! All output: decides what is written to stdout and stderr, and in which format.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +17,7 @@ use crate::{
     table::{self, Cell},
 };
 
-/// When to colour.
+/// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Color {
     /// At a terminal, unless `NO_COLOR` is set.
@@ -29,25 +29,25 @@ pub enum Color {
     Never,
 }
 
-/// How data is written.
+/// The format of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// For people, or as tab-separated values when nobody looks.
+    /// Text, tab-separated when not at a terminal.
     Text,
     /// One JSON document, with these fields or with all.
     Json(Option<Vec<String>>),
 }
 
-/// How much is said besides data.
+/// Verbosity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Talk {
     /// Nothing, not even errors.
     Silent,
     /// Errors.
     Quiet,
-    /// What people want to know.
+    /// Notes for the user.
     Normal,
-    /// Each request to a server, too.
+    /// Also each request to a server.
     Verbose,
 }
 
@@ -56,54 +56,54 @@ pub enum Talk {
 pub struct Printer {
     pub format: Format,
     talk: Talk,
-    /// Whether a person looks at stdout.
+    /// Whether stdout is a terminal.
     terminal: bool,
     color: bool,
     columns: usize,
     extras: Extras,
 }
 
-/// What is less often said about the output.
+/// Further options of the output.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
-    /// A list is a document per item.
+    /// Lists are printed as a document per item.
     pub lines: bool,
-    /// What is made of each document.
+    /// The jq filter of documents.
     pub jq: Option<Jq>,
-    /// Times in tables are written out, not told as so long ago.
+    /// Times in tables are absolute instead of relative.
     pub utc: bool,
-    /// Nobody is to be asked.
+    /// No prompts.
     pub no_input: bool,
-    /// How far something is is not told.
+    /// No progress.
     pub no_progress: bool,
 }
 
-/// Whether prose may stand on stderr: everything but documents and errors.
+/// Whether notes may be printed on stderr, next to documents and errors.
 static PROSE: AtomicBool = AtomicBool::new(true);
 
-/// Whether requests are told.
+/// Whether requests are printed.
 static DETAILS: AtomicBool = AtomicBool::new(false);
 
-/// Tells a detail to whoever wants them, where no printer is at hand.
+/// Prints a detail with `--verbose`, without a printer.
 pub fn detail(text: impl FnOnce() -> String) {
     if DETAILS.load(Ordering::Relaxed) {
         write_err(&screen_lines(&text()));
     }
 }
 
-/// From here on nothing is said to people.
+/// Disables notes from here on.
 pub fn hush() {
     PROSE.store(false, Ordering::Relaxed);
 }
 
-/// Says something to people that no printer is at hand for.
+/// Prints a note without a printer.
 pub fn speak(text: &str) {
     if PROSE.load(Ordering::Relaxed) {
         write_err(text);
     }
 }
 
-/// What a style means; never said by colour alone.
+/// The meaning of a style; never expressed by colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Good,
@@ -152,7 +152,7 @@ impl Printer {
         self
     }
 
-    /// The same, but for data as JSON.
+    /// The same, except for JSON data.
     pub fn as_json(&self) -> Self {
         let format = match &self.format {
             Format::Text => Format::Json(None),
@@ -161,20 +161,31 @@ impl Printer {
         Self { format, ..self.clone() }
     }
 
-    /// Columns that text may take.
+    /// Width of text in columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// A text in a tone, where colour is wanted.
+    /// A text in a tone, if colour is used.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
         if self.color { format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code()) } else { text.to_owned() }
     }
 
-    /// One thing: the document, or a text for people.
+    /// A line of a unified difference.
+    pub fn paint_diff(&self, line: &str) -> String {
+        let text = screen::code_line(line);
+        match line.as_bytes().first() {
+            Some(b'+') => self.paint(&text, Tone::Good),
+            Some(b'-') => self.paint(&text, Tone::Bad),
+            Some(b'@') => self.paint(&text, Tone::Faint),
+            _ => text,
+        }
+    }
+
+    /// One object: the document, or a text.
     ///
     /// # Errors
-    /// What writing says.
+    /// Errors of writing.
     pub fn one(&self, document: Value, text: &str) -> Result<(), Failure> {
         match &self.format {
             Format::Json(fields) => self.write_json(&select(document, fields.as_deref())),
@@ -186,7 +197,7 @@ impl Printer {
     /// `{items, next_cursor}`. Columns of ids are never cut.
     ///
     /// # Errors
-    /// What writing says.
+    /// Errors of writing.
     pub fn list(&self, list: List) -> Result<(), Failure> {
         if let Format::Json(fields) = &self.format {
             let mut items = list.items.into_iter().map(|item| select(item, fields.as_deref()));
@@ -226,7 +237,7 @@ impl Printer {
     }
 
     fn write_json(&self, document: &Value) -> Result<(), Failure> {
-        // What JSON leaves as it is may still mean something to a terminal.
+        // JSON does not escape every character that a terminal interprets.
         let write =
             |text: &str| if self.terminal { write_out(&screen::escape(text)) } else { write_out(text) };
         match &self.extras.jq {
@@ -235,10 +246,10 @@ impl Printer {
         }
     }
 
-    /// A text in the place of the last one, which had so many lines; below it when nobody looks.
+    /// Replaces the last text, which had this number of lines; below it if stdout is not a terminal.
     ///
     /// # Errors
-    /// What writing says.
+    /// Errors of writing.
     pub fn replace(&self, lines: usize, text: &str) -> Result<(), Failure> {
         if self.terminal && lines > 0 {
             return write_out(&format!("\u{1b}[{lines}A\u{1b}[J{text}"));
@@ -246,16 +257,16 @@ impl Printer {
         write_out(text)
     }
 
-    /// A text on stderr in the place of the last one there, which took so many rows of the terminal.
+    /// Replaces the last text on stderr, which took this number of rows of the terminal.
     pub fn redraw(rows: usize, text: &str) {
         let back = if rows > 0 { format!("\u{1b}[{rows}A\u{1b}[J") } else { String::new() };
         write_err(&format!("{back}{text}"));
     }
 
-    /// Whether something may be drawn on stderr that changes in place: a person looks, and wants no documents.
+    /// Whether text on stderr may be updated in place: it is a terminal, and the format is text.
     pub fn draws(&self) -> bool {
         let is_smart = std::env::var("TERM").is_ok_and(|term| term != "dumb" && !term.is_empty());
-        // Details that come in between would tear what is drawn.
+        // Details in between would disturb the drawing.
         self.tells_progress() && self.talk != Talk::Verbose && is_smart && io::stderr().is_terminal()
     }
 
@@ -268,37 +279,37 @@ impl Printer {
         rows.into()
     }
 
-    /// Whether progress is told, in place or in lines.
+    /// Whether progress is shown, in place or in lines.
     pub fn tells_progress(&self) -> bool {
         self.speaks() && !self.extras.no_progress
     }
 
-    /// Whether people are told anything.
+    /// Whether notes are printed.
     fn speaks(&self) -> bool {
         self.talk >= Talk::Normal && self.format == Format::Text
     }
 
-    /// Whether somebody can be asked.
+    /// Whether prompts are possible.
     pub fn may_ask(&self) -> bool {
         !self.extras.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// A question on stderr, behind which the answer is typed; it is asked whatever else is said.
+    /// A question on stderr, after which the answer is typed; printed with any verbosity.
     pub fn prompt(text: &str) {
         let space = if text.ends_with('\n') { "" } else { " " };
-        // There is nobody to tell when stderr is gone.
+        // Errors are ignored: stderr is closed.
         let mut to = io::stderr();
         let _ = write!(to, "{text}{space}").and_then(|()| to.flush());
     }
 
-    /// Something for people, on stderr.
+    /// A note on stderr.
     pub fn note(&self, text: &str) {
         if self.speaks() {
             write_err(text);
         }
     }
 
-    /// How something ended, on stderr: for people in words, otherwise as a document.
+    /// The outcome on stderr: as text, or as a document.
     pub fn summary(&self, document: &Value, text: &str) {
         match self.format {
             Format::Json(_) if self.talk >= Talk::Normal => write_err(&document.to_string()),
@@ -306,17 +317,17 @@ impl Printer {
         }
     }
 
-    /// Whether a person looks at stdout.
+    /// Whether stdout is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// The line on stderr that says that something is up; scripts wait for it.
+    /// The line on stderr that reports readiness; scripts wait for it.
     pub fn ready(text: &str) {
         write_err(text);
     }
 
-    /// Reports a failure and gives its exit code. Nothing of it reaches stdout.
+    /// Reports a failure and returns its exit code. Nothing is written to stdout.
     pub fn fail(&self, failure: &Failure) -> ExitCode {
         if failure.reader_gone {
             return Exit::Done.into();
@@ -336,10 +347,10 @@ impl Printer {
         failure.exit.into()
     }
 
-    /// Makes sure that everything was written.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// What writing says.
+    /// Errors of writing.
     pub fn flush() -> Result<(), Failure> {
         io::stdout().flush().map_err(Failure::from)
     }
@@ -353,7 +364,7 @@ pub struct List {
     /// The same as documents.
     pub items: Vec<Value>,
     pub next_cursor: Option<String>,
-    /// What to say when there is nothing.
+    /// The note for an empty list.
     pub empty: &'static str,
 }
 
@@ -382,7 +393,7 @@ fn select(document: Value, fields: Option<&[String]>) -> Value {
     }
 }
 
-/// Lines of which each is harmless.
+/// Lines without control characters.
 fn screen_lines(text: &str) -> String {
     text.lines().map(screen::clean).collect::<Vec<_>>().join("\n")
 }
@@ -395,6 +406,6 @@ fn write_out(text: &str) -> Result<(), Failure> {
 }
 
 fn write_err(text: &str) {
-    // There is nobody to tell when stderr is gone.
+    // Errors are ignored: stderr is closed.
     let _ = writeln!(io::stderr(), "{}", text.trim_end());
 }

@@ -1,4 +1,4 @@
-//! Hubs that the person is signed in to: one file, for its owner alone.
+//! Hubs that the user is signed in to: one file, readable only by its owner.
 
 use std::{
     collections::BTreeMap,
@@ -12,37 +12,37 @@ use url::Url;
 
 use crate::exit::Failure;
 
-/// The name of a profile that nobody named.
+/// The default name of a profile.
 pub const DEFAULT: &str = "default";
 
-/// A hub that the person is signed in to.
+/// A hub that the user is signed in to.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// Its address.
     pub server: Url,
     /// The API key.
     pub key: Secret,
-    /// Whether signing in made the key, so that signing out ends it.
+    /// Whether `login` created the key, so that `logout` revokes it.
     pub own: bool,
-    /// Whose key it is.
+    /// The user of the key.
     pub username: String,
 }
 
-/// All of them.
+/// All profiles.
 #[derive(Debug)]
 pub struct Profiles {
     path: PathBuf,
-    /// The one that is used when none is named.
+    /// The active profile.
     pub current: String,
     /// By name.
     pub all: BTreeMap<String, Profile>,
 }
 
 impl Profiles {
-    /// Reads the file; no file is no profile.
+    /// Reads the file; without one there are no profiles.
     ///
     /// # Errors
-    /// When the file is unreadable, is open to others, or holds something else.
+    /// When the file is unreadable, readable by others, or invalid.
     pub fn load() -> Result<Self, Failure> {
         let path = default_path(|name| std::env::var(name).ok());
         Self::read(&path)
@@ -57,11 +57,12 @@ impl Profiles {
             Err(error) => return Err(Failure::file(&shown, error)),
         };
         if private_files::is_exposed(path).map_err(|error| Failure::file(&shown, error))? {
-            return Err(Failure::file(&shown, "other users may read your keys")
+            return Err(Failure::file(&shown, "other users can read your keys")
                 .with_hint(format!("run: chmod 600 {shown}")));
         }
-        let broken =
-            || Failure::file(&shown, "is not a file of hub-cli").with_hint("delete it and sign in again");
+        let broken = || {
+            Failure::file(&shown, "is not a profile file of hub-cli").with_hint("delete it and sign in again")
+        };
         let document: Value = serde_json::from_str(&text).map_err(|_| broken())?;
         for (name, profile) in document["profiles"].as_object().ok_or_else(broken)? {
             let text = |field: &str| profile[field].as_str().ok_or_else(broken);
@@ -76,7 +77,7 @@ impl Profiles {
         Ok(profiles)
     }
 
-    /// Writes the file anew: whole, or not at all.
+    /// Replaces the file atomically.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -106,17 +107,13 @@ impl Profiles {
     /// The profile of a name, or the current one.
     ///
     /// # Errors
-    /// When nobody is signed in there.
+    /// Without such a profile.
     pub fn find(&self, name: Option<&str>) -> Result<(&str, &Profile), Failure> {
         let name = name.unwrap_or(&self.current);
         let found = self.all.get_key_value(name).map(|(name, profile)| (name.as_str(), profile));
         found.ok_or_else(|| {
-            Failure::new(
-                crate::exit::Exit::Denied,
-                "UNAUTHORIZED",
-                format!("profile {name} is not signed in"),
-            )
-            .with_hint("hub-cli login --server URL")
+            Failure::new(crate::exit::Exit::Denied, "UNAUTHORIZED", format!("there is no profile {name}"))
+                .with_hint("hub-cli login --server URL")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Text on a terminal: what may stand there, and how wide it is.
+//! Text on a terminal: safe characters and width.
 
 use std::fmt::Write as _;
 
@@ -12,11 +12,16 @@ pub fn clean(text: &str) -> String {
     spaced.filter(|c| !c.is_control() && !is_bidi_control(*c)).collect()
 }
 
+/// A line of source as [`clean`] leaves it, with its indentation.
+pub fn code_line(line: &str) -> String {
+    clean(&line.replace('\t', "    "))
+}
+
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text of several lines in which nothing can change the terminal: what would is written as in JSON.
+/// A text of several lines without control characters: they are escaped as in JSON.
 pub fn escape(text: &str) -> String {
     let hostile = |c: &char| (c.is_control() && *c != '\n') || is_bidi_control(*c);
     let mut escaped = String::with_capacity(text.len());
@@ -31,7 +36,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// How long ago something was: `42s ago`, `3m ago`, `5h ago`, `12d ago`; `in 3m` when it is still to come.
+/// A relative time: `42s ago`, `3m ago`, `5h ago`, `12d ago`; `in 3m` for the future.
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     let (distance, is_past) = if at <= now { (now.since(at), true) } else { (at.since(now), false) };
     let text = match distance.as_secs() {
@@ -43,7 +48,7 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     if is_past { format!("{text} ago") } else { format!("in {text}") }
 }
 
-/// A moment as far as a person wants to know it: `2026-01-31T12:00:00Z`.
+/// A time to the second: `2026-01-31T12:00:00Z`.
 pub fn to_the_second(at: Timestamp) -> String {
     let text = at.to_string();
     text.split_once('.').map_or_else(|| text.clone(), |(second, _)| format!("{second}Z"))
@@ -54,7 +59,7 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// At most `columns` columns of a text, with `…` where something was cut.
+/// At most `columns` columns of a text, with `…` in place of the rest.
 pub fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

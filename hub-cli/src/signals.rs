@@ -1,15 +1,15 @@
-//! The signals that end a program: what a person presses, and what whoever started it sends.
+//! The signals that end the program.
 
 use tokio::signal;
 
-/// The signal that ends a program, heard from the call on, not from when it is waited for.
+/// The signal that ends the program; handled from the call on, not only while it is awaited.
 #[cfg(unix)]
 pub fn stopped() -> impl Future<Output = ()> {
     use signal::unix::{SignalKind, signal};
-    // Not the hangup: listening for it would undo what `nohup` asked for.
+    // Not SIGHUP: handling it would defeat `nohup`.
     let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     async move {
-        // Where they cannot be heard they end the program, as they always do.
+        // Without a handler they end the program by default.
         let (Ok(mut interrupt), Ok(mut terminate)) = heard else { return std::future::pending().await };
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -1,4 +1,4 @@
-//! Calls to the control API of a running simulator (`contract.md` §10).
+//! Calls to the control API of a running simulator.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use url::Url;
 
 use crate::exit::{Exit, Failure, exit_of};
 
-/// Longest wait for an answer.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// Largest answer, in bytes.
+/// Timeout of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
 /// A simulator.
@@ -28,7 +28,7 @@ impl SimClient {
     /// # Errors
     /// `INTERNAL_ERROR` when no HTTP client can be made.
     pub fn new(base: &Url) -> Result<Self, Failure> {
-        // The operator named the address: the rule against private addresses is not for it.
+        // The operator named the address, so private addresses are allowed.
         Ok(Self { base: base.clone(), egress: Egress::new(EgressConfig::default())?.trusted()? })
     }
 
@@ -53,13 +53,13 @@ impl SimClient {
             url: self.egress.check_url(&text)?,
             headers,
             body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
-            deadline: DEADLINE,
+            deadline: REQUEST_TIMEOUT,
             max_answer: MAX_ANSWER,
         };
         let answer = self.egress.send(call).await.map_err(|error| {
-            let mut failure = Failure::unreachable(format!("no simulator answers at {}", self.base));
+            let mut failure = Failure::unreachable(format!("no simulator at {}", self.base));
             failure.causes.push(error.to_string());
-            failure.with_hint("start hub-server, or `hub-cli sim serve`; another address goes into --sim")
+            failure.with_hint("start hub-server, or `hub-cli sim serve`; for another address use --sim")
         })?;
         let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() && !document.is_null() {
@@ -67,10 +67,10 @@ impl SimClient {
         }
         let code = document["error"]["code"].as_str().unwrap_or_default();
         let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
-            let what = format!("{} is not a simulator: it answered {}", self.base, answer.status);
+            let what = format!("{} is not a simulator: it responded {}", self.base, answer.status);
             return Err(Failure::unreachable(what));
         };
-        let message = document["error"]["message"].as_str().unwrap_or("the simulator refused");
+        let message = document["error"]["message"].as_str().unwrap_or("the simulator rejected the request");
         let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
         Err(Failure::new(exit, code.as_str(), message))
     }

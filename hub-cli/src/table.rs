@@ -1,5 +1,5 @@
-//! Lists as tables at a terminal. Ids and times stay whole however narrow it is, and so does every word of a usual
-//! length: what does not fit beside the rest stands below its row.
+//! Lists as tables at a terminal. Ids, times and words of usual length are never broken: columns that do not fit are
+//! printed below their row.
 
 use comfy_table::{Attribute, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 
@@ -9,7 +9,7 @@ use crate::screen;
 const GAP: usize = 2;
 /// Longest word that is never broken.
 const WORD: usize = 48;
-/// In front of what stands below its row.
+/// Indentation of columns below their row.
 const INDENT: &str = "    ";
 
 /// A cell of a table.
@@ -30,19 +30,19 @@ impl Cell {
         Self { text, is_whole: true }
     }
 
-    /// Columns without which it would be broken where it must not be.
+    /// The minimum width without a forbidden break.
     fn need(&self) -> usize {
         if self.is_whole { screen::width(&self.text) } else { longest_word(&self.text) }
     }
 }
 
-/// What a column needs, and what it would like to have.
+/// The minimum and the preferred width of a column.
 struct Needs {
     least: usize,
     most: usize,
 }
 
-/// Draws a table in so many columns. Columns whose names end with `ID` are never broken.
+/// Draws a table of a given width. Columns whose names end with `ID` are never broken.
 pub fn draw(names: &[&str], mut rows: Vec<Vec<Cell>>, columns: usize, bold: bool) -> String {
     for (at, _) in names.iter().enumerate().filter(|(_, name)| name.ends_with("ID")) {
         rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| cell.is_whole = true);
@@ -68,7 +68,7 @@ fn longest_word(text: &str) -> usize {
     text.split(' ').map(screen::width).max().unwrap_or(0).min(WORD)
 }
 
-/// All cells of a row beside each other; sentences are broken between words.
+/// All cells of a row side by side; sentences are broken between words.
 fn beside(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, bold: bool) -> Table {
     let mut table = table(names, rows, bold);
     table.set_content_arrangement(ContentArrangement::Dynamic);

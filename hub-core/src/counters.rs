@@ -1,5 +1,5 @@
-//! What a hub counts while it works: plain numbers in memory, for whoever exports them. Counting is a few
-//! atomic additions and allocates nothing. No count is per bot, channel or person.
+//! Counters: plain numbers in memory, for exporters. Counting is a few atomic additions and allocates nothing. No
+//! count is per bot, channel or person.
 
 use std::{
     sync::{
@@ -9,12 +9,16 @@ use std::{
     time::Duration,
 };
 
-use crate::{ai::Usage, bots::BotStatus, network::SendOutcome, store::deliveries::DeliveryState};
+use crate::{
+    ai::Usage,
+    model::{bot::BotStatus, trace::DeliveryState},
+    network::SendOutcome,
+};
 
 /// The counts of one hub since it was opened.
 #[derive(Debug)]
 pub struct Counters {
-    /// Inbound messages stored, by what became of them at once: `received` went to the channels.
+    /// Inbound messages stored, by outcome: `received` went to the channels.
     pub messages: Tally<6>,
     /// Stored outcomes of delivery attempts, by the state they left: `done`, `dead` and `skipped` are final,
     /// `pending` waits in its lane, `parked` in the store.

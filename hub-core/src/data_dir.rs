@@ -80,7 +80,7 @@ pub fn create_key(path: &Path, random: &Random) -> Result<[u8; 32]> {
     read_key(path)
 }
 
-/// The key in a file that only its owner may read (reliability O1).
+/// The key in a file that only its owner may read.
 ///
 /// # Errors
 /// As [`load_key`].
@@ -107,7 +107,7 @@ pub fn parse_key(text: &Secret) -> Result<[u8; 32]> {
 /// Bytes that are free for the hub where a folder is.
 ///
 /// # Errors
-/// What the system says; on other systems than Unix, that nobody says.
+/// The error of the system; on systems other than Unix, that it is not supported.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     #[cfg(unix)]
     {

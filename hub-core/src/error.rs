@@ -7,8 +7,8 @@ use serde::Serialize;
 /// What every fallible function of this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something failed, as a closed list. The spelling of [`ErrorCode::as_str`] is what HTTP clients,
-/// the command line and logs show (spec §7; `contract.md` §1).
+/// Why something failed, as a closed list. The spelling of [`ErrorCode::as_str`] is what HTTP clients, the command
+/// line and logs show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
     /// No credential was sent, or the session has ended.
@@ -17,7 +17,7 @@ pub enum ErrorCode {
     InvalidToken,
     /// The caller is known and may not do this.
     Forbidden,
-    /// The thing does not exist, or it belongs to somebody else: the two are indistinguishable.
+    /// The object does not exist, or belongs to another user: the two are indistinguishable.
     NotFound,
     /// The input breaks a rule; the details name the fields.
     InvalidParams,
@@ -27,7 +27,7 @@ pub enum ErrorCode {
     Conflict,
     /// The chat network refuses a send to this person now; they have to write first.
     WindowClosed,
-    /// The body is over its cap.
+    /// The body exceeds its limit.
     PayloadTooLarge,
     /// The body is not of a type this call reads.
     UnsupportedMediaType,
@@ -60,7 +60,7 @@ impl ErrorCode {
         Self::Internal,
     ];
 
-    /// The code as it stands on the wire, for example `NOT_FOUND`.
+    /// The code on the wire, for example `NOT_FOUND`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unauthorized => "UNAUTHORIZED",

@@ -4,10 +4,8 @@
 use tokio::sync::broadcast;
 
 use crate::{
-    bots::BotStatus,
     id::{BotId, ChannelId, MessageId, PluginId, TraceId},
-    revocation::Revoked,
-    traces::TraceStatus,
+    model::{bot::BotStatus, revocation::Revoked, trace::TraceStatus},
 };
 
 /// Something that happened; what it names is committed.
@@ -27,7 +25,7 @@ pub enum Event {
         bot_id: BotId,
         /// The trace.
         trace_id: TraceId,
-        /// How the delivery stands.
+        /// State of the delivery.
         status: TraceStatus,
     },
     /// A file of a message is there, or will not come.
@@ -77,7 +75,7 @@ impl Events {
         Self { events: broadcast::Sender::new(1024), revocations: broadcast::Sender::new(1024) }
     }
 
-    /// Tells everybody who listens.
+    /// Notifies all listeners.
     pub fn tell(&self, event: Event) {
         let _ = self.events.send(event);
     }

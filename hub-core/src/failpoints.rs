@@ -1,5 +1,5 @@
-//! Named points at which tests make the hub fail: at every commit, claim, send and record (reliability F16).
-//! They exist only with the feature `failpoints`, which no shipped program has; without it they are nothing.
+//! Named points at which tests make the hub fail: at every commit, claim, send and record. They exist only with the
+//! feature `failpoints`, which no shipped program has; without it they are nothing.
 //!
 //! The registry is one per process, so a test that uses it is alone in its program. It is forty lines of our
 //! own rather than the crate `fail`: that one sleeps by blocking the thread, which stalls more than the point,
@@ -25,7 +25,7 @@ pub enum Act {
     Panic,
     /// The step takes this much longer.
     Stall(Duration),
-    /// The task stays here for good: the moment at which to end the whole process.
+    /// The task stays here permanently: the moment at which to end the whole process.
     Freeze,
 }
 

@@ -1,7 +1,6 @@
-//! What a file is, as far as its first bytes and its name tell. Nothing is decoded: the bytes may be anybody's
-//! (reliability X7).
+//! What a file is, as far as its first bytes and its name tell. Nothing is decoded: the bytes are untrusted.
 
-/// The media type of bytes nobody knows better.
+/// The media type of unknown bytes.
 pub const UNKNOWN: &str = "application/octet-stream";
 /// Longest name of a file, in characters.
 pub const MAX_NAME: usize = 200;
@@ -17,7 +16,7 @@ const MAGIC: [(usize, &[u8], &str); 17] = [
     (4, b"ftypheic", "image/heic"),
     (4, b"ftypavif", "image/avif"),
     (0, b"#!SILK_V3", "audio/silk"),
-    (1, b"#!SILK_V3", "audio/silk"), // The network's own variant has a byte in front (ilink §8.2).
+    (1, b"#!SILK_V3", "audio/silk"), // The network's own variant has a byte in front.
     (0, b"#!AMR", "audio/amr"),
     (0, b"OggS", "audio/ogg"),
     (0, b"ID3", "audio/mpeg"),

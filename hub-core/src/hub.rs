@@ -36,11 +36,11 @@ use crate::{
     accounts::{Accounts, PasswordHasher},
     admin::{Admin, ai_config::AiConfigs},
     ai::{NoTools, Tools},
-    apps::{Apps, sockets::Seats},
-    bots::{Bots, Typists},
-    channels::{Channels, log::Live},
+    apps::Apps,
+    bots::Bots,
+    channels::Channels,
     config::HubConfig,
-    context::{Context, Wake},
+    context::Context,
     counters::Load,
     delivery::{
         node::Engine,
@@ -49,18 +49,16 @@ use crate::{
     },
     egress::{Egress, EgressConfig},
     error::{Error, ErrorCode, Problems, Result},
-    events::{Event, Events},
+    events::Event,
     id::Ids,
-    invariants::Violations,
     media::{Links, Media, MediaConfig, MediaStore},
+    model::revocation::Revoked,
     network::Network,
+    node::Node,
     plugins::Plugins,
-    presets::Preset,
     random::Random,
-    revocation::Revoked,
     sandbox::{Sandbox, SandboxConfig},
     secret::Sealer,
-    sockets::Places,
     store::{Store, StoreConfig},
     tasks::{Computations, Tasks},
     time::{Clock, Timestamp},
@@ -97,7 +95,7 @@ impl Hub {
         Accounts::new(&self.ctx)
     }
 
-    /// Users, everybody's bots, statistics, invitations, the audit log.
+    /// Users, bots of all users, statistics, invitations, the audit log.
     pub fn admin(&self) -> Admin<'_> {
         Admin::new(&self.ctx)
     }
@@ -139,23 +137,22 @@ impl Hub {
 
     /// Hears what happens from now on. Who lags more than 1,024 events behind loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.ctx.events.listen()
+        self.ctx.node.events.listen()
     }
 
     /// Hears which credentials and things end from now on, on whichever node; see [`crate::revocation`].
     pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
-        self.ctx.events.revocations()
+        self.ctx.node.events.revocations()
     }
 
-    /// How many rules that must always hold did not (design rule D20); anything but 0 is a bug or a broken
-    /// store, and some lane or bot stands still until the next start.
+    /// Number of violated invariants; anything but 0 means a bug or a corrupt store, and a lane or bot is stopped
+    /// until the next start.
     pub fn violations(&self) -> u64 {
-        self.ctx.violations.count()
+        self.ctx.node.violations.count()
     }
 
-    /// Starts the work: polling, delivering, sending. A hub that is only opened can be asked and told
-    /// everything, and what it is told to send is sent by whichever node works on the same store. Starting
-    /// twice is starting once.
+    /// Starts the work: polling, delivering, sending. A hub that is only opened accepts every call, and its messages
+    /// are sent by any node that works on the same store. Starting twice has no further effect.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be written, or is a file that another process works on.
@@ -166,8 +163,8 @@ impl Hub {
             .map(|_| ())
     }
 
-    /// Whether somebody works on this hub's store, this process or another: what is stored to be sent or delivered is
-    /// taken up then. On PostgreSQL a hub without bots has no work, and nobody who does it.
+    /// Whether a process works on this hub's store, this one or another, and will send and deliver what is stored. On
+    /// PostgreSQL a hub without bots has no work, and `false` is returned.
     ///
     /// # Errors
     /// What the store says.
@@ -187,7 +184,7 @@ impl Hub {
     pub async fn shutdown(&self) {
         self.tasks.stop();
         if !self.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
-            tracing::warn!("work in flight did not end in time; it is made again at the next start");
+            tracing::warn!("work in flight did not end in time; it is repeated at the next start");
         }
         if let Some(engine) = self.engine.get() {
             engine.stop().await;
@@ -214,7 +211,7 @@ impl Hub {
     }
 
     /// What is in hand now; nothing before [`start`](Self::start). What was counted is in
-    /// [`Context::counters`].
+    /// [`Node::counters`](crate::node::Node::counters).
     pub fn load(&self) -> Load {
         let load = self.engine.get().map(|engine| engine.in_hand()).unwrap_or_default();
         Load { panics: self.tasks.panics(), ..load }
@@ -224,6 +221,15 @@ impl Hub {
     pub fn context(&self) -> &Context {
         &self.ctx
     }
+}
+
+/// A hub that is put together already.
+pub trait Preset {
+    /// The builder with everything the preset chooses.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when its folder cannot be used; `INTERNAL_ERROR` when no HTTP client can be made.
+    fn builder(self) -> Result<HubBuilder>;
 }
 
 /// What a hub is built from. Everything but the store has a default.
@@ -295,8 +301,8 @@ impl HubBuilder {
         self
     }
 
-    /// Where files lie. Without it: in the folder `media` beside a SQLite file, and nowhere with PostgreSQL, where
-    /// several nodes need one place.
+    /// Storage of files. Default: the directory `media` next to a SQLite file, and none with PostgreSQL, where
+    /// several nodes need a shared one.
     #[must_use]
     pub fn media(mut self, media: MediaConfig) -> Self {
         self.media = Some(media);
@@ -340,7 +346,7 @@ impl HubBuilder {
         Box::pin(self.open_store(true)).await
     }
 
-    /// As [`open`](Self::open), but never changes the schema: for a second program beside a running hub.
+    /// As [`open`](Self::open), but never changes the schema: for a second program while a hub runs.
     ///
     /// # Errors
     /// As [`open`](Self::open), and `UNAVAILABLE` when a migration is missing.
@@ -353,7 +359,7 @@ impl HubBuilder {
         problems.check(self.store.is_some(), "store", "must be set");
         problems.check(self.secret_key.is_some(), "secret_key", "must be set");
         let names: HashSet<&str> = self.networks.iter().map(|network| network.name()).collect();
-        problems.check(names.len() == self.networks.len(), "network", "must have a name of its own");
+        problems.check(names.len() == self.networks.len(), "network", "must have a unique name");
         problems.finish()?;
         let (store, key) = self.store.zip(self.secret_key).expect("both are set");
         let clock = self.clock.unwrap_or_else(Clock::system);
@@ -394,14 +400,7 @@ impl HubBuilder {
             tools: Arc::new(NoTools),
             networks: Arc::new(networks),
             config: Arc::new(self.config),
-            wake: Wake::new(),
-            violations: Violations::default(),
-            events: Events::new(),
-            counters: Arc::default(),
-            places: Places::default(),
-            live: Live::new(),
-            seats: Seats::default(),
-            typists: Typists::default(),
+            node: Node::default(),
             clock,
             random,
         };

@@ -1,4 +1,4 @@
-//! Typed ids: a prefix that names the kind and a ULID that sorts by time (`contract.md` §1).
+//! Typed ids: a prefix that names the kind and a ULID that sorts by time.
 
 use std::{
     cmp::Ordering,
@@ -188,10 +188,13 @@ impl Ids {
     }
 
     /// Makes every further id greater than this one. Rows are ordered by their ids: who goes on with the work of an
-    /// earlier process or another node does so also when the clock was set back since.
+    /// earlier process or another node does so also when the clock was set back since. The next ids are a random
+    /// distance ahead, because the earlier process may have counted on from this id, too.
     pub fn advance_past<K: Kind>(&self, id: Id<K>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = (*last).max(id.as_u128());
+        if id.as_u128() >= *last {
+            *last = id.as_u128() + u128::from(u64::from_le_bytes(self.random.bytes()));
+        }
     }
 
     /// The next id.
@@ -277,5 +280,8 @@ mod tests {
         assert!(ahead < first && first < second);
         ids.advance_past(MessageId::from_u128(1));
         assert!(second < ids.next());
+        let other = Ids::new(at(1_000_000), Random::seeded(3));
+        other.advance_past(ahead);
+        assert!(![first, second].contains(&other.next()), "two processes count on from the same id");
     }
 }

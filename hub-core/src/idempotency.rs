@@ -1,5 +1,5 @@
-//! Calls that may be repeated: the same `Idempotency-Key` with the same input gives the first answer again,
-//! with another input a `CONFLICT` (`contract.md` §1; design rule D5).
+//! Calls that may be repeated: the same `Idempotency-Key` with the same input gives the first answer again, with
+//! another input a `CONFLICT`.
 //!
 //! An operation that may be repeated takes the key as its caller wrote it, and does its effect in
 //! [`write_once`] instead of [`Store::write`]; effect and answer are in one commit, so a crash leaves both or

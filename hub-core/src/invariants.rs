@@ -1,5 +1,5 @@
-//! Rules that must hold whatever happens, checked in release too (design rule D20). Where one does not, a bug
-//! or a broken store is at work: whoever checks stops that lane or bot and keeps its data; nothing is guessed.
+//! Rules that must hold whatever happens, checked in release too. A violation is caused by a bug or a corrupt store:
+//! the caller stops that lane or bot and keeps its data; nothing is guessed.
 
 use std::sync::{
     Arc,
@@ -22,14 +22,14 @@ impl Violations {
     }
 }
 
-/// Says whether a rule holds. One that does not is counted and logged with the fields that follow; the caller
-/// stops what it was about, so that each violation is told once.
+/// Returns whether a rule holds. A violation is counted and logged with the fields that follow; the caller stops the
+/// affected work, so that each violation is reported once.
 macro_rules! invariant {
     ($violations:expr, $holds:expr, $rule:literal, $($field:tt)+) => {{
         let holds: bool = $holds;
         if !holds {
             $violations.add();
-            tracing::error!(rule = $rule, $($field)+, "an invariant does not hold; what it is about stops");
+            tracing::error!(rule = $rule, $($field)+, "an invariant is violated; the affected operation stops");
         }
         holds
     }};

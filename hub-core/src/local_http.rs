@@ -174,7 +174,7 @@ async fn respond(
         Some(Err(error)) if error.is::<LengthLimitError>() => {
             return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE));
         }
-        // The client went away in the middle of its body: there is nobody to answer.
+        // The client disconnected in the middle of its body: there is no one to respond to.
         Some(Err(_)) => return Err(Cut),
         None => return Ok(refusal(StatusCode::REQUEST_TIMEOUT)),
     };

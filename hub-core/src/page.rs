@@ -1,4 +1,4 @@
-//! Lists in pages: newest first, with an opaque cursor that is stable under inserts (`contract.md` §1).
+//! Lists in pages: newest first, with an opaque cursor that is stable under inserts.
 
 use data_encoding::BASE64URL_NOPAD;
 

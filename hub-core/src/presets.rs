@@ -1,5 +1,5 @@
 //! Hubs that are put together already, for [`Hub::open`](crate::Hub::open). A preset gives a
-//! [`HubBuilder`]: whatever it chose can be chosen anew before the hub opens.
+//! [`HubBuilder`]: whatever it chose can be chosen again before the hub opens.
 //!
 //! | preset | store, key, files | networks | plugins |
 //! |---|---|---|---|
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "sim")]
 pub use self::dev::Dev;
+pub use crate::hub::Preset;
 use crate::{
     HubBuilder, data_dir,
     egress::{Egress, EgressConfig},
@@ -26,15 +27,6 @@ use crate::{
 mod dev;
 #[cfg(test)]
 mod tests;
-
-/// A hub that is put together already.
-pub trait Preset {
-    /// The builder with everything the preset chooses.
-    ///
-    /// # Errors
-    /// `UNAVAILABLE` when its folder cannot be used; `INTERNAL_ERROR` when no HTTP client can be made.
-    fn builder(self) -> Result<HubBuilder>;
-}
 
 /// A hub for real accounts on one machine: a folder with its database, its key and its files, and the network
 /// `ilink`.
@@ -99,7 +91,7 @@ impl Preset for SelfHosted {
     }
 }
 
-/// The store and the key of a folder; its files lie beside the database.
+/// The store and the key of a directory; its files are next to the database.
 fn in_folder(folder: &Path, random: &Random) -> Result<HubBuilder> {
     let key_file = data_dir::key_file(folder);
     let is_new = !key_file.exists();

@@ -1,4 +1,4 @@
-//! Files that only their owner may read: databases, keys, setup links (reliability O1).
+//! Files that only their owner may read: databases, keys, setup links.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions},
@@ -41,7 +41,7 @@ pub fn create_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether anybody but the owner may read a file.
+/// Whether others than the owner may read a file.
 pub fn is_exposed(path: &Path) -> io::Result<bool> {
     let permissions: Permissions = path.metadata()?.permissions();
     #[cfg(unix)]

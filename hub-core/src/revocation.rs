@@ -1,113 +1,27 @@
-//! Credentials that ended, told to everything that still serves them, on every node, within a second
-//! (reliability B5, B11, K6; design rule D19).
+//! Credentials that ended, told to everything that still serves them, on every node, within a second.
 //!
-//! Every request authenticates anew, so an ended credential is worth nothing on the next one. What lives longer
-//! than a request, a socket or a parked poll, listens: [`Hub::revocations`](crate::Hub::revocations) says
-//! what may have ended, [`Revoked::concerns`] whether that touches an actor. Whoever is concerned authenticates
-//! again with the credential it holds, and closes when that is refused. A listener that lagged behind does the
-//! same without looking. The same revocation may be told twice.
+//! Every request is authenticated, so a revoked credential is rejected on the next one. Whatever lives longer than a
+//! request, a socket or a long poll, listens: [`Hub::revocations`](crate::Hub::revocations) reports what may have
+//! been revoked, [`Revoked::concerns`] whether that concerns an actor. An affected listener authenticates again with
+//! its credential, and closes if that is rejected. A listener that lagged does the same without checking. The same
+//! revocation may be reported twice.
 //!
-//! To end something: write [`Context::revocation`] with `tx.revocations().add(…)` in the very transaction that
-//! ends it, and call [`Context::tell_revoked`] after its commit. This node then hears of it at once, others by a
-//! hint; a hint that got lost, or a change by the command line beside a running server, is found by looking
-//! twice a second.
+//! To revoke something: write [`Context::revocation`] with `tx.revocations().add(…)` in the transaction that revokes
+//! it, and call [`Context::tell_revoked`] after its commit. This node is then notified at once, others by a hint; a
+//! lost hint, or a change by the command line while a server runs, is found by polling twice a second.
 
-use std::{collections::HashMap, fmt, str::FromStr, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
-use crate::{
-    access::Actor,
-    context::{Context, Hint},
-    error::{Error, Result},
-    id::{AppId, BotId, ChannelId, InstallationId, KeyId, RevocationId, SessionId, UserId},
-    tasks::Tasks,
-    time::Timestamp,
-};
+use crate::{context::Context, error::Result, id::RevocationId, tasks::Tasks, time::Timestamp, wake::Hint};
 
-/// Time between two looks that nobody asked for.
-const LOOK: Duration = Duration::from_millis(500);
+pub use crate::model::revocation::{Revocation, Revoked};
+
+/// Poll interval without a signal.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How far back a look goes: a transaction may commit a while after it took its time.
 const WINDOW: Duration = Duration::from_secs(30);
 /// How long rows are kept.
-pub(crate) const KEPT: Duration = Duration::from_secs(10 * 60);
-
-/// What ended, or changed so that it has to be looked at again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Revoked {
-    /// A session.
-    Session(SessionId),
-    /// A user's API key.
-    Key(KeyId),
-    /// Something about a user: disabled, demoted, deleted, or sessions of theirs.
-    User(UserId),
-    /// A channel's key, or the channel itself.
-    Channel(ChannelId),
-    /// A bot with all of its channels and apps.
-    Bot(BotId),
-    /// The token of an app on a bot, or what it may do.
-    Installation(InstallationId),
-    /// An app with all of its installations.
-    App(AppId),
-}
-
-impl Revoked {
-    /// Whether an actor's credential may have ended by this.
-    pub fn concerns(self, actor: &Actor) -> bool {
-        match (self, actor) {
-            (Self::Session(id), Actor::User(user)) => user.session_id == Some(id),
-            (Self::Key(id), Actor::User(user)) => user.key_id == Some(id),
-            (Self::User(id), Actor::User(user)) => user.user_id == id,
-            (Self::User(id), Actor::Channel(channel)) => channel.owner_id == id,
-            (Self::Channel(id), Actor::Channel(channel)) => channel.channel_id == id,
-            (Self::Bot(id), Actor::Channel(channel)) => channel.bot_id == id,
-            (Self::User(id), Actor::App(app)) => app.owner_id == id,
-            (Self::Bot(id), Actor::App(app)) => app.bot_id == id,
-            (Self::Installation(id), Actor::App(app)) => app.installation_id == id,
-            (Self::App(id), Actor::App(app)) => app.app_id == id,
-            (_, Actor::User(_) | Actor::Channel(_) | Actor::App(_) | Actor::Operator) => false,
-        }
-    }
-}
-
-/// The id of what ended; its prefix says what it is.
-impl fmt::Display for Revoked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Session(id) => id.fmt(f),
-            Self::Key(id) => id.fmt(f),
-            Self::User(id) => id.fmt(f),
-            Self::Channel(id) => id.fmt(f),
-            Self::Bot(id) => id.fmt(f),
-            Self::Installation(id) => id.fmt(f),
-            Self::App(id) => id.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Revoked {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let session = text.parse().map(Self::Session);
-        session
-            .or_else(|_| text.parse().map(Self::Key))
-            .or_else(|_| text.parse().map(Self::User))
-            .or_else(|_| text.parse().map(Self::Channel))
-            .or_else(|_| text.parse().map(Self::Bot))
-            .or_else(|_| text.parse().map(Self::Installation))
-            .or_else(|_| text.parse().map(Self::App))
-    }
-}
-
-/// A revocation as it is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Revocation {
-    /// Its id.
-    pub id: RevocationId,
-    /// What ended.
-    pub revoked: Revoked,
-    /// When.
-    pub at: Timestamp,
-}
+pub(crate) const RETENTION: Duration = Duration::from_secs(10 * 60);
 
 /// Starts telling what other nodes and processes end.
 pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
@@ -117,7 +31,7 @@ pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
 
 async fn watch(ctx: Context, tasks: Tasks) {
     let mut told = Told { looked_at: ctx.store.now(), rows: HashMap::new() };
-    let mut hints = ctx.wake.listen();
+    let mut hints = ctx.node.wake.listen();
     loop {
         if let Err(error) = tell_new(&ctx, &mut told).await {
             tracing::debug!(%error, "revocations cannot be read; the next look finds them");
@@ -127,14 +41,14 @@ async fn watch(ctx: Context, tasks: Tasks) {
             while hints.recv().await.is_ok_and(|heard| heard.hint != Hint::Revoked) {}
         };
         tokio::select! {
-            () = ctx.clock.sleep(LOOK) => {}
+            () = ctx.clock.sleep(POLL_INTERVAL) => {}
             () = hinted => {}
             () = tasks.stop_token().cancelled() => return,
         }
     }
 }
 
-/// What was told already.
+/// Revocations that were reported already.
 struct Told {
     /// When the store was last read: whatever an outage kept from us is newer than that.
     looked_at: Timestamp,
@@ -152,7 +66,7 @@ async fn tell_new(ctx: &Context, told: &mut Told) -> Result<()> {
         if told.rows.insert(id, at).is_none()
             && let Ok(revoked) = subject.parse()
         {
-            ctx.events.revoke(revoked);
+            ctx.node.events.revoke(revoked);
         }
     }
     told.looked_at = now;
@@ -164,8 +78,7 @@ mod tests {
     use super::*;
     use crate::{
         Hub,
-        access::{AppActor, ChannelActor, Role, UserActor},
-        apps::AppScopes,
+        access::{Actor, AppActor, AppScopes, ChannelActor, Role, UserActor},
         id::Ids,
         random::Random,
         secret::KeyMark,
@@ -221,7 +134,7 @@ mod tests {
         }
     }
 
-    /// A row that another process wrote is told, once, without any hint; so is one that is hinted at.
+    /// A row of another process is reported once, without a hint; so is one with a hint.
     #[tokio::test]
     async fn what_another_process_ends_is_told_by_looking() {
         let folder = tempfile::tempdir().unwrap();
@@ -239,7 +152,7 @@ mod tests {
             add.await.unwrap();
         }
         while told.len() < rows.len() {
-            clock.advance(LOOK);
+            clock.advance(POLL_INTERVAL);
             tokio::task::yield_now().await;
         }
         assert_eq!(told.recv().await.unwrap(), rows[0].revoked);
@@ -247,9 +160,9 @@ mod tests {
         let hinted = ctx.revocation(Revoked::User(ctx.ids.next()));
         let add = ctx.store.write(move |tx| Box::pin(async move { tx.revocations().add(&hinted).await }));
         add.await.unwrap();
-        ctx.wake.hint(Hint::Revoked);
+        ctx.node.wake.hint(Hint::Revoked);
         assert_eq!(told.recv().await.unwrap(), hinted.revoked);
-        assert!(told.try_recv().is_err(), "each is told once");
+        assert!(told.try_recv().is_err(), "each is reported once");
         hub.shutdown().await;
     }
 }

@@ -1,5 +1,5 @@
-//! Secrets as types: values that cannot be printed, tokens that are stored as hashes, and sealing for what
-//! must be sent out again (design rule D7).
+//! Secrets as types: values that cannot be printed, tokens that are stored as hashes, and sealing for what must be
+//! sent out again.
 
 use std::{fmt, sync::Arc};
 
@@ -63,7 +63,7 @@ impl<'de> serde::Deserialize<'de> for Secret {
     }
 }
 
-/// The kinds of tokens the hub hands out, by prefix (`contract.md` §2).
+/// The kinds of tokens the hub hands out, by prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// A browser session; the cookie's value.
@@ -82,7 +82,7 @@ pub enum TokenKind {
     Flow,
     /// The browser that began it; the value of a cookie.
     Browser,
-    /// A login by QR code. Not a secret: it stands in the code.
+    /// A login by QR code. Not a secret: the code contains it.
     Qr,
     /// The token of an app on a bot.
     App,
@@ -143,7 +143,8 @@ impl TokenHash {
     }
 }
 
-/// Tells the keys of one thing apart without naming them: the beginning of a [`TokenHash`]. It opens nothing.
+/// Distinguishes the keys of one object without revealing them: the beginning of a [`TokenHash`]. It grants no
+/// access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyMark(u64);
 
@@ -197,7 +198,7 @@ pub struct Sealer {
     random: Random,
 }
 
-/// A sealed text as it stands in the store: `v1.<key id>.<base64 of nonce and ciphertext>`.
+/// A sealed text in the store: `v1.<key id>.<base64 of nonce and ciphertext>`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(String);
 
@@ -267,8 +268,8 @@ impl Sealer {
         &self.key_id
     }
 
-    /// 32 bytes that are the same for the same key, purpose and text, and that nobody without the key can tell
-    /// from random ones.
+    /// 32 bytes that are the same for the same key, purpose and text, and that cannot be distinguished from random
+    /// ones without the key.
     pub fn derive(&self, purpose: &str, text: &str) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&*self.derivation).expect("a key of any length fits");
         mac.update(purpose.as_bytes());
@@ -293,8 +294,11 @@ impl Sealer {
     /// `INTERNAL_ERROR` when the key or the place is another one, or the value was changed.
     pub fn open(&self, place: &str, sealed: &Sealed) -> Result<Secret> {
         self.try_open(place, sealed).ok_or_else(|| {
-            Error::internal(format!("the sealed value of {place} does not open with key {}", self.key_id))
-                .with_hint("the secret key of the data folder was replaced; put the old key file back")
+            Error::internal(format!(
+                "the encrypted value of {place} cannot be decrypted with key {}",
+                self.key_id
+            ))
+            .with_hint("the secret key of the data folder was replaced; put the old key file back")
         })
     }
 

@@ -1,6 +1,5 @@
-//! The spans that a tracing system gets to see: what runs for how long, under the ids that traces and logs of the
-//! hub show too. Never a text, an address, a secret, or the name of a person. Nothing is made of them unless
-//! somebody subscribes to [`TARGET`].
+//! Spans for a tracing system: what runs for how long, with the ids of traces and logs. They never contain a text, an
+//! address, a secret, or the name of a person. They cost nothing without a subscriber to [`TARGET`].
 
 use tracing::{Span, field::Empty, trace_span};
 

@@ -35,16 +35,21 @@ use tokio::runtime::Runtime;
 use crate::{
     Hub,
     access::Actor,
-    accounts::{ClientInfo, NewUser},
+    accounts::NewUser,
     bots::{BindStatus, BotHealth, BotStatus, NewBind, NewSend, Sent},
-    channels::{NewChannel, sinks::WebhookUpdate},
+    channels::NewChannel,
     error::Result,
     id::{BotId, ChannelId},
+    model::{
+        session::ClientInfo,
+        sinks::WebhookUpdate,
+        trace::{Trace, TraceStatus},
+    },
     network::sim::{Account, Outbound, Simulator},
     page::PageRequest,
     store::StoreConfig,
     time::{Clock, ManualClock},
-    traces::{Trace, TraceQuery, TraceStatus},
+    traces::TraceQuery,
 };
 
 mod authenticator;
@@ -58,8 +63,8 @@ pub use builder::{START, TestHubBuilder};
 pub use receiver::Receiver;
 
 /// How often conditions are looked at, and how often in all.
-const LOOK: Duration = Duration::from_millis(10);
-const LOOKS: u32 = 3_000;
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_POLLS: u32 = 3_000;
 
 /// A hub, its network and its clock. It runs on a thread of its own, so that it can be killed.
 #[derive(Debug)]
@@ -235,7 +240,7 @@ impl TestHub {
             if std::mem::replace(&mut moves, true) {
                 self.clock().advance(step);
                 // What was waiting for this moment gets the chance to act on it.
-                Clock::system().sleep(LOOK).await;
+                Clock::system().sleep(POLL_INTERVAL).await;
             }
             look().await
         })
@@ -272,7 +277,7 @@ impl TestHub {
         traces
     }
 
-    /// Waits until a channel has a trace that stands like this, and answers the newest.
+    /// Waits until a channel has a trace that looks like this, and answers the newest.
     pub async fn trace(&self, actor: &Actor, bot: BotId, channel: ChannelId, status: TraceStatus) -> Trace {
         let query = TraceQuery { channel_id: Some(channel), status: Some(status), ..TraceQuery::default() };
         self.until(&format!("a trace that is {}", status.as_str()), async || {
@@ -293,11 +298,11 @@ impl Drop for TestHub {
 
 /// Waits until `look` finds something, at most half a minute of real time.
 pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if let Some(found) = look().await {
             return found;
         }
-        Clock::system().sleep(LOOK).await;
+        Clock::system().sleep(POLL_INTERVAL).await;
     }
     panic!("did not happen: {what}");
 }
@@ -311,7 +316,7 @@ async fn run(settings: &TestHubBuilder, runs: u64) -> Result<(Runtime, Hub)> {
     Ok((runtime.0.take().unwrap(), hub))
 }
 
-/// A thread whose hub is not up yet. When it never comes up, or nobody waits for it any more, it ends by itself.
+/// A thread whose hub is not up yet. When it never comes up, or no one waits for it any more, it ends by itself.
 struct Starting(Option<Runtime>);
 
 impl Drop for Starting {

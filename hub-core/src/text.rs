@@ -1,5 +1,5 @@
-//! Rules for texts that people and programs give us, in one place, so that every field of every noun means
-//! the same by "a name" and both databases store the same (`reliability.md` N3: PostgreSQL refuses NUL).
+//! Rules for texts that people and programs give us, in one place, so that every field of every noun means the same
+//! by "a name" and both databases store the same.
 
 use std::{borrow::Cow, ops::RangeInclusive};
 
@@ -20,18 +20,18 @@ pub fn check_name(
     }
 }
 
-/// Checks a text of several lines: its length in bytes, and no control characters but line breaks and tabs.
+/// Whether a text has at most `max` characters. Counts no further.
+pub fn is_within(text: &str, max: usize) -> bool {
+    text.chars().nth(max).is_none()
+}
+
+/// Checks a text of several lines: its length in characters, and no control characters but line breaks and tabs.
 /// The empty text passes; whether a body may be left out is the caller's question.
 ///
 /// Notes at most one problem for the field.
-pub fn check_body(
-    problems: &mut Problems,
-    field: impl Into<Cow<'static, str>>,
-    text: &str,
-    max_bytes: usize,
-) {
-    if text.len() > max_bytes {
-        problems.add(field, format!("must be at most {max_bytes} bytes"));
+pub fn check_body(problems: &mut Problems, field: impl Into<Cow<'static, str>>, text: &str, max: usize) {
+    if !is_within(text, max) {
+        problems.add(field, format!("must be at most {max} characters"));
     } else if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         problems.add(field, "must not contain control characters");
     }
@@ -79,6 +79,12 @@ fn overrides_direction(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
+/// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
+/// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
+pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
+    serde_json::to_string(rows).expect("rows have string keys and no failing parts")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn bodies_keep_line_breaks_and_are_counted_in_bytes() {
-        let body = |text: &str| reason(|problems| check_body(problems, "content", text, 6));
+    fn bodies_keep_line_breaks_and_are_counted_in_characters() {
+        let body = |text: &str| reason(|problems| check_body(problems, "content", text, 5));
         assert_eq!(body(""), None);
         assert_eq!(body("a\r\n\tb"), None);
-        assert_eq!(body("两字"), None);
-        assert_eq!(body("两字x").as_deref(), Some("must be at most 6 bytes"));
+        assert_eq!(body("两两两两字"), None);
+        assert_eq!(body("两两两两字x").as_deref(), Some("must be at most 5 characters"));
         assert_eq!(body("a\0b").as_deref(), Some("must not contain control characters"));
         assert_eq!(body("\u{1b}[0m").as_deref(), Some("must not contain control characters"));
     }

@@ -27,8 +27,8 @@ use time::{
     format_description::well_known::{Rfc2822, Rfc3339},
 };
 
-/// An instant in UTC with millisecond precision: Unix milliseconds in the store, RFC 3339 with exactly
-/// three fraction digits on the wire (`contract.md` §1).
+/// An instant in UTC with millisecond precision: Unix milliseconds in the store, RFC 3339 with exactly three fraction
+/// digits on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 

@@ -1,5 +1,5 @@
-//! F16: at every commit, claim, send and record the hub fails, panics, stalls or dies, while messages go both
-//! ways. Afterwards nothing is lost, made up, reordered or repeated without a reason (reliability §4.2).
+//! At every commit, claim, send and record the hub fails, panics, stalls or dies, while messages go both ways.
+//! Afterwards nothing is lost, made up, reordered or repeated without a reason.
 //!
 //! The points are one registry per process, so these tests are a program of their own, built only with the
 //! feature. Third-party crates are not built again when the whole workspace is named:
@@ -9,8 +9,8 @@
 //! HUB_TEST_POINTS=outbox. cargo test …                       # only the points whose name has this in it
 //! ```
 //!
-//! To die is played inside the process: the task stays at the point for good, then everything else of the hub
-//! is ended where it is, which leaves the file as a killed process does. Real kills are in `tests/crash`.
+//! To die is played inside the process: the task stays at the point permanently, then everything else of the hub is
+//! ended where it is, which leaves the file as a killed process does. Real kills are in `tests/crash`.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -203,7 +203,7 @@ impl Stage {
         }
         assert!(failpoints::has_fired(), "{point} is never reached");
         self.settle(&person, point).await;
-        assert_eq!(self.hub.hub().context().violations.count(), 0, "an invariant is broken at {point}");
+        assert_eq!(self.hub.hub().context().node.violations.count(), 0, "an invariant is broken at {point}");
     }
 
     fn say(&self, person: &str, point: &str, words: &[&str]) {
@@ -298,7 +298,7 @@ impl Stage {
             }
             self.pass_time().await;
         }
-        panic!("nobody can be bound any more");
+        panic!("no one can be bound any more");
     }
 
     async fn try_bind(&self) -> Option<()> {

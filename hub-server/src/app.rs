@@ -1,4 +1,4 @@
-//! The application: routes and layers. The server runs it behind sockets, tests call it directly.
+//! The application: routes and layers. The server runs it on sockets, tests call it directly.
 
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ use crate::{
     docs,
     edge::Edge,
     files, login_page,
-    mcp::{self, Mcp},
-    metrics::{self, MetricsPage},
-    oauth_complete, openapi,
+    mcp::Mcp,
+    metrics,
+    metrics_page::MetricsPage,
+    oauth_complete, openapi, paths,
     rate_limit::RateLimits,
     routes::RouteTable,
     start_page::{icon, start_page},
@@ -37,7 +38,7 @@ fn page_paths() -> Vec<&'static str> {
     [&PAGES[..], &login_page::PATHS[..], &oauth_complete::PATHS[..]].concat()
 }
 
-/// All routes behind the [edge](crate::edge).
+/// All routes, inside the [edge](crate::edge).
 pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
     let service = openapi::service();
     let document = bytes::Bytes::from(openapi::document(settings.public_url.as_str()).to_string());
@@ -45,7 +46,7 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
         make_sync(move |_| document.clone().with_content_type("application/json").into_response());
     let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
     let pages = files::routes(Route::new())
-        .at(mcp::PATH, post(Mcp::new(hub.clone(), Arc::clone(&limits))))
+        .at(paths::MCP, post(Mcp::new(hub.clone(), Arc::clone(&limits))))
         .at("/", get(start_page))
         .at("/favicon.ico", get(icon))
         .at("/favicon.svg", get(icon))
@@ -73,7 +74,19 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     Edge::new(inner, hub, settings, limits, table)
 }
 
-/// `/metrics` alone, for a listener of its own. It asks for the token when there is one.
+/// The paths of the API alone, behind the [edge](crate::edge).
+pub(crate) fn api(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
+    let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
+    let inner = openapi::service()
+        .into_endpoint()
+        .data(hub.clone())
+        .data(settings.clone())
+        .data(Arc::clone(&limits))
+        .data(QrSockets::default());
+    Edge::new(inner, hub, settings, limits, RouteTable::new::<Api>(&[]))
+}
+
+/// `/metrics` alone, for a separate listener. Requires the token if there is one.
 pub fn metrics_app(
     hub: Hub,
     settings: AppSettings,

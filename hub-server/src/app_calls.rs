@@ -1,5 +1,5 @@
-//! The log of what apps ask of the Bot API and of `/mcp`: the edge notes every call of a known app with its bodies, once it is
-//! answered, refused or not.
+//! The log of calls to the Bot API and to `/mcp`: the edge records every call of a known app with its bodies, after
+//! the response, including errors.
 
 use std::{
     pin::Pin,
@@ -20,15 +20,15 @@ use hyper::body::{Body, Frame, SizeHint};
 use poem::{Request, Response, http::StatusCode};
 use serde_json::{Value, json};
 
-use crate::edge::is_app_call;
+use crate::paths::is_app_call;
 
-/// Most of a body that is looked at, in bytes; of a longer one only its length is told.
-const MOST: usize = 64 * 1024;
+/// Maximum size of a body that is logged, in bytes; of a longer one only the length.
+const MAX_LOGGED: usize = 64 * 1024;
 
-/// Fields whose values are told by their length alone: files, and permissions to answer.
+/// Fields of which only the length is logged: files, and context tokens.
 const CONFIDENTIAL: [&str; 2] = ["base64", "context_token"];
 
-/// What becomes known of a call while it is served.
+/// The details of a call, collected while it is served.
 #[derive(Debug, Clone)]
 pub(crate) struct CallNote(Arc<Mutex<Known>>);
 
@@ -37,12 +37,12 @@ struct Known {
     installation: Option<InstallationId>,
     body: Vec<u8>,
     length: usize,
-    /// What a form said: its bytes are not for a log.
+    /// The fields of a form: its bytes are not logged.
     said: Option<Value>,
 }
 
 impl CallNote {
-    /// Begins to note a call of an app; `None` for every other request.
+    /// Begins the record of a call of an app; `None` for every other request.
     pub(crate) fn begin(request: &mut Request) -> Option<Self> {
         if !is_app_call(request.uri().path()) {
             return None;
@@ -55,12 +55,12 @@ impl CallNote {
         Some(note)
     }
 
-    /// Says who calls.
+    /// Sets the caller.
     pub(crate) fn is_of(&self, installation: InstallationId) {
         self.known().installation = Some(installation);
     }
 
-    /// Says what a form held; of its file, everything but the bytes.
+    /// Sets the fields of a form; of its file, everything except the bytes.
     pub(crate) fn said(&self, mut texts: Value, file: Option<&Attachment>) {
         if let Some(Attachment::Bytes { file_name, content_type, bytes }) = file {
             texts["file"] = json!({ "name": file_name, "type": content_type, "bytes": bytes.len() });
@@ -68,7 +68,7 @@ impl CallNote {
         self.known().said = Some(texts);
     }
 
-    /// Notes the answer; nothing of a call whose caller is not known. A socket is no call.
+    /// Records the response; nothing for a call without a known caller. A socket is not a call.
     pub(crate) async fn finish(
         self,
         hub: &Hub,
@@ -89,7 +89,7 @@ impl CallNote {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
-        // Answers of the Bot API are made whole before they are sent.
+        // Responses of the Bot API are complete before they are sent.
         let answer = response.take_body().into_bytes().await.unwrap_or_default();
         let trace_id = serde_json::from_slice::<Value>(&answer).ok();
         let trace_id = trace_id.and_then(|json| trace_of(&json)?.parse().ok());
@@ -111,13 +111,13 @@ impl CallNote {
     }
 }
 
-/// The trace that an answer names, of the Bot API or of a tool.
+/// The trace in a response of the Bot API or of a tool.
 fn trace_of(answer: &Value) -> Option<&str> {
     let of_tool = || answer.pointer("/result/structuredContent/trace_id");
     answer.get("trace_id").or_else(of_tool)?.as_str()
 }
 
-/// A body as it stands in the log.
+/// A body as it is logged.
 pub(crate) fn shown(body: &[u8], length: usize) -> String {
     if length == 0 {
         return String::new();
@@ -128,7 +128,7 @@ pub(crate) fn shown(body: &[u8], length: usize) -> String {
     }
 }
 
-/// A call of the Bot API, or of a tool, with what it says of its files and permissions.
+/// A call of the Bot API or of a tool, with the lengths of its files and context tokens.
 fn without_confidential(mut json: Value) -> String {
     for place in ["", "/params/arguments"] {
         let Some(fields) = json.pointer_mut(place) else { continue };
@@ -141,7 +141,7 @@ fn without_confidential(mut json: Value) -> String {
     json.to_string()
 }
 
-/// A body whose beginning is kept while the handler reads it.
+/// A body whose beginning is recorded while the handler reads it.
 struct Heard {
     inner: BoxBody<Bytes, std::io::Error>,
     note: CallNote,
@@ -160,7 +160,7 @@ impl Body for Heard {
             && let Some(piece) = frame.data_ref()
         {
             let mut known = self.note.known();
-            let room = MOST - known.body.len().min(MOST);
+            let room = MAX_LOGGED - known.body.len().min(MAX_LOGGED);
             known.body.extend_from_slice(&piece[..piece.len().min(room)]);
             known.length += piece.len();
         }

@@ -1,4 +1,4 @@
-//! What the server prints when it is up: on stderr, so that stdout stays empty for pipes.
+//! What the server prints when it is ready: on stderr, so that stdout stays empty for pipes.
 
 use std::{fmt::Write as _, net::SocketAddr};
 
@@ -8,8 +8,8 @@ use url::Url;
 
 use crate::config::Config;
 
-/// The address people use: the configured one, else `localhost`, never `0.0.0.0` (passkeys do not work on
-/// addresses), else the first specific address.
+/// The address for users: the configured one, otherwise `localhost`, never `0.0.0.0` (passkeys do not work on
+/// addresses), otherwise the first specific address.
 pub fn public_url(config: &Config, bound: &[SocketAddr]) -> Url {
     if let Some(url) = &config.public_url {
         return url.clone();
@@ -76,12 +76,12 @@ pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup
     text
 }
 
-/// The sign-in page with the token filled in. It is after the `#`, which no browser sends anywhere.
+/// The sign-in page with the token filled in. The token follows the `#`, which browsers do not send.
 fn setup_link(url: &Url, token: &Secret) -> String {
     format!("{}/login#setup={}", url.as_str().trim_end_matches('/'), token.expose())
 }
 
-/// The same as a line of a JSON log. It is not subject to the log filter: it may have the setup token.
+/// The same as a line of a JSON log. It bypasses the log filter: it may contain the setup token.
 pub fn banner_line(
     config: &Config,
     url: &Url,

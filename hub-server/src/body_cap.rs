@@ -1,5 +1,5 @@
-//! Bodies are counted while they are read: nothing in the process ever holds more than the cap. A stranger's
-//! body may have 16 KiB; whoever authenticates raises the cap to the one of the route (reliability N1).
+//! Bodies are counted while they are read: the process never holds more than the cap. Without authentication the cap
+//! is 16 KiB; authentication raises it to that of the route.
 
 use std::{
     io,
@@ -16,15 +16,10 @@ use http_body_util::{BodyExt, combinators::BoxBody};
 use hyper::body::{Body, Frame, SizeHint};
 use poem::{Request, http::header};
 
-use crate::envelope::{ApiError, too_large};
+use crate::envelope::{ApiError, OverCap, too_large};
 
-/// What a stranger may send, in bytes.
+/// Cap of an unauthenticated body, in bytes.
 pub(crate) const STRANGER: usize = 16 * 1024;
-
-/// The body is over its cap.
-#[derive(Debug, thiserror::Error)]
-#[error("the body is over its cap")]
-pub(crate) struct OverCap;
 
 /// The cap of one request's body; extractors of credentials find it in the request.
 #[derive(Debug, Clone)]
@@ -34,14 +29,14 @@ pub(crate) struct BodyCap {
 }
 
 impl BodyCap {
-    /// The caller has shown who they are.
+    /// The caller is authenticated.
     pub(crate) fn raise(&self) {
         self.now.store(self.route, Ordering::Relaxed);
     }
 }
 
-/// Refuses a declared length over the cap of the route, and makes reading fail at the cap that holds by then,
-/// also for chunked bodies. (poem's own `SizeLimit` answers 411 to every request without a declared length.)
+/// Rejects a declared length over the cap of the route, and makes reading fail at the current cap, also for chunked
+/// bodies. (poem's own `SizeLimit` responds with 411 to every request without a declared length.)
 pub(crate) fn limit(request: &mut Request, route: usize) -> Result<(), ApiError> {
     let declared = request.header(header::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
     if declared.is_some_and(|length| length > route as u64) {
@@ -70,7 +65,7 @@ impl Body for Capped {
         let cap = self.cap.now.load(Ordering::Relaxed);
         let over = || Poll::Ready(Some(Err(io::Error::other(OverCap))));
         if self.inner.size_hint().lower() > (cap - cap.min(self.read)) as u64 {
-            return over(); // It says itself that it is too long.
+            return over(); // The declared length is too large.
         }
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {

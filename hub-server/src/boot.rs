@@ -24,21 +24,21 @@ use crate::{
     running::{self, Mark},
 };
 
-/// A hub, and the simulator it talks to when that is built in.
+/// A hub, and the simulator if it is built in.
 #[derive(Debug)]
 pub struct Booted {
-    /// The hub; nothing runs yet.
+    /// The hub; not started yet.
     pub hub: Hub,
-    /// The built-in simulator and the demo's receiver, to be served on the control address.
+    /// The built-in simulator and the receiver of the demo, to be served on the control address.
     pub simulated: Option<DemoListener>,
-    /// Tells the programs on the same files what this server may call, until it is dropped.
+    /// Publishes the egress rules of this server for programs on the same files, until it is dropped.
     pub mark: Option<Mark>,
 }
 
-/// Opens the store and puts the networks together, for a hub that people reach at `public_url`.
+/// Opens the store and creates the networks, for a hub with this `public_url`.
 ///
 /// # Errors
-/// What opening the store says.
+/// Errors of opening the store.
 pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAddr>) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
     let new_key_file = config.new_key_file();
@@ -68,7 +68,7 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     let mut settings = config.hub.clone();
     settings.public_url = public_url.clone();
     if !config.networks.ilink {
-        // The simulator loses nothing when a poll is cut: a stop need not wait for one.
+        // The simulator loses nothing when a poll is cut: shutdown need not wait for one.
         settings.poll_grace = Duration::ZERO;
     }
     let mut builder = Hub::builder()
@@ -112,7 +112,7 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     Ok(Booted { hub, simulated, mark })
 }
 
-/// The addresses of the real network.
+/// The URLs of the real network.
 pub fn ilink_config(config: &Config) -> IlinkConfig {
     let public = IlinkConfig::default();
     IlinkConfig {
@@ -123,7 +123,7 @@ pub fn ilink_config(config: &Config) -> IlinkConfig {
     }
 }
 
-/// Those of a simulator in another process, which speaks the network's own protocol.
+/// Those of a simulator in another process, which speaks the protocol of the network.
 pub fn sim_config(base: &Url, config: &Config) -> IlinkConfig {
     let mut cdn = base.clone();
     cdn.set_path(&format!("{}/c2c", base.path().trim_end_matches('/')));
@@ -131,11 +131,11 @@ pub fn sim_config(base: &Url, config: &Config) -> IlinkConfig {
     IlinkConfig { login_base_url: base.clone(), cdn_base_url: cdn, text_limit, ..IlinkConfig::default() }
 }
 
-/// Logs the simulated bots in again, since the built-in simulator forgot them, and makes the demo where one
-/// is wanted. To be called before the hub starts.
+/// Logs the simulated bots in again, since the built-in simulator has forgotten them, and creates the demo if it is
+/// enabled. Must be called before the hub starts.
 ///
 /// # Errors
-/// What the store says; a simulated bot that cannot be logged in is only reported.
+/// Errors of the store; a simulated bot that cannot be logged in is only reported.
 pub async fn prepare_demo(booted: &Booted, config: &Config) -> Result<Option<Demo>> {
     let Some(DemoListener { simulator, receiver, .. }) = &booted.simulated else { return Ok(None) };
     if let Err(error) = demo::renew_logins(&booted.hub, simulator).await {
@@ -151,7 +151,7 @@ pub async fn prepare_demo(booted: &Booted, config: &Config) -> Result<Option<Dem
     Ok(seeded)
 }
 
-/// Makes the configured admin; otherwise, where registering needs one, a setup token to be printed.
+/// Creates the configured administrator; otherwise, if registration requires one, returns a setup token to print.
 ///
 /// # Errors
 /// `INVALID_PARAMS` or `CONFLICT` about the configured admin.
@@ -159,7 +159,7 @@ pub async fn prepare_admin(hub: &Hub, config: &Config) -> Result<Option<Secret>>
     if let Some((username, password)) = &config.admin
         && hub.accounts().ensure_admin(username, password.clone()).await? == EnsuredAdmin::Exists
     {
-        tracing::info!("admin_username is ignored: the hub has an admin already");
+        tracing::info!("admin_username is ignored: the hub already has an administrator");
     }
     if config.hub.setup_token_required { hub.accounts().mint_setup_token().await } else { Ok(None) }
 }

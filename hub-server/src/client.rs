@@ -1,4 +1,4 @@
-//! Who is at the other end of the connection.
+//! The client of a connection.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,17 +8,17 @@ use poem::{
     http::{HeaderMap, header},
 };
 
-/// The caller's address and program; the edge puts it into every request, handlers take it as an argument.
+/// Address and user agent of the client; the edge adds it to every request, handlers take it as an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Address of the caller, behind trusted proxies the one they saw.
+    /// Client address; behind trusted proxies, the one that they report.
     pub ip: IpAddr,
     /// `User-Agent`, cut to 256 characters, without control characters.
     pub user_agent: Option<String>,
 }
 
-/// The header in which the trusted proxies say whom they saw. Only that one is read: the other may be the
-/// caller's own, which the proxies passed on.
+/// The header in which trusted proxies report the client address. The other one is ignored: it may come from the
+/// client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProxyHeader {
     /// `X-Forwarded-For`.
@@ -29,7 +29,7 @@ pub enum ProxyHeader {
 }
 
 impl ProxyHeader {
-    /// The hops, as the proxies appended them; `None` is one that nobody can read.
+    /// The hops, as the proxies appended them; `None` is an unreadable one.
     fn hops(self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         let name = match self {
             Self::XForwardedFor => "x-forwarded-for",
@@ -54,8 +54,8 @@ fn forwarded_for(hop: rfc7239::Forwarded<'_>) -> Option<IpAddr> {
 }
 
 impl Client {
-    /// Reads the caller from a request. What proxies say counts only when the peer is a trusted one, and then the
-    /// right-most hop that is not one (reliability N8).
+    /// Reads the client from a request. Headers of proxies count only if the peer is a trusted one; the client is
+    /// then the right-most hop that is not.
     pub(crate) fn of(request: &Request, trusted: &[IpNet], said_in: ProxyHeader) -> Self {
         let peer = request.remote_addr().as_socket_addr().map(std::net::SocketAddr::ip);
         let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical();
@@ -66,7 +66,7 @@ impl Client {
         Self { ip: right_most_untrusted(peer, &hops, trusted), user_agent }
     }
 
-    /// What one limit applies to: an IPv4 address, or the /64 one IPv6 subscriber gets.
+    /// Key of a rate limit: an IPv4 address, or the /64 of an IPv6 subscriber.
     pub(crate) fn network(&self) -> IpAddr {
         network(self.ip)
     }
@@ -95,7 +95,7 @@ fn right_most_untrusted(peer: IpAddr, hops: &[Option<IpAddr>], trusted: &[IpNet]
         }
         match hop {
             Some(ip) => nearest = *ip,
-            // A hop nobody can read ends the chain of trust at the proxy that reported it.
+            // An unreadable hop ends the chain of trust at the proxy that reported it.
             None => break,
         }
     }

@@ -1,4 +1,4 @@
-//! The command line of the server: what may be asked, and where its settings come from.
+//! The command line of the server: its commands and flags, and the sources of its settings.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -6,9 +6,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::config::{SETTINGS, Setting, Sources};
 
-/// Settings that are on, and switched off by a flag of their own.
+/// Settings that are on by default and have a flag that turns them off.
 const SWITCHES: [(&str, &str, &str); 2] = [
-    ("demo", "no-demo", "Make no demo bot, channel or user [env: HUB_DEMO=false]"),
+    ("demo", "no-demo", "Do not create a demo bot, channel and user [env: HUB_DEMO=false]"),
     ("migrate", "no-migrate", "Refuse to start on an older schema [env: HUB_MIGRATE=false]"),
 ];
 
@@ -19,7 +19,7 @@ fn flagged() -> impl Iterator<Item = &'static Setting> {
         .filter(|setting| !setting.secret && !SWITCHES.iter().any(|(switched, ..)| *switched == setting.name))
 }
 
-/// The flags: one per setting that is not a secret, and `--no-…` for what is switched off.
+/// The flags: one per setting that is not a secret, and `--no-…` for settings that are on by default.
 pub fn command() -> Command {
     let config = Arg::new("config")
         .long("config")
@@ -37,39 +37,42 @@ pub fn command() -> Command {
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
         .default_value("hub.toml")
-        .help("Where to write it");
+        .help("Path of the new file");
     Command::new("hub-server")
         .version(env!("CARGO_PKG_VERSION"))
         .about("The server of Message Hub")
-        .after_help("Settings may also stand in the environment (HUB_…) and in hub.toml; flags win.")
+        .after_help(
+            "Settings can also come from the environment (HUB_…) and from hub.toml; flags have priority.",
+        )
         .args([config])
         .args(settings)
         .args(switches)
-        .subcommand(Command::new("health").about(
-            "Ask the hub that is configured here whether it can serve: exit code 0, or 1 and the reason",
-        ))
+        .subcommand(
+            Command::new("health")
+                .about("Check whether the configured hub can serve: exit code 0, or 1 and the reason"),
+        )
         .subcommand(
             Command::new("config")
                 .about("Write or check the configuration")
                 .subcommand_required(true)
                 .subcommand(
-                    Command::new("init").about("Write a hub.toml that explains every setting").arg(file),
+                    Command::new("init").about("Write a hub.toml that documents every setting").arg(file),
                 )
                 .subcommand(
                     Command::new("check")
-                        .about("Check the settings as the start does; print those that are not defaults")
+                        .about("Run the checks of the start; print the settings that are not defaults")
                         .after_help("Exit codes: 0 the hub starts with these settings, 9 it does not")
                         .arg(
                             Arg::new("all")
                                 .long("all")
                                 .action(ArgAction::SetTrue)
-                                .help("Print the settings at their defaults, too"),
+                                .help("Print all settings, including defaults"),
                         ),
                 ),
         )
 }
 
-/// What the settings are read from: the flags, wherever they stand, and the environment.
+/// The sources of the settings: flags, wherever they are, and the environment.
 pub fn sources(matches: &ArgMatches) -> Sources {
     let deepest = match matches.subcommand() {
         Some((_, config)) => config.subcommand().map_or(config, |(_, arguments)| arguments),

@@ -1,8 +1,8 @@
-//! Credentials: what was presented, and who that is (`contract.md` §2; reliability B7, B10).
+//! Credentials: what a request presents, and whose it is.
 //!
-//! [`User`], [`Administrator`], [`ChannelClient`], [`AppClient`] and its kin are arguments of handlers and come first. Holding one is
-//! the proof of the check: it ran before anything else of the request was read, and refusals are typed errors.
-//! They are written by hand because the derived scheme enumerations keep only the last error of their
+//! [`User`], [`Administrator`], [`ChannelClient`], [`AppClient`] and similar types are arguments of handlers and come
+//! first. Such an argument proves the check: it ran before anything else of the request was read, and refusals are
+//! typed errors. They are written by hand because the derived scheme enumerations keep only the last error of their
 //! alternatives, so that a failing database would look like a missing cookie.
 
 use hub_core::{ErrorCode, Hub, access::Actor, accounts::DEVICE_LIFETIME, id::UserId, secret::Secret};
@@ -27,10 +27,10 @@ pub const SECURE_COOKIE: &str = "__Host-session";
 /// Name of the session cookie on plain http, which is for loopback.
 pub const PLAIN_COOKIE: &str = "session";
 
-/// What a request presents, without any judgement.
+/// The credentials in a request, not validated.
 #[derive(Debug, Clone, Default)]
 pub struct Presented {
-    /// From `Authorization: Bearer`, `X-API-Key` or the query: it wins, also when it is bad.
+    /// From `Authorization: Bearer`, `X-API-Key` or the query. It has priority, even if it is invalid.
     pub explicit: Option<Secret>,
     /// From the session cookie.
     pub cookie: Option<Secret>,
@@ -41,7 +41,7 @@ impl Presented {
     pub fn of(headers: &HeaderMap, https: bool) -> Self {
         let bearer = headers.get(header::AUTHORIZATION).map(|value| {
             let text = value.to_str().unwrap_or_default();
-            // Another scheme than Bearer is a credential too, and one that no endpoint knows.
+            // Another scheme than Bearer is a credential too, one that no endpoint accepts.
             let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
             Secret::new(token.map_or("", |(_, token)| token.trim()))
         });
@@ -58,13 +58,13 @@ impl Presented {
         self
     }
 
-    /// Whatever identifies the caller for a rate limit.
+    /// Identifies the caller for a rate limit.
     pub(crate) fn any(&self) -> Option<&Secret> {
         self.explicit.as_ref().or(self.cookie.as_ref())
     }
 }
 
-/// The value of a cookie. Two cookies of one name are somebody's attempt to plant one: neither counts (B1).
+/// The value of a cookie. Two cookies of one name indicate that one was planted: neither counts.
 pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut found = headers
         .get_all(header::COOKIE)
@@ -77,7 +77,7 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     found.next().is_none().then_some(first)
 }
 
-/// `Set-Cookie` for a fresh session.
+/// `Set-Cookie` for a new session.
 pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::time::Duration) -> String {
     let seconds = lifetime.as_secs();
     if settings.is_https() {
@@ -88,20 +88,19 @@ pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::tim
     }
 }
 
-/// Name of the cookie of a browser that somebody has signed in with before.
+/// Name of the cookie of a browser in which someone has signed in before.
 pub(crate) fn device_cookie_name(settings: &AppSettings) -> &'static str {
     if settings.is_https() { "__Host-device" } else { "device" }
 }
 
-/// `Set-Cookie` for such a browser. `Strict`: only the hub's own pages ask with it.
+/// `Set-Cookie` for such a browser. `Strict`: only requests of the hub's own pages carry it.
 fn device_cookie(settings: &AppSettings, device: &Secret) -> String {
     let (name, value, seconds) = (device_cookie_name(settings), device.expose(), DEVICE_LIFETIME.as_secs());
     let secure = if settings.is_https() { "; Secure" } else { "" };
     format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly{secure}; SameSite=Strict")
 }
 
-/// `Set-Cookie` for whoever has just proven who they are: first the fresh session, then the browser, which is known
-/// from now on.
+/// `Set-Cookie` after a successful authentication: the new session, and the browser, which is recognised from now on.
 pub(crate) async fn entry_cookies(
     hub: &Hub,
     settings: &AppSettings,
@@ -113,13 +112,13 @@ pub(crate) async fn entry_cookies(
     Ok([session].into_iter().chain(device.map(|device| device_cookie(settings, &device))).collect())
 }
 
-/// Name of the cookie that binds a ceremony of signing in to a browser.
+/// Name of the cookie that binds a sign-in ceremony to a browser.
 pub(crate) fn flow_cookie_name(settings: &AppSettings) -> &'static str {
     if settings.is_https() { "__Host-flow" } else { "flow" }
 }
 
-/// `Set-Cookie` for the browser that begins a ceremony. `Lax`: it has to come along when an external provider
-/// sends the browser back.
+/// `Set-Cookie` for the browser that begins a ceremony. `Lax`: it has to be sent when an external provider redirects
+/// back.
 pub(crate) fn flow_cookie(settings: &AppSettings, browser: &Secret) -> String {
     let (name, value) = (flow_cookie_name(settings), browser.expose());
     let secure = if settings.is_https() { "; Secure" } else { "" };
@@ -131,18 +130,31 @@ pub fn cleared_cookie(settings: &AppSettings) -> String {
     session_cookie(settings, &Secret::new(""), std::time::Duration::ZERO)
 }
 
-/// Finds the user behind a request: an explicit credential wins and never falls back to the cookie; a cookie
-/// counts for changes only when the browser says that our own page asked.
+/// The caller of a request from the same process. It is in the extensions of the request, which no byte of an HTTP
+/// request reaches; only [`InProcess`](crate::InProcess) sets it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InProcessCaller(pub(crate) Actor);
+
+/// The caller that a program of the same process names. No HTTP request has one.
+fn in_process_caller(request: &Request) -> Option<Actor> {
+    request.data::<InProcessCaller>().map(|caller| caller.0)
+}
+
+/// Finds the user of a request. An explicit credential has priority and never falls back to the cookie; a cookie
+/// counts for changes only if the browser reports that the request comes from our own page.
 ///
 /// # Errors
-/// `INVALID_TOKEN` for a bad explicit credential, `UNAUTHORIZED` without a credential or with a session that
-/// has ended, `FORBIDDEN` for a change asked for by another site.
+/// `INVALID_TOKEN` for an invalid explicit credential, `UNAUTHORIZED` without a credential or with an expired
+/// session, `FORBIDDEN` for a change from another site.
 pub async fn authenticate_user(
     hub: &Hub,
     settings: &AppSettings,
     presented: &Presented,
     request: &Request,
 ) -> std::result::Result<Actor, ApiError> {
+    if let Some(actor) = in_process_caller(request) {
+        return Ok(actor);
+    }
     if let Some(key) = &presented.explicit {
         return Ok(hub.accounts().authenticate_api_key(key.expose()).await?);
     }
@@ -154,11 +166,11 @@ pub async fn authenticate_user(
     Ok(actor)
 }
 
-/// The rule against requests forged by other sites (B7). Only for requests that a browser authenticated with
-/// its cookie, and for signing in, which plants one.
+/// The rule against cross-site request forgery. It applies to requests that a browser authenticates with its cookie,
+/// and to signing in, which sets one.
 ///
 /// # Errors
-/// `FORBIDDEN` unless the browser says that our own origin asked.
+/// `FORBIDDEN` unless the browser reports our own origin.
 pub fn check_origin(
     settings: &AppSettings,
     method: &Method,
@@ -171,7 +183,7 @@ pub fn check_origin(
     let own_origin = text("origin").map(|origin| settings.is_own_origin(origin));
     let allowed = match text("sec-fetch-site") {
         Some("same-origin") => own_origin != Some(false),
-        // The person typed the address or used a bookmark.
+        // The user typed the address or used a bookmark.
         Some("none") => own_origin.unwrap_or(true),
         Some(_) => false,
         None => own_origin == Some(true),
@@ -193,7 +205,7 @@ pub struct User(pub Actor);
 #[derive(Debug, Clone, Copy)]
 pub struct Administrator(pub Actor);
 
-/// A program with a channel's API key. On GET requests the key may also stand in the query.
+/// A program with the API key of a channel. In GET requests the key may also be in the query.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelClient(pub Actor);
 
@@ -206,9 +218,12 @@ impl<'a> ApiExtractor<'a> for User {
         let cookie = |name, description| api_key("cookie", name, description);
         for (name, scheme) in [
             ("session", cookie(SECURE_COOKIE, "The session of a signed-in user.")),
-            ("plainSession", cookie(PLAIN_COOKIE, "The same on plain http, which is for loopback.")),
+            (
+                "plainSession",
+                cookie(PLAIN_COOKIE, "The session cookie on plain http, which is for loopback."),
+            ),
             ("userKey", bearer("A user's API key `hubu_…`.")),
-            ("userKeyHeader", api_key("header", "X-API-Key", "A user's API key in a header of its own.")),
+            ("userKeyHeader", api_key("header", "X-API-Key", "A user's API key in `X-API-Key`.")),
         ] {
             registry.create_security_scheme(name, scheme);
         }
@@ -290,7 +305,7 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
     }
 }
 
-/// Strangers may send less than callers who are known.
+/// Unauthenticated callers may send less than authenticated ones.
 fn raise_body_cap(request: &Request) {
     if let Some(cap) = request.data::<BodyCap>() {
         cap.raise();

@@ -6,27 +6,30 @@ use futures_util::FutureExt;
 use hub_core::{Error, ErrorCode, Hub, spans, time::Stopwatch};
 use poem::{
     Endpoint, IntoResponse, Request, Response, Result,
-    http::{HeaderName, HeaderValue, Method, header},
+    http::{HeaderValue, Method, header},
 };
 use poem_openapi::OperationId;
 use tracing::{Instrument, field::Empty};
 
 use crate::{
-    AppSettings, Client, app_calls::CallNote, body_cap, credentials::Presented, envelope::ApiError, files,
-    mcp, metrics, older_paths, rate_limit::RateLimits, routes::RouteTable,
+    AppSettings, Client,
+    app_calls::CallNote,
+    body_cap,
+    credentials::Presented,
+    envelope::{ApiError, Refusal},
+    files,
+    headers::{REQUEST_ID, RequestId, set_headers},
+    mcp, metrics, older_paths,
+    paths::{self, is_app_call},
+    rate_limit::RateLimits,
+    routes::RouteTable,
 };
 
-/// What a form may have around its file.
-const FORM_ROOM: usize = 256 * 1024;
+/// Additional size of a form around its file.
+const FORM_OVERHEAD: usize = 256 * 1024;
 
-/// Paths that monitoring calls again and again.
+/// Paths that monitoring calls frequently.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", metrics::PATH];
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Id of a request, as handlers see it: `Data<&RequestId>`.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestId(pub(crate) Arc<str>);
 
 /// The layer.
 pub(crate) struct Edge<E> {
@@ -35,7 +38,7 @@ pub(crate) struct Edge<E> {
     settings: AppSettings,
     limits: Arc<RateLimits>,
     routes: RouteTable,
-    /// The label of paths that are not in the table.
+    /// The label of paths without a route.
     unknown: Arc<str>,
 }
 
@@ -114,7 +117,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
 }
 
 impl<E: Endpoint> Edge<E> {
-    /// The caller's id when it is a sane one, a new one otherwise.
+    /// The caller's id if it is valid, otherwise a new one.
     fn request_id(&self, request: &Request) -> RequestId {
         let is_sane = |text: &&str| {
             (1..=64).contains(&text.len())
@@ -125,11 +128,11 @@ impl<E: Endpoint> Edge<E> {
         RequestId(id.into())
     }
 
-    /// What is decided from the head alone: size, then rate.
+    /// Checks of the head: size, then rate.
     fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
         let content_type = request.header(header::CONTENT_TYPE);
         let max = if files::brings_file(request.method(), request.uri().path(), content_type) {
-            self.hub.context().config.media.max_outbound + FORM_ROOM
+            self.hub.context().config.media.max_outbound + FORM_OVERHEAD
         } else {
             self.settings.max_body
         };
@@ -151,7 +154,7 @@ impl<E: Endpoint> Edge<E> {
         Ok(())
     }
 
-    /// The application, with a panic turned into an ordinary failure.
+    /// The application, with a panic turned into an ordinary error.
     async fn guarded(&self, request: Request) -> Result<Response> {
         let call = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
         match call.await {
@@ -165,7 +168,7 @@ impl<E: Endpoint> Edge<E> {
         }
     }
 
-    /// The one place where a failure becomes an answer; internal ones are logged here with their cause.
+    /// The only place that turns an error into a response; internal errors are logged here with their cause.
     fn failure(&self, error: poem::Error, path: &str, id: &str, network: Option<IpAddr>) -> Response {
         let operation = error.data::<OperationId>().copied();
         let error = match ApiError::from_framework(error) {
@@ -189,7 +192,7 @@ impl<E: Endpoint> Edge<E> {
         {
             response.headers_mut().insert(header::ALLOW, allow);
         }
-        if path == mcp::PATH
+        if path == paths::MCP
             && let Some(challenge) = mcp::challenge(inner.code())
         {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
@@ -197,13 +200,9 @@ impl<E: Endpoint> Edge<E> {
         if let Some(operation) = operation {
             response.set_data(operation);
         }
+        response.set_data(Refusal::new(error.into_inner()));
         response
     }
-}
-
-/// Whether a path is one that installed apps call with their token.
-pub(crate) fn is_app_call(path: &str) -> bool {
-    path.starts_with("/bot/v1") || path == mcp::PATH
 }
 
 /// The chain of causes in one line.
@@ -216,23 +215,4 @@ fn causes(error: &Error) -> String {
         cause = current.source();
     }
     text
-}
-
-/// Headers every answer carries (reliability B12); a page that needs another policy has set its own.
-pub(crate) fn set_headers(response: &mut Response, path: &str, id: &str) {
-    let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(id) {
-        headers.insert(REQUEST_ID, id);
-    }
-    let mut default = |name: HeaderName, value: &'static str| {
-        headers.entry(name).or_insert(HeaderValue::from_static(value));
-    };
-    default(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    default(header::REFERRER_POLICY, "no-referrer");
-    default(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
-    default(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
-    default(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-    if path.starts_with("/api") || is_app_call(path) {
-        default(header::CACHE_CONTROL, "no-store");
-    }
 }

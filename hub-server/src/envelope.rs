@@ -1,9 +1,14 @@
-//! The envelope of every answer (`contract.md` §1): `{success:true,data}` or `{success:false,error}`.
+//! The envelope of every response: `{success:true,data}` or `{success:false,error}`.
 //!
 //! Handlers return [`ApiResult`] and use `?` on `hub_core` results. An [`ApiError`] travels as a typed error to
 //! the [edge](crate::edge), which is the only place that turns failures, the framework's included, into bytes.
 
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use hub_core::{Error, ErrorCode, error::FieldError};
 use poem::{
@@ -20,21 +25,19 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use crate::body_cap::OverCap;
-
-/// What every handler returns.
+/// The result of every handler.
 pub type ApiResult<T> = Result<Json<Envelope<T>>, ApiError>;
 
-/// A successful answer.
+/// A successful response.
 #[derive(Debug, Object)]
 pub struct Envelope<T: ParseFromJSON + ToJSON> {
     /// Always `true`.
     pub success: Always<true>,
-    /// What was asked for.
+    /// The result.
     pub data: T,
 }
 
-/// Wraps what was asked for.
+/// Wraps a result.
 pub fn ok<T: ParseFromJSON + ToJSON>(data: T) -> ApiResult<T> {
     Ok(Json(Envelope { success: Always, data }))
 }
@@ -46,7 +49,7 @@ pub struct Bare<T: ParseFromJSON + ToJSON + Clone> {
     pub success: Always<true>,
     /// The result.
     pub data: T,
-    /// The same fields again, at the top level.
+    /// The fields of the result, at the top level.
     #[oai(flatten)]
     pub bare: T,
 }
@@ -56,11 +59,16 @@ pub fn bare<T: ParseFromJSON + ToJSON + Clone>(data: T) -> Result<Json<Bare<T>>,
     Ok(Json(Bare { success: Always, bare: data.clone(), data }))
 }
 
-/// The data of an answer that has nothing to say: `{}`.
+/// The body exceeds its cap.
+#[derive(Debug, thiserror::Error)]
+#[error("the body exceeds its limit")]
+pub(crate) struct OverCap;
+
+/// The data of a response without a result: `{}`.
 #[derive(Debug, Default, Object)]
 pub struct Empty {}
 
-/// A boolean with one possible value, so that typed clients can tell success and failure apart.
+/// A boolean with one possible value, so that typed clients can tell success from failure.
 #[derive(Debug, Clone, Copy)]
 pub struct Always<const B: bool>;
 
@@ -102,40 +110,40 @@ impl<const B: bool> ToJSON for Always<B> {
     }
 }
 
-/// A failed answer.
+/// An error response.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ErrorResponse {
     /// Always `false`.
     pub success: Always<false>,
-    /// Always `false`; under `/bot/v1`, where older clients look for it.
+    /// Always `false`; only under `/bot/v1`, for older clients.
     pub ok: Option<Always<false>>,
-    /// What went wrong.
+    /// The error.
     pub error: ErrorBody,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ErrorBody {
-    /// Stable name of the failure.
+    /// Stable error code.
     pub code: Code,
-    /// A sentence a person can act on.
+    /// Message for a person.
     pub message: String,
     /// Id of the request, also in the `X-Request-Id` header and in the log.
     pub request_id: String,
-    /// The fields that broke a rule; only with `INVALID_PARAMS`.
+    /// The invalid fields; only with `INVALID_PARAMS`.
     pub details: Option<Vec<ErrorDetail>>,
-    /// What to do next, where that is known.
+    /// How to fix it, if known.
     pub hint: Option<String>,
 }
 
-/// One field that broke a rule.
+/// An invalid field.
 #[derive(Debug, Object)]
 pub struct ErrorDetail {
     /// Path of the field as the caller wrote it, for example `webhook.url`.
     pub field: String,
-    /// The rule, as half a sentence.
+    /// The rule that is violated, as half a sentence.
     pub reason: String,
 }
 
@@ -164,7 +172,7 @@ impl Type for Code {
 
     fn register(registry: &mut Registry) {
         registry.create_schema::<Self, _>("ErrorCode".to_owned(), |_| MetaSchema {
-            description: Some("Stable name of a failure; each has one HTTP status."),
+            description: Some("Stable error code; each has one HTTP status."),
             enum_items: ErrorCode::ALL.iter().map(|code| code.as_str().into()).collect(),
             ..MetaSchema::new("string")
         });
@@ -193,7 +201,7 @@ impl ToJSON for Code {
     }
 }
 
-/// The HTTP status of a code; each code has exactly one (`contract.md` §1).
+/// The HTTP status of a code; each code has exactly one.
 pub const fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
@@ -211,27 +219,41 @@ pub const fn status(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// A failure of an operation. Made from [`hub_core::Error`] by `?`.
+/// The error of a failed response, with the causes that the envelope leaves out: for callers in the same process.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal(Arc<Mutex<Option<Error>>>);
+
+impl Refusal {
+    pub(crate) fn new(error: Error) -> Self {
+        Self(Arc::new(Mutex::new(Some(error))))
+    }
+
+    pub(crate) fn take(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// An error of an operation. Created from [`hub_core::Error`] by `?`.
 #[derive(Debug)]
 pub struct ApiError(Error);
 
 impl ApiError {
-    /// A failure with a code and a sentence.
+    /// An error with a code and a message.
     pub fn new(code: ErrorCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         Self(Error::new(code, message))
     }
 
-    /// The failure behind it.
+    /// The underlying error.
     pub fn inner(&self) -> &Error {
         &self.0
     }
 
-    /// The failure behind it, for answers that are no responses.
+    /// The underlying error, for messages that are not HTTP responses.
     pub(crate) fn into_inner(self) -> Error {
         self.0
     }
 
-    /// What a failure of the framework means. `None` when it carries a finished response of its own.
+    /// The meaning of an error of the framework. `None` if it carries a finished response.
     pub(crate) fn from_framework(error: poem::Error) -> Result<Self, Box<Response>> {
         if error.is_from_response() {
             return Err(Box::new(error.into_response()));
@@ -272,12 +294,12 @@ impl ApiError {
         Ok(Self::new(code, error.to_string()))
     }
 
-    /// The answer, with the id of the request it belongs to.
+    /// The response, with the id of the request.
     pub(crate) fn render(&self, request_id: &str) -> Response {
         self.render_at("", request_id)
     }
 
-    /// The same, as callers of this path expect it.
+    /// The same, in the form of this path.
     pub(crate) fn render_at(&self, path: &str, request_id: &str) -> Response {
         let Self(error) = self;
         let details = error.details();
@@ -289,7 +311,7 @@ impl ApiError {
                 message: error.message().to_owned(),
                 request_id: request_id.to_owned(),
                 details: (!details.is_empty()).then(|| details.iter().map(ErrorDetail::from).collect()),
-                // A fault of the hub is the operator's to resolve, who reads the log.
+                // An internal error is for the operator, who reads the log.
                 hint: error.hint().filter(|_| error.code() != ErrorCode::Internal).map(str::to_owned),
             },
         };
@@ -297,7 +319,7 @@ impl ApiError {
         response.set_status(status(error.code()));
         if matches!(error.code(), ErrorCode::RateLimited | ErrorCode::Unavailable) {
             let after = error.retry_after().unwrap_or(Duration::from_secs(1));
-            // Rounded up: a client that comes back on time must not be refused again for a fraction.
+            // Rounded up: a client that returns on time must not be rejected again for a fraction.
             let seconds = after.as_millis().div_ceil(1000).max(1);
             response
                 .headers_mut()
@@ -307,19 +329,19 @@ impl ApiError {
     }
 }
 
-/// `PAYLOAD_TOO_LARGE` with the sentence every cap uses.
+/// `PAYLOAD_TOO_LARGE` with the message that every limit uses.
 pub(crate) fn too_large() -> Error {
-    Error::new(ErrorCode::PayloadTooLarge, "the body is over its cap")
+    Error::new(ErrorCode::PayloadTooLarge, "the body exceeds its limit")
 }
 
-/// Whether reading the body stopped at its cap: the cause is buried under two layers of I/O errors.
+/// Whether reading the body stopped at its limit: the cause is below two layers of I/O errors.
 pub(crate) fn is_over_cap(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(current) = cause {
         if current.is::<OverCap>() || matches!(current.downcast_ref(), Some(ReadBodyError::PayloadTooLarge)) {
             return true;
         }
-        // `io::Error::source` skips the error it wraps, so that one is asked by hand.
+        // `io::Error::source` skips the error it wraps, so that one is checked explicitly.
         let wrapped = current
             .downcast_ref::<std::io::Error>()
             .or_else(|| match current.downcast_ref::<ReadBodyError>() {
@@ -335,7 +357,7 @@ pub(crate) fn is_over_cap(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-/// The framework's parse messages name Rust types in front and behind; callers get only the rule between.
+/// The framework's parse messages name Rust types at both ends; callers get only the rule between.
 pub(crate) fn rule(message: &str) -> &str {
     let message = message.split(" (occurred while parsing ").next().unwrap_or(message);
     match message.strip_prefix("failed to parse ").and_then(|rest| rest.split_once("\": ")) {
@@ -368,26 +390,23 @@ impl ResponseError for ApiError {
     }
 }
 
-/// Every failure an operation may answer with, one per status, for the OpenAPI document.
+/// Every error that an operation may return, one per status, for the OpenAPI document.
 pub(crate) const FAILURES: [(StatusCode, &str); 12] = [
-    (StatusCode::BAD_REQUEST, "A parameter or the body breaks a rule: `INVALID_PARAMS`."),
+    (StatusCode::BAD_REQUEST, "A parameter or the body is invalid: `INVALID_PARAMS`."),
     (StatusCode::UNAUTHORIZED, "No valid credential: `UNAUTHORIZED`, `INVALID_TOKEN`."),
-    (StatusCode::FORBIDDEN, "The caller is known and may not do this: `FORBIDDEN`."),
-    (StatusCode::NOT_FOUND, "It does not exist, or it is somebody else's: `NOT_FOUND`."),
+    (StatusCode::FORBIDDEN, "The caller is authenticated and may not do this: `FORBIDDEN`."),
+    (StatusCode::NOT_FOUND, "It does not exist or belongs to another user: `NOT_FOUND`."),
     (StatusCode::METHOD_NOT_ALLOWED, "The path has no such method: `METHOD_NOT_ALLOWED`."),
     (StatusCode::CONFLICT, "Its state forbids this now: `CONFLICT`, `WINDOW_CLOSED`."),
-    (StatusCode::PAYLOAD_TOO_LARGE, "The body is over its cap: `PAYLOAD_TOO_LARGE`."),
+    (StatusCode::PAYLOAD_TOO_LARGE, "The body exceeds its limit: `PAYLOAD_TOO_LARGE`."),
     (
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "The body is not of a type this call reads: `UNSUPPORTED_MEDIA_TYPE`.",
+        "The content type of the body is not supported: `UNSUPPORTED_MEDIA_TYPE`.",
     ),
     (StatusCode::TOO_MANY_REQUESTS, "Too many requests: `RATE_LIMITED`."),
-    (
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "A fault of the hub; the log knows the request id: `INTERNAL_ERROR`.",
-    ),
+    (StatusCode::INTERNAL_SERVER_ERROR, "Internal error; see the log for the request id: `INTERNAL_ERROR`."),
     (StatusCode::BAD_GATEWAY, "The chat network or another service failed: `UPSTREAM_ERROR`."),
-    (StatusCode::SERVICE_UNAVAILABLE, "Not possible at the moment: `UNAVAILABLE`."),
+    (StatusCode::SERVICE_UNAVAILABLE, "Temporarily not available: `UNAVAILABLE`."),
 ];
 
 impl ApiResponse for ApiError {

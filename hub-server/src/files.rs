@@ -1,8 +1,8 @@
-//! Bytes of files, outside the API document: reading one behind a signed link, and the PUT of an announced
-//! upload. The link is the permission; no other credential is looked at.
+//! Bytes of files, outside the OpenAPI document: download with a signed link, and the PUT of an announced upload. The
+//! link is the permission; no other credential is checked.
 //!
-//! What is read was written by strangers: it is an attachment, never sniffed, and a browser that shows it all the
-//! same runs nothing of it (reliability X6).
+//! The content of files is untrusted: it is sent as an attachment, never sniffed, and a browser that shows it anyway
+//! runs nothing of it.
 
 use std::ops::Range;
 
@@ -19,15 +19,15 @@ use poem::{
 };
 use serde_json::json;
 
-use crate::{body_cap::BodyCap, edge::RequestId, envelope::ApiError};
+use crate::{body_cap::BodyCap, envelope::ApiError, headers::RequestId};
 
-/// The path of a file to read.
+/// The path of a download.
 pub(crate) const READ: &str = "/api/media/{id}";
 /// The path of an upload.
 pub(crate) const UPLOAD: &str = "/api/uploads/{id}";
-/// What a page that is one of these files may do: nothing.
+/// Policy of a file that is opened as a page: nothing is allowed.
 const POLICY: &str = "default-src 'none'; sandbox";
-/// The bytes behind a link never change.
+/// The bytes of a link never change.
 const CACHING: &str = "private, max-age=3600, immutable";
 
 /// Adds both paths.
@@ -35,7 +35,7 @@ pub(crate) fn routes(routes: Route) -> Route {
     routes.at("/api/media/:id", get(read_file)).at("/api/uploads/:id", put(upload_file))
 }
 
-/// Whether a request brings a file, which may take longer than other bodies.
+/// Whether a request contains a file, which may be larger than other bodies.
 pub(crate) fn brings_file(method: &Method, path: &str, content_type: Option<&str>) -> bool {
     let upload = *method == Method::PUT && path.starts_with("/api/uploads/");
     let multipart = content_type.is_some_and(|text| text.trim_start().starts_with("multipart/form-data"));
@@ -87,7 +87,7 @@ async fn upload_file(
 ) -> Result<Response> {
     let (expires, signature) = link(request);
     if let Some(cap) = request.data::<BodyCap>() {
-        // Nothing is read before the link was found to be good.
+        // The body is not read before the link was verified.
         cap.raise();
     }
     let named = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -103,10 +103,10 @@ async fn upload_file(
     Ok(Json(json!({ "success": true, "data": { "upload_id": upload_id } })).into_response())
 }
 
-/// A body that ended before its time.
+/// An incomplete body.
 fn unread(error: &std::io::Error) -> Error {
     if crate::envelope::is_over_cap(error) {
-        return Error::new(ErrorCode::PayloadTooLarge, "the body is too large");
+        return Error::new(ErrorCode::PayloadTooLarge, "the body exceeds its limit");
     }
     Error::new(ErrorCode::InvalidParams, "the body could not be read to its end")
 }
@@ -137,7 +137,7 @@ fn insert(response: &mut Response, name: header::HeaderName, value: &str) {
     }
 }
 
-/// The name as every client reads it, and as those read it that know RFC 5987.
+/// The name in two forms: for every client, and for clients that support RFC 5987.
 fn disposition(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -155,15 +155,15 @@ fn disposition(name: &str) -> String {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Ranged {
-    /// Everything: nothing, or nothing that is understood, was asked for.
+    /// Everything: no range, or none that is understood.
     Whole,
     /// One part.
     Part(Range<u64>),
-    /// Nothing that there is.
+    /// No byte that exists.
     Outside,
 }
 
-/// Reads `Range`. Several parts at once are answered with the whole, as RFC 9110 §14.2 allows.
+/// Reads `Range`. Several ranges get the whole file, as RFC 9110, section 14.2, permits.
 fn read_range(text: &str, size: u64) -> Ranged {
     let Some((first, last)) = text.strip_prefix("bytes=").and_then(|spec| spec.trim().split_once('-')) else {
         return Ranged::Whole;

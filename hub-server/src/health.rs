@@ -1,5 +1,5 @@
-//! `hub-server health`: asks the hub that is configured here whether it can serve. A container's health check is
-//! that, without a shell and without another program.
+//! `hub-server health`: checks whether the configured hub can serve, for the health check of a container without a
+//! shell.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -10,23 +10,24 @@ use bytes::Bytes;
 use hub_core::egress::{AllowRule, Answer, Call, Egress, EgressConfig};
 use poem::http::{HeaderMap, Method};
 
-/// Less than the five seconds that the Dockerfile gives a check, so that the reason is told.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// Less than the five seconds of the Dockerfile's check, so that the reason is reported.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 const MAX_ANSWER: usize = 16 * 1024;
 
-/// Asks `/readyz` of the first of these addresses.
+/// Requests `/readyz` of the first of these addresses.
 ///
 /// # Errors
-/// A sentence: why nobody can be asked, that nobody answers, or why the hub cannot serve.
+/// A message: why no hub can be reached, or why it cannot serve.
 pub async fn ask(listen: &[SocketAddr]) -> Result<(), String> {
-    let address = dialled(*listen.first().ok_or("no address is configured to listen on")?);
+    let address = dialled(*listen.first().ok_or("no listen address is configured")?);
     if address.port() == 0 {
-        return Err("the hub chooses its port at each start; set one with HUB_LISTEN to ask for its health"
-            .to_owned());
+        return Err(
+            "the hub chooses its port at each start; set one with HUB_LISTEN to check its health".to_owned()
+        );
     }
     let answer = get(address).await.map_err(|reason| {
         format!(
-            "no hub answers at {address}: {reason}\nhint: HUB_LISTEN must be the same here as for the hub"
+            "no hub responds at {address}: {reason}\nhint: HUB_LISTEN must be the same here as for the hub"
         )
     })?;
     if answer.status.is_success() {
@@ -36,7 +37,7 @@ pub async fn ask(listen: &[SocketAddr]) -> Result<(), String> {
     Err(format!("the hub at {address} cannot serve: {reason}"))
 }
 
-/// Where a listener of this machine is reached.
+/// The address at which a listener of this machine is reached.
 fn dialled(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -52,11 +53,12 @@ async fn get(address: SocketAddr) -> Result<Answer, String> {
     let client = client.map_err(|error| error.to_string())?;
     let url = client.check_url(&format!("http://{address}/readyz")).map_err(|error| error.to_string())?;
     let (headers, body) = (HeaderMap::new(), Bytes::new());
-    let call = Call { method: Method::GET, url, headers, body, deadline: PATIENCE, max_answer: MAX_ANSWER };
+    let call =
+        Call { method: Method::GET, url, headers, body, deadline: CHECK_TIMEOUT, max_answer: MAX_ANSWER };
     client.send(call).await.map_err(|error| error.message)
 }
 
-/// The sentence of a refusal.
+/// The message of a refusal.
 fn reason(body: &[u8]) -> Option<String> {
     let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
     answer["error"]["message"].as_str().map(str::to_owned)
@@ -76,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_cannot_be_asked_is_told() {
-        assert!(ask(&[]).await.unwrap_err().contains("no address"));
+        assert!(ask(&[]).await.unwrap_err().contains("no listen address"));
         assert!(ask(&["127.0.0.1:0".parse().unwrap()]).await.unwrap_err().contains("HUB_LISTEN"));
     }
 

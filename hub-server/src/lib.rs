@@ -1,5 +1,5 @@
-//! The HTTP frontend of Message Hub: shapes on the wire, credentials, limits. What is true without HTTP lives
-//! in `hub-core`.
+//! The HTTP frontend of Message Hub: wire formats, credentials, limits. Everything that is true without HTTP is in
+//! `hub-core`.
 
 pub mod api;
 pub mod app;
@@ -7,7 +7,6 @@ mod app_calls;
 #[cfg(test)]
 mod app_tests;
 pub mod banner;
-pub mod beside;
 mod body_cap;
 pub mod boot;
 mod client;
@@ -20,16 +19,20 @@ mod edge;
 mod edge_tests;
 pub mod envelope;
 mod files;
+mod headers;
 pub mod health;
+mod in_process;
 pub mod logging;
 mod login_page;
 mod mcp;
 pub mod metrics;
+mod metrics_page;
 mod oauth_complete;
 mod older_paths;
 pub mod openapi;
 #[cfg(feature = "otel")]
 pub mod otel;
+mod paths;
 pub mod rate_limit;
 mod routes;
 pub mod running;
@@ -41,7 +44,9 @@ mod start_page;
 mod testing;
 mod webhook_payload;
 pub mod wire;
+pub mod with_simulator;
 
 pub use app::{app, metrics_app};
 pub use client::{Client, ProxyHeader};
+pub use in_process::InProcess;
 pub use settings::AppSettings;

@@ -7,7 +7,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, 
 
 use crate::config::{Config, LogFormat};
 
-/// What has to be finished before the process ends.
+/// What has to be flushed before the process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Logging {
@@ -15,7 +15,7 @@ pub struct Logging {
     spans: Option<crate::otel::Spans>,
 }
 
-/// The form of log lines: the setting, else text at a terminal and JSON elsewhere.
+/// The format of log lines: the setting, otherwise text at a terminal and JSON elsewhere.
 pub fn format(config: &Config) -> LogFormat {
     config
         .log_format
@@ -25,7 +25,7 @@ pub fn format(config: &Config) -> LogFormat {
 /// Writes the log to stderr. The runtime carries the export of spans.
 ///
 /// # Errors
-/// Half a sentence about the log filter or the collector.
+/// Message about the log filter or the collector.
 pub fn start(config: &Config, runtime: &Handle) -> Result<Logging, String> {
     let filter = EnvFilter::try_new(&config.log).map_err(|error| format!("log: {error}"))?;
     let lines = fmt::layer().with_writer(io::stderr);
@@ -54,13 +54,13 @@ fn add_spans(config: &Config, runtime: &Handle, layers: &mut Layers) -> Result<L
 }
 
 #[cfg(not(feature = "otel"))]
-#[expect(clippy::unnecessary_wraps, reason = "the other one of the two can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "the version with the feature can fail")]
 fn add_spans(_: &Config, _: &Handle, _: &mut Layers) -> Result<Logging, String> {
     Ok(Logging {}) // The configuration refuses a collector without the feature.
 }
 
 impl Logging {
-    /// Sends what is left to the collector; waits a few seconds at most.
+    /// Sends the remaining spans to the collector; waits a few seconds at most.
     pub fn finish(self) {
         #[cfg(feature = "otel")]
         if let Some(spans) = self.spans {

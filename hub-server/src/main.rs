@@ -1,4 +1,4 @@
-//! Configuration → hub → application → serve → drain; nothing else.
+//! Configuration → hub → application → serve → drain.
 
 use std::{
     io::{self, Write},
@@ -38,20 +38,20 @@ const EXIT_USAGE: u8 = 2;
 /// `config check` found problems: the code of a failed check in `hub-cli`.
 const EXIT_CHECK_FAILED: u8 = 9;
 
-/// Connections to the simulator's control address at a time.
+/// Maximum connections to the simulator's control address.
 const SIM_CONNECTIONS: usize = 21_000;
 
-/// How long a held call to the simulator may still take: nothing is lost when it is cut.
+/// Grace period of a held call to the simulator: nothing is lost when it is cut.
 const SIM_DRAIN: Duration = Duration::from_millis(50);
 
-/// Connections to the listener of `/metrics` at a time: caps of its own, so that it is there in a flood.
+/// Maximum connections to the listener of `/metrics`, separate so that it responds under overload.
 const METRICS_CONNECTIONS: usize = 16;
 
-/// How long requests in flight may still take after the stop signal.
+/// Grace period of requests in flight after the stop signal.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// How long WebSockets may take to say goodbye; they begin when requests in flight do.
-const GOODBYES: Duration = Duration::from_secs(3);
+/// Grace period of WebSockets to close; it begins when requests in flight have ended.
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
@@ -82,7 +82,7 @@ fn serve_until_stopped(sources: &Sources) -> ExitCode {
     }
 }
 
-/// Writes a line to stderr; there is nobody to tell when that fails.
+/// Writes a line to stderr; a failure cannot be reported.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}", text.trim_end());
 }
@@ -113,12 +113,12 @@ fn init_config(path: &Path) -> ExitCode {
 
 fn check_config(sources: &Sources, all: bool) -> ExitCode {
     let report = Report::new(Config::load(sources), all);
-    // A closed pipe is the reader's choice.
+    // A closed pipe is intended by the reader.
     let _ = writeln!(io::stdout(), "{report}");
     if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_CHECK_FAILED) }
 }
 
-/// Every failure is exit code 1, a wrong configuration too: container engines know no other.
+/// Every failure has exit code 1, invalid configuration included: container engines know no other.
 fn check_health(sources: &Sources) -> ExitCode {
     let asked = match Config::load(sources) {
         Ok(config) => ask_health(&config).map_err(|reason| format!("error: {reason}")),
@@ -126,7 +126,7 @@ fn check_health(sources: &Sources) -> ExitCode {
     };
     match asked {
         Ok(()) => {
-            // A closed pipe is the reader's choice.
+            // A closed pipe is intended by the reader.
             let _ = writeln!(io::stdout(), "ready");
             ExitCode::SUCCESS
         }
@@ -143,7 +143,7 @@ fn ask_health(config: &Config) -> Result<(), String> {
 }
 
 fn run(config: &Config) -> ExitCode {
-    // Absent only when another crate of this process was first, which is as good.
+    // Absent only if another crate of this process installed one first, which is equivalent.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -210,15 +210,15 @@ struct Running {
     interrupt: Signal,
 }
 
-/// Binds first: a taken port is found before anything is written.
+/// Binds first, so that a port in use is found before anything is written.
 async fn up(config: &Config) -> Result<Running, Failure> {
     let (terminate, interrupt) =
         signals().map_err(|error| Failure { message: error.to_string(), exit: 1 })?;
     let listeners = listen(config).await?;
     let mut bound = addresses(&listeners);
     let url = public_url(config, &bound);
-    // In development people and programs reach the same listener under every name of loopback. In production the public
-    // URL alone is an own origin.
+    // In development, the listener is reached under every name of loopback. In production, the public URL is the only
+    // own origin.
     let other_origins = if config.development { loopback_origins(&bound) } else { Vec::new() };
     let needs_sim = config.networks.sim && config.sim_url.is_none();
     let sim_listener =
@@ -252,18 +252,19 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         let served = local_http::serve(listener, Arc::new(simulated), limits, background.clone());
         background.spawn("simulator", served);
     }
-    // Before the first line of the bots; the listeners take connections already.
+    // Before the first log line of the bots; the listeners already accept connections.
     say(&match logging::format(config) {
         LogFormat::Text => banner(config, &url, sim_control, setup.as_ref()),
         LogFormat::Json => banner_line(config, &url, sim_control, setup.as_ref()),
     });
     booted.hub.start().await?;
     if let Some(nightly) = config.nightly() {
-        let (counters, draining) = (Arc::clone(&booted.hub.context().counters), settings.draining.clone());
+        let (counters, draining) =
+            (Arc::clone(&booted.hub.context().node.counters), settings.draining.clone());
         background.supervise("nightly backups", Clock::system(), move || {
             let (nightly, counters, draining) = (nightly.clone(), Arc::clone(&counters), draining.clone());
             async move {
-                // One that is under way is given up: nothing of it is left, and the next start makes it.
+                // A backup in progress is abandoned: nothing of it remains, and the next start creates one.
                 let (clock, random) = (Clock::system(), Random::system());
                 let made = nightly.run(&clock, &random, &counters);
                 let Some(never) = draining.run_until_cancelled(made).await else { return };
@@ -282,7 +283,7 @@ async fn up(config: &Config) -> Result<Running, Failure> {
     let endpoint = app(booted.hub.clone(), settings.clone());
     if let Some(descriptors) = serve::descriptors().filter(|count| *count < config.max_connections) {
         let wanted = config.max_connections;
-        tracing::warn!(descriptors, wanted, "fewer file descriptors than max_connections: raise ulimit -n");
+        tracing::warn!(descriptors, wanted, "fewer file descriptors than max_connections; raise ulimit -n");
     }
     let limits = ServeLimits {
         connections: config.max_connections,
@@ -314,7 +315,7 @@ async fn listen(config: &Config) -> Result<Vec<TcpListener>, Failure> {
     for address in &config.listen {
         match bind(*address).await {
             Ok(listener) => listeners.push(listener),
-            // A machine without IPv6 has no ::1, which nobody asked for by name.
+            // A machine without IPv6 has no ::1, which was not requested by name.
             Err(error)
                 if config.listen_is_default
                     && address.is_ipv6()
@@ -349,21 +350,21 @@ impl Running {
         let exit = tokio::select! {
             _ = self.terminate.recv() => ExitCode::SUCCESS,
             _ = self.interrupt.recv() => ExitCode::SUCCESS,
-            // The store has said why.
+            // The store has logged the reason.
             () = failed.cancelled() => ExitCode::FAILURE,
         };
-        tracing::info!("draining");
         service_manager::stopping();
         self.settings.draining.cancel();
+        tracing::info!("draining");
         self.http.stop();
         let clock = Clock::system();
         let drain = async {
             if !self.http.wait(&clock, DRAIN).await {
-                tracing::warn!("some requests did not end in time and were cut");
+                tracing::warn!("requests did not end in time and were cut");
             }
             self.settings.sockets.stop();
-            if !self.settings.sockets.wait(&clock, GOODBYES).await {
-                tracing::warn!("some WebSockets did not end in time and were cut");
+            if !self.settings.sockets.wait(&clock, CLOSE_GRACE).await {
+                tracing::warn!("WebSockets did not end in time and were cut");
             }
             self.hub.shutdown().await;
             self.background.stop();

@@ -1,13 +1,13 @@
-//! `/oauth/complete`: where an app that began its own installation sends the browser back to. In a window that was
-//! opened for it, the page tells that window's opener and closes; else it says that it is done.
+//! `/oauth/complete`: the return address of an app that starts its own installation. In a window that was opened for
+//! it, the page notifies the opener and closes; otherwise it reports completion.
 
 use maud::{DOCTYPE, html};
 use poem::{IntoResponse, Response, Route, get, handler, http::header};
 
-/// What is at `/oauth`.
+/// The pages under `/oauth`.
 pub(crate) const PATHS: [&str; 2] = ["/oauth/complete", "/oauth/complete.js"];
 
-/// The page runs its one file.
+/// The page runs its script file only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 

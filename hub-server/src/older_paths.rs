@@ -45,7 +45,7 @@ pub(crate) fn rewrite(request: &mut Request) -> bool {
     true
 }
 
-/// Puts the fields of `data` at the top level as well, with the names that older clients read.
+/// Copies the fields of `data` to the top level, with the names that older clients read.
 pub(crate) async fn add_bare_fields(response: &mut Response) {
     let is_json =
         response.content_type().is_some_and(|content_type| content_type.starts_with("application/json"));

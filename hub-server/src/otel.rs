@@ -1,5 +1,5 @@
-//! Spans to an OpenTelemetry collector, over HTTP with protobuf bodies. What a span says is decided where it is
-//! made: [`hub_core::spans`] and the edge. Log lines are not exported.
+//! Spans to an OpenTelemetry collector, over HTTP with protobuf bodies. The content of spans is decided where they
+//! are created: [`hub_core::spans`] and the edge. Log lines are not exported.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use tokio::runtime::Handle;
 use tracing_subscriber::{Layer, Registry, filter::filter_fn};
 use url::Url;
 
-/// How long one export may take, and the last one when the process ends.
+/// Timeout of an export, and of the last one when the process ends.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Most of an answer that is read, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// The export of spans. What the collector does not take in time is dropped: nothing waits for it.
+/// The export of spans. Spans that the collector does not accept in time are dropped: nothing waits for it.
 #[derive(Debug)]
 pub struct Spans(SdkTracerProvider);
 
@@ -31,7 +31,7 @@ impl Spans {
     /// Exports to `endpoint` + `/v1/traces` through `client`, on tasks of `runtime`.
     ///
     /// # Errors
-    /// Half a sentence about the endpoint.
+    /// Message about the endpoint.
     pub fn start(endpoint: &Url, node: &str, client: Egress, runtime: Handle) -> Result<Self, String> {
         let url = format!("{}/v1/traces", endpoint.as_str().trim_end_matches('/'));
         client.check_url(&url).map_err(|error| error.to_string())?;
@@ -54,7 +54,7 @@ impl Spans {
         Ok(Self(provider))
     }
 
-    /// The layer that gives spans to the export; events, which may hold more than a span should, stay out.
+    /// The layer that passes spans to the export; events, which may contain more than a span should, are excluded.
     pub fn layer(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
         tracing_opentelemetry::layer()
             .with_tracer(self.0.tracer("message-hub"))
@@ -65,7 +65,7 @@ impl Spans {
             .boxed()
     }
 
-    /// Exports what is left. Blocks: not to be called on a task.
+    /// Exports the remaining spans. Blocks: must not be called on a task.
     pub fn finish(self) {
         if let Err(error) = self.0.shutdown_with_timeout(DEADLINE) {
             tracing::debug!(%error, "the last spans were not exported");
@@ -73,7 +73,7 @@ impl Spans {
     }
 }
 
-/// Lends the export our own client. The export runs on a thread of its own, outside of the runtime.
+/// Lends the export our own client. The export runs on a thread outside of the runtime.
 #[derive(Debug)]
 struct OurClient {
     client: Egress,

@@ -1,5 +1,5 @@
-//! Token buckets in memory, per node (`contract.md` §1). They fill up by the machine's monotonic clock, so that a jump
-//! of the wall clock changes nothing; in tests by the hub's clock, which is moved by hand.
+//! Token buckets in memory, per node. They are filled by the monotonic clock of the machine, so that a step of the
+//! wall clock changes nothing; in tests by the clock of the hub, which is moved by hand.
 
 use std::{
     net::IpAddr,
@@ -29,13 +29,13 @@ pub struct RateLimitSettings {
     pub auth_per_ip: NonZeroU32,
     /// Sign-in attempts on one account name, and as many from each browser that its user has signed in with before.
     pub auth_per_account: NonZeroU32,
-    /// Sends and typing signs per channel key (`contract.md` §1).
+    /// Sends and typing indicators per channel key.
     pub sends: NonZeroU32,
     /// Everything else, per credential, or per address without one.
     pub default: NonZeroU32,
     /// Debug runs of plugins, per user.
     pub debug: NonZeroU32,
-    /// Credentials that nobody knows, from one address (reliability K9).
+    /// Unknown credentials from one address.
     pub bad_credentials: NonZeroU32,
     /// Buckets per class; callers beyond that share one.
     pub max_keys: usize,
@@ -62,13 +62,29 @@ impl Default for RateLimitSettings {
     }
 }
 
-/// Whose requests are counted together.
+impl RateLimitSettings {
+    /// No limit in practice: for callers of the same process, whose rate is their own concern.
+    pub const UNLIMITED: Self = {
+        let any = NonZeroU32::MAX;
+        Self {
+            auth_per_ip: any,
+            auth_per_account: any,
+            sends: any,
+            default: any,
+            debug: any,
+            bad_credentials: any,
+            max_keys: 1,
+        }
+    };
+}
+
+/// The key of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Ip(IpAddr),
     /// Hash of a credential or of an account name.
     Hash(TokenHash),
-    /// Everybody who came when the buckets were used up.
+    /// All callers beyond the maximum number of buckets.
     Rest,
 }
 
@@ -107,9 +123,9 @@ impl RateLimits {
         self.auth_per_ip.check(Key::Ip(network))
     }
 
-    /// Takes a token for a sign-in attempt on an account name; to be asked before the account is looked up. A browser
-    /// that the account's user has signed in with before has a bucket of its own, so that whoever guesses at the name
-    /// elsewhere does not shut its user out (reliability A6).
+    /// Takes a token for a sign-in attempt on an account name; called before the account is looked up. A browser in
+    /// which the user has signed in before has a bucket of its own, so that someone who guesses elsewhere cannot lock
+    /// the user out.
     ///
     /// # Errors
     /// `RATE_LIMITED` with the time until the next token.
@@ -120,7 +136,7 @@ impl RateLimits {
         }
     }
 
-    /// Takes a token for a send or a typing sign of a program, beside the request's own.
+    /// Takes a token for a send or a typing indicator of a program, in addition to the request's own.
     ///
     /// # Errors
     /// `RATE_LIMITED` with the time until the next token.
@@ -147,8 +163,8 @@ impl RateLimits {
         self.debug.check(Key::Hash(TokenHash::of(principal)))
     }
 
-    /// Takes a token for a credential from an address that turned out to be unknown. Whoever has none left is told
-    /// so in place of that; a right credential from the same address goes on to work.
+    /// Takes a token for an unknown credential from an address. Without a token left, the caller gets this error
+    /// instead; a valid credential from the same address keeps working.
     ///
     /// # Errors
     /// `RATE_LIMITED` with the time until the next token.
@@ -157,7 +173,7 @@ impl RateLimits {
     }
 }
 
-/// The time by which buckets fill up, since they were made.
+/// The time by which buckets are filled, since they were created.
 #[derive(Debug, Clone)]
 struct RefillClock {
     machine: DefaultClock,
@@ -203,8 +219,8 @@ impl Buckets {
     }
 
     fn check(&self, key: Key) -> Result<()> {
-        // Full buckets are forgotten now and then: looking at all of them on every call would be a gift to
-        // whoever sends many keys.
+        // Full buckets are dropped from time to time only: checking all of them on every call would help an attacker
+        // who sends many keys.
         if self.calls.fetch_add(1, Ordering::Relaxed) % 4096 == 4095 {
             self.limiter.retain_recent();
         }

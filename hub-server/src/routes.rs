@@ -6,7 +6,7 @@ use std::sync::Arc;
 use poem::http::Method;
 use poem_openapi::OpenApi;
 
-use crate::{body_cap::STRANGER, files, mcp};
+use crate::{body_cap::STRANGER, files, paths};
 
 /// The paths of the application with their methods.
 #[derive(Debug)]
@@ -23,7 +23,9 @@ struct Route {
 impl RouteTable {
     /// The routes of an API and further GET pages.
     pub(crate) fn new<A: OpenApi>(pages: &[&str]) -> Self {
-        let api = A::meta().into_iter().flat_map(|api| api.paths).map(|path| Route {
+        let api = A::meta();
+        let is_empty = api.is_empty();
+        let api = api.into_iter().flat_map(|api| api.paths).map(|path| Route {
             template: path.path.into(),
             with_body: {
                 let takes_body = path.operations.iter().filter(|operation| operation.request.is_some());
@@ -36,20 +38,20 @@ impl RouteTable {
             methods: vec![Method::GET],
             with_body: Vec::new(),
         });
-        let others = [(files::READ, Method::GET), (files::UPLOAD, Method::PUT), (mcp::PATH, Method::POST)];
+        let others = [(files::READ, Method::GET), (files::UPLOAD, Method::PUT), (paths::MCP, Method::POST)];
         let others = others.map(|(path, method)| Route {
             template: path.into(),
             with_body: if method == Method::GET { Vec::new() } else { vec![method.clone()] },
             methods: vec![method],
         });
-        let others = if A::meta().is_empty() { Vec::new() } else { others.into() };
+        let others = if is_empty { Vec::new() } else { others.into() };
         Self(api.chain(pages).chain(others).collect())
     }
 
     /// The value of `Allow` for a path; HEAD comes with GET.
     pub(crate) fn allow(&self, path: &str) -> String {
         let mut allowed: Vec<&str> = Vec::new();
-        // A path without parameters hides one with them that fits, too, and all its methods.
+        // A path without parameters hides a matching one with parameters, and all its methods.
         for method in self.find(path).into_iter().flat_map(|route| &route.methods) {
             allowed.push(method.as_str());
             if *method == Method::GET {
@@ -66,7 +68,7 @@ impl RouteTable {
         self.find(path).map(|route| &route.template)
     }
 
-    /// The largest body a request may have once its caller is known; `max` where the route takes one.
+    /// The maximum body of a request of an authenticated caller; `max` if the route has one.
     pub(crate) fn body_cap(&self, method: &Method, path: &str, max: usize) -> usize {
         let takes_body = self.find(path).is_some_and(|route| route.with_body.contains(method));
         if takes_body { max } else { STRANGER.min(max) }

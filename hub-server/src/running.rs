@@ -1,4 +1,4 @@
-//! What a running server leaves in its data folder, so that programs that work on the same files apply its rules
+//! The rules that a running server publishes in its data directory, so that programs on the same files apply them
 //! instead of those of their own environment.
 
 use std::{
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// The file, locked by the server for as long as it runs.
 const FILE: &str = "server.json";
 
-/// The mark of a running server. It counts until this is dropped or the process ends.
+/// The mark of a running server. It is valid until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Mark {
     _locked: File,
@@ -29,11 +29,11 @@ struct Contents {
     listens: Vec<SocketAddr>,
 }
 
-/// Leaves the rules of this server in its data folder. `None` when another server has left its own there, as nodes with
-/// one folder and one PostgreSQL database do.
+/// Publishes the rules of this server in its data directory. `None` if another server has published its rules there,
+/// as nodes with one directory and one PostgreSQL database do.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn announce(data_dir: &Path, egress: &EgressConfig) -> io::Result<Option<Mark>> {
     private_files::create_folder(data_dir)?;
     let mut file = private_files::open(&data_dir.join(FILE))?;
@@ -51,10 +51,10 @@ pub fn announce(data_dir: &Path, egress: &EgressConfig) -> io::Result<Option<Mar
     Ok(Some(Mark { _locked: file }))
 }
 
-/// What the server that runs on this data folder may call; `None` when none runs, or its rules cannot be read.
+/// The egress rules of the server that runs on this data directory; `None` if none runs, or its rules cannot be read.
 pub fn egress(data_dir: &Path) -> Option<EgressConfig> {
     let mut file = File::open(data_dir.join(FILE)).ok()?;
-    // A lock that can be taken was left by a server that has ended.
+    // A lock that can be taken belongs to a server that has ended.
     if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
         return None;
     }

@@ -1,10 +1,10 @@
-//! What the service manager is told (`sd_notify(3)`): what the hub is about, when it is ready, when it stops, and
-//! where a watchdog is on, that it still moves. Nothing of it happens without `NOTIFY_SOCKET`.
+//! Notifications to the service manager (`sd_notify(3)`): startup, readiness, shutdown and, with a watchdog,
+//! liveness. Nothing happens without `NOTIFY_SOCKET`.
 
 use hub_core::{tasks::Tasks, time::Clock};
 use sd_notify::NotifyState;
 
-/// The hub starts: a migration may take a while.
+/// The hub is starting: a migration may take some time.
 pub fn starting() {
     tell(&[NotifyState::Status("Opening the database")]);
 }
@@ -15,14 +15,13 @@ pub fn ready(public_url: &url::Url) {
     tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
-/// The hub takes nothing new and finishes what it has begun.
+/// The hub accepts nothing new and finishes work in flight.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("Finishing what is in flight")]);
+    tell(&[NotifyState::Stopping, NotifyState::Status("Finishing work in flight")]);
 }
 
-/// Where the service manager has a watchdog for this process, tells it twice within its patience that tasks still
-/// get their turn, until the tasks are stopped. That the database does not answer is not its business: a restart
-/// would not help.
+/// If the service manager has a watchdog for this process, notifies it twice per interval that tasks still run, until
+/// the tasks are stopped. A database that does not respond does not count: a restart would not help.
 pub fn feed_watchdog(clock: &Clock, tasks: &Tasks) {
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
     let (clock, stop) = (clock.clone(), tasks.stop_token().clone());
@@ -37,9 +36,9 @@ pub fn feed_watchdog(clock: &Clock, tasks: &Tasks) {
     });
 }
 
-/// The hub works also when nobody can be told.
+/// The hub also works if the notification fails.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "the service manager could not be notified");
     }
 }

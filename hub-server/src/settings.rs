@@ -1,4 +1,4 @@
-//! What the endpoints need to know of the configuration.
+//! The part of the configuration that the endpoints need.
 
 use std::sync::Arc;
 
@@ -30,35 +30,34 @@ impl From<Values> for AppSettings {
 /// The settings themselves.
 #[derive(Debug, Clone)]
 pub struct Values {
-    /// Where people reach this hub; links and the OpenAPI document name it.
+    /// URL of the hub; links and the OpenAPI document contain it.
     pub public_url: Url,
-    /// Further origins from which a browser may change things: on loopback, the same port under its other
-    /// names.
+    /// Further origins from which a browser may make changes: on loopback, the same port under its other names.
     pub other_origins: Vec<String>,
-    /// Proxies that are believed when they say whom they saw.
+    /// Trusted proxies, which report the client address.
     pub trusted_proxies: Vec<IpNet>,
-    /// Where they say it.
+    /// Header with the client address.
     pub proxy_header: ProxyHeader,
-    /// Largest request body in bytes.
+    /// Maximum size of a request body in bytes.
     pub max_body: usize,
     /// Rate limits.
     pub rate_limits: RateLimitSettings,
     /// Loopback only and not https: the start page shows more.
     pub development: bool,
-    /// Control address of the built-in simulator, when there is one.
+    /// Address of the control API of the built-in simulator, if there is one.
     pub sim_control: Option<std::net::SocketAddr>,
-    /// What the HTTP layer counts.
+    /// Metrics of the HTTP layer.
     pub metrics: Metrics,
-    /// With it, the application serves `/metrics` to whoever presents it; without, it has no such path.
+    /// With it, the application serves `/metrics` to callers that present it; without, it has no such path.
     pub metrics_token: Option<Secret>,
-    /// Open WebSockets and what they began: they end when the process drains.
+    /// Open WebSockets and their tasks: they end when the process drains.
     pub sockets: Tasks,
-    /// Fires when the process drains: `/readyz` says no from then on, long polls and WebSockets end.
+    /// Cancelled when the process drains: from then on `/readyz` fails, long polls and WebSockets end.
     pub draining: CancellationToken,
 }
 
 impl Values {
-    /// Settings for a hub that people reach at `public_url`; everything else has its default.
+    /// Settings for a hub at `public_url`; everything else has its default.
     pub fn new(public_url: Url) -> Self {
         Self {
             public_url,
@@ -76,12 +75,12 @@ impl Values {
         }
     }
 
-    /// Whether people reach the hub by https: cookies are `Secure` then.
+    /// Whether users reach the hub by https: cookies are then `Secure`.
     pub fn is_https(&self) -> bool {
         self.public_url.scheme() == "https"
     }
 
-    /// Whether a page of this origin may change things with the browser's cookie.
+    /// Whether a page of this origin may make changes with the browser's cookie.
     pub fn is_own_origin(&self, origin: &str) -> bool {
         self.public_url.origin().ascii_serialization() == origin
             || self.other_origins.iter().any(|own| own == origin)

@@ -1,4 +1,4 @@
-//! `/`: the way to the sign-in page and, in development, a tour of the demo. Server-rendered, without script.
+//! `/`: the link to the sign-in page and, in development, a tour of the demo. Server-rendered, without script.
 
 use hub_core::{Hub, demo};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -10,22 +10,22 @@ use poem::{
 
 use crate::{AppSettings, login_page::prefers_chinese};
 
-/// A message of the demo bot with what became of it.
+/// A message of the demo bot and its outcome.
 #[derive(Debug, Clone)]
 pub struct RecentMessage {
     /// When, as text.
     pub at: String,
-    /// Who wrote.
+    /// Sender.
     pub from: String,
-    /// What.
+    /// Text.
     pub text: String,
-    /// What became of it, for example `200 in 4 ms, replied`.
+    /// Outcome, for example `200 in 4 ms, replied`.
     pub outcome: String,
-    /// The trace that tells more.
+    /// Id of the trace.
     pub trace: Option<String>,
 }
 
-/// Messages that are shown.
+/// Maximum number of messages shown.
 const SHOWN: u32 = 10;
 
 /// The last messages of the demo, newest first.
@@ -53,7 +53,8 @@ const STYLE: &str = "*{box-sizing:border-box}\
 body{font:16px/1.5 system-ui,'PingFang SC','Microsoft YaHei','Noto Sans CJK SC',sans-serif;max-width:46rem;\
 margin:0 auto;padding:1.5rem 1rem;overflow-wrap:anywhere}\
 pre{padding:.8rem;white-space:pre-wrap;background:#8881;border-radius:.4rem}\
-table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}\
+table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;\
+overflow-wrap:break-word}th,td:first-child,td:nth-child(2){white-space:nowrap}\
 a{color:#0a58ca}.button{display:inline-block;padding:.6rem 1.4rem;border:1px solid;border-radius:.4rem;\
 font-weight:600;text-decoration:none}\
 @media(max-width:40rem){thead{display:none}td{display:block;padding:0}td:first-child{padding-top:.8rem}}\
@@ -75,7 +76,7 @@ pub fn icon() -> Response {
         .into_response()
 }
 
-/// The page in development. In production `/` leads to the sign-in page: strangers of a public hub learn nothing else.
+/// The page in development. In production `/` redirects to the sign-in page: a public hub reveals nothing else.
 #[handler]
 pub async fn start_page(hub: Data<&Hub>, settings: Data<&AppSettings>, request: &Request) -> Response {
     if !settings.development {
@@ -91,7 +92,7 @@ pub async fn start_page(hub: Data<&Hub>, settings: Data<&AppSettings>, request: 
         .into_response()
 }
 
-/// The words of the page.
+/// The texts of the page.
 struct Texts {
     lang: &'static str,
     what: &'static str,
@@ -151,7 +152,7 @@ fn page(settings: &AppSettings, texts: &Texts, messages: &[RecentMessage]) -> Ma
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width";
-                // A tour that moves: no script is needed for that.
+                // An animated tour: it needs no script.
                 meta http-equiv="refresh" content="5";
                 link rel="icon" href="/favicon.svg" type="image/svg+xml";
                 title { "Message Hub" }

@@ -44,7 +44,7 @@ pub(crate) struct App {
 /// A request that is being built.
 pub(crate) type Ask<'r> = TestRequestBuilder<'r, BoxEndpoint<'static, poem::Response>>;
 
-/// Somebody who asks. Headers are sent with every request.
+/// A client. Headers are sent with every request.
 #[derive(Clone)]
 pub(crate) struct Caller<'a> {
     app: &'a App,
@@ -161,7 +161,7 @@ impl App {
         self.stranger().with("Cookie", &cookie).with("Origin", "http://localhost:9800")
     }
 
-    /// Somebody without any credential.
+    /// A client without any credential.
     pub(crate) fn stranger(&self) -> Caller<'_> {
         Caller { app: self, headers: Vec::new() }
     }

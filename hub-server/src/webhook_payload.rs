@@ -1,29 +1,29 @@
-//! The one request the hub makes that other people's programs read: documented as `x-webhooks`, since the
-//! document is OpenAPI 3.0, which has no `webhooks`.
+//! The request that the hub sends to webhooks: documented as `x-webhooks`, since the document is OpenAPI 3.0, which
+//! has no `webhooks`.
 
 use serde_json::{Value, json};
 
-/// The webhook section: the payload of the specification, section 2.
+/// The webhook section.
 pub(crate) fn webhooks() -> Value {
     json!({ "message": { "post": {
         "operationId": "receiveMessage",
         "tags": ["Channels"],
         "security": [],
         "summary": "A message arrived on a channel",
-        "description": "Sent to the channel's webhook, at least once. `webhook-id` is equal on every attempt; \
-            answer 2xx when the message is yours. With `auto_reply`, a JSON answer with a text `reply` is sent \
-            back to the sender.",
+        "description": "Sent to the channel's webhook, at least once. `webhook-id` is the same on every attempt; \
+            respond with 2xx to accept the message. With `auto_reply`, a text `reply` in a JSON response is sent \
+            to the sender.",
         "parameters": headers(),
         "requestBody": { "required": true, "content": { "application/json": {
             "schema": { "$ref": "#/components/schemas/WebhookMessage" },
             "example": example(),
         } } },
         "responses": {
-            "2XX": { "description": "The message was taken." },
-            "410": { "description": "The webhook is gone: it is switched off." },
-            "429": { "description": "Too fast: tried again after `Retry-After`." },
-            "503": { "description": "Not now: tried again after `Retry-After`." },
-            "default": { "description": "Tried again on the channel's retry schedule." },
+            "2XX": { "description": "The message was accepted." },
+            "410": { "description": "The webhook is gone; it is switched off." },
+            "429": { "description": "Too many requests; retried after `Retry-After`." },
+            "503": { "description": "Not available; retried after `Retry-After`." },
+            "default": { "description": "Retried on the channel's schedule." },
         },
     } } })
 }
@@ -48,7 +48,7 @@ fn headers() -> Value {
     ])
 }
 
-/// The schemas that the section refers to, by name.
+/// The schemas of the section, by name.
 pub(crate) fn schemas() -> [(&'static str, Value); 2] {
     [("WebhookMessage", schema()), ("WebhookSender", sender())]
 }
@@ -56,11 +56,11 @@ pub(crate) fn schemas() -> [(&'static str, Value); 2] {
 fn sender() -> Value {
     json!({
         "type": "object",
-        "description": "Who wrote a message.",
+        "description": "The sender of a message.",
         "required": ["user_id", "user_name"],
         "properties": {
-            "user_id": { "type": "string", "description": "Who wrote." },
-            "user_name": { "type": "string", "description": "Their display name; empty when unknown." },
+            "user_id": { "type": "string", "description": "Id of the sender." },
+            "user_name": { "type": "string", "description": "Display name; empty if unknown." },
         },
         "example": example()["sender"],
     })
@@ -70,7 +70,7 @@ fn schema() -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     json!({
         "type": "object",
-        "description": "A message, as a webhook gets it.",
+        "description": "A message, as sent to webhooks.",
         "example": example(),
         "required": [
             "type", "content", "sender", "sessionID", "contextToken", "msg_type", "timestamp", "bot_id", "channel_id",
@@ -78,17 +78,17 @@ fn schema() -> Value {
         ],
         "properties": {
             "type": { "type": "string", "enum": ["message"], "description": "Always `message`." },
-            "content": text("What was written; for media a short description."),
+            "content": text("Text; for files a short description."),
             "sender": { "$ref": "#/components/schemas/WebhookSender" },
-            "sessionID": text("The conversation."),
-            "contextToken": text("Needed to reply to this message."),
+            "sessionID": text("Id of the conversation."),
+            "contextToken": text("Context token, for a reply to this message."),
             "msg_type": {
                 "type": "integer", "format": "int32",
-                "description": "1 text, 3 image, 34 voice, 43 video, 49 file, 0 anything else.",
+                "description": "1 text, 3 image, 34 voice, 43 video, 49 file, 0 other.",
             },
             "timestamp": { "type": "integer", "format": "int64", "description": "Unix seconds." },
-            "bot_id": text("The bot that was written to."),
-            "channel_id": text("The channel of this webhook."),
+            "bot_id": text("Id of the bot."),
+            "channel_id": text("Id of the channel."),
             "id": text("Id of the message: the same on every attempt, with and without a secret."),
             "media": {
                 "type": "array",

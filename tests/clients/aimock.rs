@@ -23,7 +23,7 @@ use tokio::{
 
 use super::installed;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server, as long as it is not dropped.
 struct Server {
@@ -38,7 +38,7 @@ impl Server {
         command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let first = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("it starts").unwrap();
+        let first = tokio::time::timeout(TEST_TIMEOUT, lines.next_line()).await.expect("it starts").unwrap();
         let told: Value = serde_json::from_str(&first.expect("it says where it is")).unwrap();
         Some(Self { url: format!("{}/v1", told["url"].as_str().unwrap()), _process: process })
     }

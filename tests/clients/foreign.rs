@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// Longer than any step takes on a busy machine, an interpreter's start included.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that runs.
 pub struct Foreign {
@@ -60,7 +60,7 @@ impl Foreign {
 
     /// The next event, which has to be this one.
     pub async fn expect(&mut self, event: &str) -> Value {
-        let next = timeout(PATIENCE, self.next()).await;
+        let next = timeout(TEST_TIMEOUT, self.next()).await;
         let next = next.unwrap_or_else(|_| panic!("the client does not come to {event}"));
         let next = next.unwrap_or_else(|| panic!("the client ended before {event}"));
         assert_eq!(next["event"], event, "{next}");
@@ -85,7 +85,8 @@ impl Foreign {
 
     /// Waits for the end, which has to be a good one.
     pub async fn end(mut self) {
-        let ended = timeout(PATIENCE, self.process.wait()).await.expect("the client does not end").unwrap();
+        let ended =
+            timeout(TEST_TIMEOUT, self.process.wait()).await.expect("the client does not end").unwrap();
         assert!(ended.success(), "{ended}");
     }
 }

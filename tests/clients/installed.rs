@@ -49,7 +49,7 @@ pub fn openilink() -> Option<Command> {
 
 /// mcp 2.3.0, in an environment of its own.
 pub fn mcp() -> Option<Command> {
-    find("mcp", "python-mcp-2.3.0/installed")?;
+    find("mcp", "python-mcp-2.3.0/mcp-2.3.0")?;
     let mut command = Command::new(find("mcp", "python-mcp-2.3.0/bin/python")?);
     command.arg(script("mcp_client.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     Some(command)
@@ -57,7 +57,7 @@ pub fn mcp() -> Option<Command> {
 
 /// A program of a Python package that has an environment of its own: `openapi-spec-validator-0.9.0` and the like.
 pub fn environment(package: &str, program: &str) -> Option<Command> {
-    find(package, &format!("python-{package}/installed"))?;
+    find(package, &format!("python-{package}/{package}"))?;
     find(program, &format!("python-{package}/bin/{program}")).map(Command::new)
 }
 

@@ -22,7 +22,7 @@ const LIBRARY: [&str; 9] = [
     "sec-fetch-mode",
     "user-agent",
 ];
-/// Headers whose value is the same for everybody (`ilink §3.2`).
+/// Headers whose value is the same for everyone.
 const FIXED: [&str; 3] = ["authorizationtype", "content-type", "ilink-app-id"];
 
 /// Every form in which an endpoint was called.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::installed;
 use crate::sockets::stage::Stage;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An app on the stage's bot: its id and its token.
 async fn app(stage: &Stage, name: &str, scopes: &[&str]) -> (AppId, String) {
@@ -41,7 +41,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
 async fn listen(command: std::process::Command) -> Vec<Value> {
     let mut command = tokio::process::Command::from(command);
     let output = command.kill_on_drop(true).stderr(Stdio::inherit()).output();
-    let output = tokio::time::timeout(PATIENCE, output).await.expect("it ends").unwrap();
+    let output = tokio::time::timeout(TEST_TIMEOUT, output).await.expect("it ends").unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{told}");
     told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

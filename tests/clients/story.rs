@@ -26,15 +26,15 @@ pub struct Client {
     pub sim: SimConfig,
     /// It knows the states of a login with a pairing code.
     pub pairs: bool,
-    /// Polls that end without a message before the person writes: one, or none where a client takes the
-    /// server's hold time for its own limit and loses that race (`ilink §3.5`).
+    /// Polls that end without a message before the person writes: one, or none where a client takes the server's hold
+    /// time for its own limit and loses that race.
     pub idle_polls: usize,
     pub media: Media,
     /// Notices that its token has ended.
     pub notices_expiry: bool,
-    /// Announces its poller (`ilink §6`).
+    /// Announces its poller.
     pub announces: bool,
-    /// What it is known to do wrong (`ilink §1.2`).
+    /// What it is known to do wrong.
     pub violations: HashSet<ViolationKind>,
 }
 
@@ -46,7 +46,7 @@ pub enum Media {
     Both { caption: Option<&'static str> },
 }
 
-/// The story of one client while it is told.
+/// The story of one client.
 struct Told {
     stage: Stage,
     person: Caller,
@@ -141,7 +141,7 @@ impl Told {
         received
     }
 
-    /// R1, S1, T1: a text in, the sign that somebody is typing, a text out. Answers the permission it went with.
+    /// R1, S1, T1: a text in, the sign that someone is typing, a text out. Answers the permission it went with.
     async fn converse(&mut self, account: &Account) -> String {
         let received = self.say(account, "héllo, 你好 👋 \"quoted\"\nsecond line").await;
         let context_token = received["context_token"].as_str().unwrap().to_owned();

@@ -16,7 +16,7 @@ async fn weixin_agent_logs_in_receives_answers_and_exchanges_media_and_the_hub_w
     let client = Client {
         command,
         sim: SimConfig {
-            // Its limit for a poll is the hold time it was told, so an idle poll is a race; here none is idle.
+            // Its limit for a poll is the hold time that the server suggested, so an idle poll is a race; here none is idle.
             hold: Duration::from_secs(35),
             strict_headers: true,
             strict_media: true,

@@ -42,7 +42,7 @@ async fn crash_before_commit(delivery: DeliveryMode) -> Vec<String> {
     world.until("its outcome is stored", async || world.number(done).await == 1).await;
     world.polling().await;
     let answers = world.count("getupdates");
-    // Nothing can be committed while somebody else holds the file.
+    // Nothing can be committed while someone else holds the file.
     let mut other = world.database().await;
     let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
     world.hub.say(&world.bot, "on the way");

@@ -93,7 +93,7 @@ async fn l7_a_blocked_code_is_replaced_and_its_number_forgotten() {
         let wrong = step(&hub, &ada, &bind, Some("1")).await;
         assert_eq!(
             (wrong.status, wrong.reason.as_deref()),
-            (BindStatus::NeedCode, Some("the number was wrong"))
+            (BindStatus::NeedCode, Some("the number is wrong"))
         );
     }
     let fresh = step(&hub, &ada, &bind, Some("1")).await;
@@ -123,7 +123,7 @@ async fn l9_a_bound_account_is_kept_or_its_loss_is_told() {
     sim.qr(bind.qr_text.expose(), QrAction::AlreadyBound).unwrap();
     let lost = step(hub, &bob, &bind, None).await;
     assert_eq!(lost.status, BindStatus::Refused);
-    assert!(lost.reason.unwrap().contains("has no login of it") && lost.bot.is_none());
+    assert!(lost.reason.unwrap().contains("has no login for it") && lost.bot.is_none());
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn l12_a_new_login_ends_the_old_poller_and_is_not_overwritten_by_it() {
     assert_eq!(world.number("SELECT COUNT(*) FROM contacts WHERE context_token IS NOT NULL").await, 0);
     let mut polls = world.tap().bodies("getupdates");
     let new = world.count("getupdates") - 1;
-    assert_eq!(polls.remove(new)["get_updates_buf"], "", "a new login starts anew");
+    assert_eq!(polls.remove(new)["get_updates_buf"], "", "a new login starts again");
     assert_ne!(token(new), old);
     // Whatever the old poller still had in mind is over; the new login goes on.
     for _ in 0..20 {

@@ -112,7 +112,7 @@ async fn m6_a_failing_cdn_delays_neither_the_message_nor_the_polls() {
     let failed = world.messages().await.into_iter().find(|message| !message.media.is_empty()).unwrap();
     assert_eq!(failed.media[0].error.as_deref(), Some("the CDN answered HTTP 500"));
     assert!(failed.media[0].url.is_none());
-    // Somebody asks for it again.
+    // Someone asks for it again.
     world.stage.sim.clear_faults(None);
     let media = world.hub.hub().media();
     assert_eq!(media.retry(&world.ada, world.bot.id, failed.id).await.unwrap(), 1);

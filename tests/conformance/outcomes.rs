@@ -141,7 +141,7 @@ async fn s11_sends_without_ids_make_an_account_suspect_until_ids_come_again() {
         world.becomes(&sent, "unconfirmed").await;
     }
     let health = world.hub.bot_status(&world.ada, world.bot.id, BotStatus::Degraded).await;
-    assert!(health.bot.status_reason.unwrap().contains("without giving ids"));
+    assert!(health.bot.status_reason.unwrap().contains("accepts messages without ids"));
     // Polls go on as ever, and do not make it better.
     let polls = world.count("getupdates");
     world.asked("getupdates", polls + 2, SECOND).await;

@@ -108,7 +108,7 @@ async fn s14_a_text_beyond_the_window_is_refused_whole() {
 #[tokio::test]
 async fn s15_one_send_at_a_time_in_order_with_a_gap() {
     let world = World::greeted().await;
-    // On a clock that stands still only the first can go; the second waits out the gap, and no less.
+    // On a clock that does not move only the first can go; the second waits out the gap, and no less.
     world.send("a").await;
     world.until("the first", async || world.shown().len() == 1).await;
     world.send("b").await;
@@ -167,7 +167,7 @@ async fn s17_a_persons_id_is_the_same_byte_for_byte_also_after_a_restart() {
         world.tap().bodies("sendmessage").iter().map(|body| body["msg"]["to_user_id"].clone()).collect();
     assert_eq!(receivers, [stranger, stranger]);
     let lower = send(&world, to(&stranger.to_lowercase(), "x")).await.unwrap_err();
-    assert_eq!(lower.code(), ErrorCode::WindowClosed, "somebody else, who never wrote");
+    assert_eq!(lower.code(), ErrorCode::WindowClosed, "someone else, who never wrote");
 }
 
 #[tokio::test]

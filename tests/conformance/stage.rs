@@ -116,7 +116,7 @@ impl World {
         .await;
     }
 
-    /// Waits until somebody waits for so many milliseconds, and answers until when.
+    /// Waits until someone waits for so many milliseconds, and answers until when.
     pub async fn pause(&self, millis: RangeInclusive<u64>) -> Duration {
         self.hub
             .until(&format!("a pause of {millis:?} ms"), async || {

@@ -59,7 +59,7 @@ async fn r12_a_silent_network_degrades_the_bot_and_heals() {
         })
         .await;
     assert!(health.since.since(silent_from) >= Duration::from_secs(180), "{:?}", health.since);
-    assert!(health.bot.status_reason.unwrap().contains("does not answer"));
+    assert!(health.bot.status_reason.unwrap().contains("does not respond"));
     world.stage.sim.clear_faults(None);
     world.hub.say(&world.bot, "are you there");
     world.advance_until("it heals", SECOND, async || world.receiver.texts().len() == 2).await;

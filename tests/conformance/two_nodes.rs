@@ -1,4 +1,4 @@
-//! Several hubs on one PostgreSQL database. Nodes go by the database's clock, which nobody moves by hand: these
+//! Several hubs on one PostgreSQL database. Nodes go by the database's clock, which no one moves by hand: these
 //! run on the machine's, with a short lease.
 
 use std::time::Duration;

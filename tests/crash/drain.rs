@@ -1,5 +1,5 @@
-//! F5: SIGTERM under load: the process says at once that it is not ready, ends by itself with success, and
-//! nothing that was finished is done again.
+//! SIGTERM under load: the process says at once that it is not ready, ends by itself with success, and nothing that
+//! was finished is done again.
 
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ async fn a_stop_under_load_loses_and_repeats_nothing() {
         clock.sleep(Duration::from_millis(LIFE.0 + stage.random.below(LIFE.1 - LIFE.0))).await;
         let question = half_a_question(&url).await;
         server.process.signal("TERM");
+        server.process.wait_line("\"message\":\"draining\"").await;
         let answer = the_other_half(question).await;
         // A closed door is as good an answer as a no.
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 503 "), "{answer}");
@@ -53,10 +54,8 @@ async fn half_a_question(url: &str) -> TcpStream {
     stream
 }
 
-/// What is answered to a request that was under way when the process was told to stop.
+/// The response to a request that was under way when the process began to drain.
 async fn the_other_half(mut stream: TcpStream) -> String {
-    // The signal has to arrive first: the hub answers well before it and badly after it.
-    Clock::system().sleep(Duration::from_millis(100)).await;
     let mut answer = String::new();
     if stream.write_all(b"\r\n").await.is_err() {
         return answer;

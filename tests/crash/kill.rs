@@ -1,5 +1,5 @@
-//! F2: SIGKILL under load, again and again: nothing acknowledged is lost, nothing is made up or reordered,
-//! and each crash repeats at most what was in flight.
+//! SIGKILL under load, again and again: nothing acknowledged is lost, nothing is made up or reordered, and each crash
+//! repeats at most what was in flight.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
     stage.close(server).await;
 }
 
-/// What half a minute of waiting does: nobody holds the bots of a dead node any more.
+/// What half a minute of waiting does: no one holds the bots of a dead node any more.
 async fn leases_run_out(url: &Secret) {
     let mut database = PgConnection::connect(url.expose()).await.unwrap();
     sqlx::query("UPDATE bots SET lease_until = 0").execute(&mut database).await.unwrap();

@@ -19,8 +19,8 @@ use crate::support::http::Caller;
 
 /// People who write at the same time to one bot.
 const PEOPLE: u64 = 6;
-/// Messages of a person, who then falls silent: a person may be written to twelve times in five minutes
-/// (ilink §10.4), and is, by replies and sends.
+/// Messages of a person, who then falls silent: a person may be written to twelve times in five minutes, and is, by
+/// replies and sends.
 const WORDS: u64 = 16;
 /// Programs that send, each to people of its own.
 pub const PROGRAMS: usize = 3;
@@ -105,7 +105,7 @@ impl Program {
         books.inbound.is_acknowledged(text)
     }
 
-    /// Sends one message until somebody says that it is accepted, always under the same key.
+    /// Sends one message until someone says that it is accepted, always under the same key.
     async fn insist(&mut self, bot: &Bot, person: &str, text: &str) {
         let body = json!({ "to_user_id": person, "content": text });
         self.books.lock().unwrap().outbound.sent(person, text, &["people"], Repeats::Never);
@@ -125,7 +125,7 @@ impl Program {
                     self.refusals.lock().unwrap().push(told);
                     return;
                 }
-                Err(_) => {} // Nobody there, or gone in the middle.
+                Err(_) => {} // No one there, or gone in the middle.
             }
             Clock::system().sleep(Duration::from_millis(50)).await;
         }

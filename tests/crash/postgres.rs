@@ -1,6 +1,6 @@
-//! F13: PostgreSQL goes away under a running hub: its connections are ended again and again, the server stops
-//! and starts, the database is read-only for a while. Nothing is lost and nothing repeated, and no request that
-//! its client gives up leaves a transaction open.
+//! PostgreSQL goes away under a running hub: its connections are ended again and again, the server stops and starts,
+//! the database is read-only for a while. Nothing is lost and nothing repeated, and no request that its client gives
+//! up leaves a transaction open.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn the_hub_outlives_its_database_connections() {
     }
     recovers(&stage, &server).await;
 
-    // The server is gone for longer than anybody waits for a connection.
+    // The server is gone for longer than anyone waits for a connection.
     database.stop();
     refuses(&stage).await;
     database.start();

@@ -23,7 +23,7 @@ pub struct Server {
 
 impl Server {
     pub fn spawn(home: &Home) -> Self {
-        Self::spawn_from(&binaries::release("hub-server"), home)
+        Self::spawn_from(&binaries::program("hub-server"), home)
     }
 
     fn spawn_from(program: &Path, home: &Home) -> Self {
@@ -34,7 +34,7 @@ impl Server {
             ("HUB_EGRESS_ALLOW", home.allow.as_str()),
             ("HUB_NETWORK", "sim"),
             ("HUB_DEMO", "false"),
-            ("HUB_LOG", "warn,hub_server=warn"),
+            ("HUB_LOG", "warn,hub_server=info"),
             ("HUB_RATE_DEFAULT", "1000000"),
         ];
         environment.extend(home.database.as_ref().map(|url| ("HUB_DATABASE_URL", url.expose())));

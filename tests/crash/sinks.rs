@@ -41,7 +41,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// Takes down what the network was told since the last look.
+    /// Records what was sent to the network since the last call.
     pub fn note_acks(&mut self, upstream: &Upstream) {
         let new = upstream.acks(self.acks);
         self.acks += new.len();
@@ -109,7 +109,7 @@ impl Sinks {
     /// What the model says: now and then an answer, else nothing. Asked again after a crash, it says the same.
     fn speak(&self, body: &Value) -> (StatusCode, String) {
         let asked = body["messages"].as_array().and_then(|messages| messages.last());
-        // What a person said before without an answer stands before it.
+        // Earlier messages of the person without a response precede it.
         let payload = asked.and_then(|asked| asked["content"].as_str()?.lines().last()).unwrap_or_default();
         let answer = Self::answer_to(payload);
         let mut books = self.books.lock().unwrap();

@@ -1,5 +1,5 @@
 //! The world around a server that comes and goes: the network and the receivers that survive it, the load, and
-//! the comparison of everybody's books in the end.
+//! the comparison of everyone's books in the end.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -32,7 +32,7 @@ use crate::support::http::{Caller, until};
 pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS;
 const BOTS: usize = 2;
 /// How long everything that is under way may take in the end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A bot, and its account on the network.
 #[derive(Debug, Clone)]
@@ -165,7 +165,7 @@ impl Stage {
         self.url.send_replace(url);
     }
 
-    /// Starts everybody.
+    /// Starts everyone.
     pub fn start(&self) {
         let rate = number("HUB_TEST_RATE", 60).max(1);
         for bot in &self.bots {
@@ -274,11 +274,11 @@ impl Stage {
     /// Ends the load, waits until nothing is under way, closes the books and compares them. The server runs.
     pub async fn settle(self, in_flight: usize) -> Self {
         self.wanted.send_replace(false);
-        assert!(self.load.wait(&Clock::system(), PATIENCE).await, "the programs do not end");
+        assert!(self.load.wait(&Clock::system(), TEST_TIMEOUT).await, "the programs do not end");
         let refusals = std::mem::take(&mut *self.refusals.lock().unwrap());
         assert!(refusals.is_empty(), "{}: refused: {refusals:#?}", self.origin);
         let mut state = (0, 0, 0, 0);
-        for _ in 0..PATIENCE.as_millis() / 100 {
+        for _ in 0..TEST_TIMEOUT.as_millis() / 100 {
             state = self.under_way();
             if state == (0, 0, 0, 0) {
                 break;
@@ -318,7 +318,7 @@ impl Stage {
         .await;
     }
 
-    /// Takes down what the hub says became of every message.
+    /// Records the outcome of every message, as the hub reports it.
     async fn hear_the_hub(&self) {
         for bot in &self.bots {
             let messages = self.list(&format!("/api/bots/{}/messages", bot.id)).await;
@@ -342,7 +342,7 @@ impl Stage {
                     continue;
                 };
                 // A model that has nothing to say was asked all the same.
-                let is_empty = trace["summary"].as_str().unwrap().contains("an empty answer");
+                let is_empty = trace["summary"].as_str().unwrap().contains("an empty response");
                 let told = match trace["status"].as_str().unwrap() {
                     "ok" => Told::Delivered,
                     "error" if *sink == MODEL && is_empty => Told::Delivered,

@@ -1,6 +1,6 @@
-//! F6: what the file of SQLite can do to a hub. Full: reads go on, writes are refused for now, the network's
-//! cursor stands still, and all of it heals by itself. Locked: writes wait, then as full. Broken: the process
-//! acknowledges nothing more, says so once, and ends with a failure.
+//! What the file of SQLite can do to a hub. Full: reads go on, writes are refused for now, the network's cursor
+//! does not move, and all of it heals by itself. Locked: writes wait, then as full. Broken: the process acknowledges
+//! nothing more, says so once, and ends with a failure.
 //!
 //! A file system that turns read-only under a running process breaks its open file (the kernel refuses that
 //! to people, and does it after an I/O error), so read-only is about starting; for a database that is
@@ -73,7 +73,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 /// Waits until the hub refuses writes, and looks at what it does meanwhile.
 async fn watch_refusals(stage: &Stage) {
     // Rests of space may let a small commit through; until they are used up nothing is quiet.
-    until("writes are refused and the cursor stands still", async || {
+    until("writes are refused and the cursor does not move", async || {
         let acks = stage.upstream.acks(0).len();
         let refused = !stage.is_writable().await && !stage.is_ready().await;
         Clock::system().sleep(SECOND).await;
@@ -122,7 +122,7 @@ async fn a_locked_file_is_waited_for_and_then_refused() {
     stage.moved(Some(url));
     let file = SqliteConnectOptions::new().filename(stage.home.folder.join("hub.db"));
     let mut other = SqliteConnection::connect_with(&file).await.unwrap();
-    // For a moment: whoever writes waits.
+    // For a moment: writers wait.
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
     let remark = json!({ "name": "short", "webhook": { "enabled": false } });
     let path = format!("/api/bots/{}/channels", stage.bots[0].id);
@@ -131,7 +131,7 @@ async fn a_locked_file_is_waited_for_and_then_refused() {
         lock.rollback().await.unwrap();
     });
     assert!(written.unwrap().0.is_success());
-    // For longer than anybody waits.
+    // For longer than anyone waits.
     stage.start();
     stage.is_under_way().await;
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();

@@ -1,5 +1,5 @@
-//! F1: acknowledged means on disk. Every sync of the file is made to take a fifth of a second more; whatever
-//! is acknowledged in less was not synced.
+//! Acknowledged means on disk. Every sync of the file is made to take a fifth of a second more; whatever is
+//! acknowledged in less was not synced.
 
 use std::time::Duration;
 
@@ -52,14 +52,14 @@ async fn nothing_is_acknowledged_before_it_is_synced_on_postgres() {
     stage.close(server).await;
 }
 
-/// Everybody may be written to.
+/// Everyone may be written to.
 async fn greet(stage: &Stage) {
     for (number, bot) in stage.bots.iter().enumerate() {
         for person in 0..COUNT {
             stage.say(bot, &format!("person {person}"), &format!("hello {number} {person}-0"));
         }
     }
-    until("the hub has heard everybody", async || (stage.upstream.pending() == 0).then_some(())).await;
+    until("the hub has heard everyone", async || (stage.upstream.pending() == 0).then_some(())).await;
 }
 
 /// Sends and messages, one after the other, each acknowledged only after a slow sync.

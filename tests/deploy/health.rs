@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 fn health(settings: &[(&str, &str)]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(binaries::release("hub-server"));
+    let mut command = Command::new(binaries::program("hub-server"));
     command.arg("health").env_clear().envs(settings.iter().copied());
     let Output { status, stdout, stderr } = command.output().unwrap();
     let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
@@ -31,7 +31,7 @@ fn http(status: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Somebody who gives every caller the same answer, or none.
+/// Someone who gives every caller the same answer, or none.
 fn answering(answer: Option<String>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -61,7 +61,7 @@ async fn a_hub_that_serves_is_well_at_the_address_it_was_given() {
     let settings = [("HUB_LISTEN", listen.as_str()), ("HUB_DATA_DIR", "/nowhere")];
     assert_eq!(health(&settings), (Some(0), "ready\n".to_owned(), String::new()));
     hub.process.terminate().await;
-    assert!(reason(&listen).contains(&format!("no hub answers at 127.0.0.1:{port}: ")));
+    assert!(reason(&listen).contains(&format!("no hub responds at 127.0.0.1:{port}: ")));
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn who_does_not_answer_like_a_hub_that_is_well_is_not() {
     let other = reason(&answering(Some(http("404 Not Found", "<h1>nobody</h1>"))).to_string());
     assert!(other.contains("cannot serve: status 404\n"), "{other}");
     let no_http = reason(&answering(Some("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned())).to_string());
-    assert!(no_http.contains("no hub answers at ") && no_http.contains("hint: HUB_LISTEN"), "{no_http}");
+    assert!(no_http.contains("no hub responds at ") && no_http.contains("hint: HUB_LISTEN"), "{no_http}");
     assert!(
-        reason(&answering(None).to_string()).contains("no hub answers at "),
+        reason(&answering(None).to_string()).contains("no hub responds at "),
         "who says nothing is not waited for"
     );
 }

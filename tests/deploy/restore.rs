@@ -23,8 +23,8 @@ const SECRET: &str = "a-secret-of-some-length";
 const PICTURE: &str = "not really a picture";
 
 /// Runs the shipped command line on a data folder.
-fn hub_cli(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = std::process::Command::new(binaries::release("hub-cli"));
+pub(super) fn hub_cli(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = std::process::Command::new(binaries::program("hub-cli"));
     command.env_clear().env("HUB_DATA_DIR", folder).args(arguments).output().unwrap()
 }
 
@@ -157,7 +157,7 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
 
     let pending = succeed(folder.path(), &["db", "migrate", "--dry-run"]);
     assert_eq!(pending["items"][0]["version"], newest);
-    let mut server = std::process::Command::new(binaries::release("hub-server"));
+    let mut server = std::process::Command::new(binaries::program("hub-server"));
     let refused = server
         .args(["--no-migrate", "--listen", "127.0.0.1:0", "--sim-listen", "127.0.0.1:0"])
         .env_clear()
@@ -218,7 +218,7 @@ pub(super) fn kill_at(calls: &str, n: usize, folder: &Path, arguments: &[&str]) 
     let mut strace = super::tool("strace")?;
     let inject = format!("inject={calls}:signal=KILL:when={n}");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}"), "-e", &inject]);
-    strace.arg(binaries::release("hub-cli")).args(arguments).env_clear().env("HUB_DATA_DIR", folder);
+    strace.arg(binaries::program("hub-cli")).args(arguments).env_clear().env("HUB_DATA_DIR", folder);
     let ended = strace.output().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(!told.contains("Operation not permitted"), "no system call can be tampered with: {told}");

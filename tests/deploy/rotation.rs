@@ -17,7 +17,7 @@ use serde_json::json;
 use super::restore::{kill_at, succeed};
 use crate::support::{database::Db, postgres};
 
-/// More than two of the pieces in which secrets are sealed anew.
+/// More than two of the pieces in which secrets are sealed again.
 const CONTACTS: usize = 1_203;
 
 /// The home of a database that has a sealed secret per contact, and one of its administrator.

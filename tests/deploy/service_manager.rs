@@ -62,7 +62,7 @@ async fn the_service_manager_hears_that_the_hub_starts_is_ready_moves_and_stops(
     let (ended, _) = hub.process.terminate().await;
     assert!(ended.success());
     manager.hears("STOPPING=1", 1).await;
-    assert!(manager.heard().contains(&"STOPPING=1\nSTATUS=Finishing what is in flight\n".to_owned()));
+    assert!(manager.heard().contains(&"STOPPING=1\nSTATUS=Finishing work in flight\n".to_owned()));
 }
 
 #[tokio::test]
@@ -86,5 +86,5 @@ async fn a_service_manager_that_is_gone_keeps_no_hub_from_serving() {
     let (status, ..) = Caller::stranger(&hub.url).call(Method::GET, "/readyz", None).await;
     assert!(status.is_success());
     let (ended, log) = hub.process.terminate().await;
-    assert!(ended.success() && log.contains("the service manager cannot be told"), "{log}");
+    assert!(ended.success() && log.contains("the service manager could not be notified"), "{log}");
 }

@@ -23,7 +23,7 @@ use crate::{
 
 const KEY: &str = "8d0c3f6f1f1d3a3c5d0a7f64b1a2c3d4e5f60718293a4b5c6d7e8f9001122334";
 
-/// An address that nobody listens on.
+/// An address that no one listens on.
 fn free() -> String {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     format!("http://localhost:{}", address.port())
@@ -81,7 +81,7 @@ async fn two_hubs_behind_caddy_are_one_also_when_one_of_them_stops() {
     }
     let channel = ada.post(&format!("/api/bots/{bot}/channels"), json!({ "name": "desk" })).await;
     let desk = Caller::stranger(&url).with_bearer(channel["api_key"].as_str().unwrap());
-    network.say(&wx_id, "to whoever works for the bot").await;
+    network.say(&wx_id, "to the node that works for the bot").await;
     let read = async |text: &str| {
         until(text, async || {
             let page = desk.get("/api/v1/channels/messages?timeout=1").await;
@@ -89,9 +89,9 @@ async fn two_hubs_behind_caddy_are_one_also_when_one_of_them_stops() {
         })
         .await;
     };
-    read("to whoever works for the bot").await;
+    read("to the node that works for the bot").await;
 
-    // Whoever asks while a node stops does not notice.
+    // Clients do not notice that a node stops.
     let asking = async {
         for n in 0..200 {
             let (status, body, _) = ada.call(Method::GET, "/api/bots", None).await;

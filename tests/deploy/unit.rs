@@ -96,10 +96,10 @@ fn allowed(groups: &BTreeMap<String, Vec<String>>) -> BTreeSet<String> {
     allowed
 }
 
-/// A hub under `strace` with its demo, and its address; `None`, which is said, where nobody may be traced.
+/// A hub under `strace` with its demo, and its address; `None`, which is said, where no one may be traced.
 async fn start_traced(data: &Path, calls: &Path) -> Option<(Process, String)> {
     let strace = PathBuf::from(tool("strace")?.get_program());
-    let server = binaries::release("hub-server").display().to_string();
+    let server = binaries::program("hub-server").display().to_string();
     let [data, calls] = [data, calls].map(|path| path.display().to_string());
     let counting = ["-f", "-c", "-U", "name", "-o", &calls];
     let listening = [&server, "--listen", "127.0.0.1:0", "--sim-listen", "127.0.0.1:0"];
@@ -141,7 +141,7 @@ async fn exercise(url: &str) {
     assert!(status.is_success(), "{status} {answer}");
 }
 
-/// The system calls that a hub and its workers made; `None` where nobody may be traced.
+/// The system calls that a hub and its workers made; `None` where no one may be traced.
 async fn traced() -> Option<BTreeSet<String>> {
     let folder = tempfile::tempdir().unwrap();
     let calls = folder.path().join("calls");

@@ -8,7 +8,7 @@ use std::{
 use hub_server::config::SETTINGS;
 
 use super::{links::documents, workspace};
-use crate::support::binaries::release;
+use crate::support::binaries;
 
 /// What documents write in place of a value that has a form.
 const STAND_INS: [(&str, &str); 4] =
@@ -90,7 +90,7 @@ fn fault(folder: &Path, words: &[String]) -> Option<String> {
     let arguments = arguments.iter().map(|word| {
         STAND_INS.iter().find(|(name, _)| name == word).map_or(word.as_str(), |(_, value)| *value)
     });
-    let mut command = Command::new(release(program));
+    let mut command = Command::new(binaries::program(program));
     command.env_clear().current_dir(folder).stdin(Stdio::null()).args(arguments).arg(asks);
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -142,7 +142,7 @@ fn commands_are_found_in_pipes_lists_and_substitutions() {
 }
 
 /// Variables that neither program reads: of the tests, and of the example apps.
-const OTHERS: [&str; 2] = ["HUB_UPDATE_REFERENCE", "HUB_URL"];
+const OTHERS: [&str; 4] = ["HUB_UPDATE_GOLDEN", "HUB_UPDATE_OPENAPI", "HUB_UPDATE_REFERENCE", "HUB_URL"];
 
 #[test]
 fn every_variable_of_a_document_is_read_by_a_program() {

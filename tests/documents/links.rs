@@ -41,7 +41,7 @@ fn anchor(heading: &str) -> String {
     text.replace(' ', "-")
 }
 
-fn has_anchor(path: &Path, wanted: &str) -> bool {
+pub fn has_anchor(path: &Path, wanted: &str) -> bool {
     let text = std::fs::read_to_string(path).unwrap();
     text.lines()
         .filter(|line| line.starts_with('#'))

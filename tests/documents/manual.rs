@@ -96,7 +96,7 @@ fn each_line_of_the_metadata_table_is_what_the_parser_does() {
 #[test]
 fn the_hosts_of_the_manual_are_accepted_and_mean_what_it_says() {
     let manual = read(MANUAL);
-    let paragraph = manual.split("\n\n").find(|text| text.starts_with("`@connect` takes")).unwrap();
+    let paragraph = manual.split("\n\n").find(|text| text.starts_with("`@connect` accepts")).unwrap();
     let (hosts, _) = paragraph.split_once("Private addresses").unwrap();
     let hosts: Vec<String> = code(hosts).into_iter().filter(|host| !host.starts_with('@')).collect();
     assert_eq!(hosts.len(), 4, "{hosts:?}");

@@ -29,7 +29,7 @@ fn every_error_code_stands_in_its_page_with_its_status() {
         (code.as_str().to_owned(), status, Error::new(code, "").is_retryable())
     });
     assert_eq!(written.iter().collect::<BTreeSet<_>>(), real.iter().collect::<BTreeSet<_>>());
-    assert_eq!(written.len(), real.len(), "a code stands there twice");
+    assert_eq!(written.len(), real.len(), "a code is duplicated");
 }
 
 /// The paths of all values of an object, where arrays and what may be absent count as one value.

@@ -19,11 +19,11 @@ use super::{
     markdown::{Block, How, blocks},
     read, workspace,
 };
-use crate::support::binaries::release;
+use crate::support::binaries::program;
 
 /// How often it is looked whether something came of a block, a minute in all.
 const LOOKS: u32 = 1_200;
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The ports of the documents: the hub's, the simulator's, the reader's own program's.
 const PORTS: [&str; 3] = ["9800", "9801", "3000"];
 
@@ -48,7 +48,7 @@ impl Session {
                 symlink(entry.path(), clone.join(entry.file_name())).unwrap();
             }
         }
-        let server = release("hub-server");
+        let server = program("hub-server");
         symlink(server.parent().unwrap(), clone.join("target/release")).unwrap();
         let programs = folder.path().join("bin");
         std::fs::create_dir(&programs).unwrap();
@@ -220,7 +220,7 @@ impl Shell {
             if self.output()[from..].contains(text) {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         panic!("{text:?} is not shown by\n{script}\n\n{}", self.output());
     }
@@ -249,7 +249,7 @@ fn until(what: &str, log: &Path, mut holds: impl FnMut() -> bool) {
         if holds() {
             return;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     panic!("waited in vain for {what}\n\n{}", std::fs::read_to_string(log).unwrap_or_default());
 }

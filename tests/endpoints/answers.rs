@@ -1,5 +1,5 @@
 //! Every failure that the document has is provoked, on each operation that has it; and every answer that is given is
-//! documented, and of the schema that stands there (`contract.md` §1).
+//! documented, and of the schema that is there.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Every operation against every kind of credential (design rule D6; reliability K4, S5, Z1, Z3).
+//! Every operation against every kind of credential.
 //!
 //! A new operation needs one line: its name under who may call it. The table is written by hand, so that it is
 //! compared with what the code does and not made from it; an operation that it lacks fails.
@@ -14,11 +14,11 @@ use super::{
 /// Who may call an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Anybody.
+    /// Anyone.
     Open,
     /// A user, by session or API key; what is not theirs is not there.
     User,
-    /// A user as above, and an administrator also for what is somebody else's.
+    /// A user as above, and an administrator also for what is another user's.
     Shared,
     /// A user by session alone.
     InPerson,
@@ -82,6 +82,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("setContactRemark", User),
     ("listTraces", User),
     ("getTrace", User),
+    ("findTrace", User),
     ("replayTrace", User),
     ("listChannels", User),
     ("createChannel", User),
@@ -194,7 +195,7 @@ fn the_matrix_has_every_operation_once_and_agrees_with_the_document() {
     }
     for (n, (name, _)) in ACCESS.iter().enumerate() {
         assert!(operations.iter().any(|operation| operation.id == *name), "{name} is in no document");
-        assert!(ACCESS[..n].iter().all(|(other, _)| other != name), "{name} stands there twice");
+        assert!(ACCESS[..n].iter().all(|(other, _)| other != name), "{name} is duplicated");
     }
 }
 
@@ -287,7 +288,7 @@ async fn whoever_may_not_call_an_operation_is_refused_as_declared() {
             strangers.push(Shown::Bearer(&all.bob_key));
         }
         if access != Shared {
-            // An administrator is nobody special outside the administration.
+            // An administrator is no one special outside the administration.
             strangers.push(Shown::Cookie(&all.admin));
         }
         match access {
@@ -302,7 +303,7 @@ async fn whoever_may_not_call_an_operation_is_refused_as_declared() {
             _ => {
                 for shown in strangers {
                     let theirs = ask(&stage, &operation, &path, &shown).await;
-                    refused(&operation, &theirs, 404, "NOT_FOUND", &format!("somebody else's {shown:?}"));
+                    refused(&operation, &theirs, 404, "NOT_FOUND", &format!("another user's {shown:?}"));
                     let none = ask(&stage, &operation, &absent, &shown).await;
                     refused(&operation, &none, 404, "NOT_FOUND", &format!("absent {shown:?}"));
                     cells += 2;
@@ -358,7 +359,7 @@ async fn an_administrator_reads_nothing_that_is_said() {
     }
 }
 
-/// Reliability B8, B9, B12: reading changes nothing, no other site may read, and every answer says so.
+/// Reading changes nothing, no other site may read, and every answer says so.
 #[tokio::test]
 async fn reading_changes_nothing_and_every_answer_has_its_headers() {
     let stage = Stage::new().await;
@@ -368,7 +369,7 @@ async fn reading_changes_nothing_and_every_answer_has_its_headers() {
         if operation.method == Method::GET {
             ask(&stage, &operation, &path, &Shown::Cookie(&stage.ada)).await;
         }
-        // Refused or not: a page of another site learns nothing, and is told nothing about what it may ask.
+        // Refused or not: a page of another site learns nothing, not even what it may request.
         for origin in ["https://evil.example", "null", "http://localhost:9800.evil.example"] {
             let mut response = stage
                 .client

@@ -32,7 +32,7 @@ async fn no_credential_but_an_apps_opens_mcp() {
         assert_eq!((status, &json["error"]["code"]), (401, &json!(code)), "{name}: {json}");
     }
     assert_eq!(stage.stored().await, before, "a refusal changed something");
-    // Nobody can be written to here, and that is the tool's answer.
+    // No one can be written to here, and that is the tool's answer.
     let (status, json) = ask("Authorization", format!("Bearer {}", credentials.app_token)).await;
     assert_eq!((status, &json["result"]["isError"]), (200, &json!(true)), "{json}");
     assert!(json["result"]["content"][0]["text"].as_str().unwrap().starts_with("WINDOW_CLOSED"), "{json}");

@@ -1,5 +1,4 @@
-//! A thing is found under its own parent alone (reliability Z2): with two of one's own, the one's parts are not there under
-//! the other.
+//! A thing is found under its own parent alone: with two of one's own, the one's parts are not there under the other.
 
 use super::{
     operation::{Operation, operations},

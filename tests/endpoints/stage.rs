@@ -60,7 +60,7 @@ pub struct Stage {
     _folder: tempfile::TempDir,
 }
 
-/// Credentials beside the sessions of ada, who owns everything, and of bob, who owns nothing.
+/// Credentials next to the sessions of ada, who owns everything, and of bob, who owns nothing.
 pub struct Credentials {
     /// A session of an administrator who owns nothing.
     pub admin: String,
@@ -226,7 +226,7 @@ impl Stage {
         let expired = accounts.login("ada", "correct horse battery".into(), &client).await.unwrap();
         let gone = accounts.authenticate_session(expired.token.expose()).await.unwrap();
         let sql = format!(
-            // A use of the other keys is noted already: whoever looks for changes is not to find that one.
+            // A use of the other keys is noted already: it must not count as a change.
             "UPDATE sessions SET expires_at = 1 WHERE id = '{}'; UPDATE user_keys SET expires_at = 1 WHERE id = '{}';
              UPDATE user_keys SET last_used_at = 4102444800000",
             gone.user().unwrap().session_id.unwrap(),
@@ -292,7 +292,7 @@ impl Stage {
         app(self.hub.hub.clone(), self.settings.clone())
     }
 
-    /// A code of this kind with a right checksum, which nobody was given.
+    /// A code of this kind with a right checksum, which no one was given.
     pub fn code(&self, kind: &str) -> String {
         let (_, body) = self.ada.split_once('_').unwrap();
         format!("{kind}_{body}")

@@ -28,7 +28,7 @@ fn passkey_answer(signed: &str) -> Value {
     json!({ "flow_id": "hubf_x", "id": "e30", "rawId": "e30", "type": "public-key", "response": response })
 }
 
-/// In the order of calling: what deletes stands last.
+/// In the order of calling: what deletes is last.
 pub const TABLE: &[Entry] = &[
     entry("getHealth", none, 200),
     entry("getReadiness", none, 200),
@@ -36,7 +36,7 @@ pub const TABLE: &[Entry] = &[
     entry("login", |_| json!({ "username": "bob", "password": PASSWORD }), 200),
     entry("beginPasskeyRegistration", |_| json!({ "username": "dora" }), 200),
     entry("beginPasskeyLogin", |_| json!({ "username": "ada" }), 200),
-    // Nothing was begun for these: the refusal of what nobody began.
+    // Nothing was begun for these: the refusal of what no one began.
     entry("finishPasskeyRegistration", |_| passkey_answer("attestationObject"), 401),
     entry("finishPasskeyLogin", |_| passkey_answer("signature"), 401),
     entry("listProviders", none, 200),
@@ -80,6 +80,7 @@ pub const TABLE: &[Entry] = &[
     entry("setContactRemark", |_| json!({ "remark": "a friend" }), 200),
     entry("listTraces", none, 200),
     entry("getTrace", none, 200),
+    entry("findTrace", none, 200),
     entry("replayTrace", |_| json!({}), 200),
     entry("listChannels", none, 200),
     entry("createChannel", |_| json!({ "name": "second" }), 200),

@@ -1,4 +1,4 @@
-//! A process of an example app, and somebody who pretends to be its hub.
+//! A process of an example app, and someone who pretends to be its hub.
 
 use std::path::Path;
 

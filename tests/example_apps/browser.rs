@@ -18,7 +18,7 @@ impl Browser {
         Self { client, hub: hub.to_owned(), cookie: cookie.to_owned() }
     }
 
-    /// The hub gets its cookie, and nobody else.
+    /// The hub gets its cookie, and no one else.
     fn with_cookie(&self, url: &str, request: RequestBuilder) -> RequestBuilder {
         if url.starts_with(&format!("{}/", self.hub)) {
             request.header(header::COOKIE, &self.cookie).header("sec-fetch-site", "same-origin")

@@ -1,4 +1,4 @@
-//! The command line as somebody uses it who writes an app: a hub of their own, apps on a server, and a token by OAuth
+//! The command line as someone uses it who writes an app: a hub of their own, apps on a server, and a token by OAuth
 //! from a terminal.
 
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ struct Place {
 impl Place {
     async fn new(arguments: &[&str]) -> Self {
         let all = [&["sim", "app", "--listen", "127.0.0.1:0"], arguments].concat();
-        let mut process = Process::start(&binaries::release("hub-cli"), &all, &[]);
+        let mut process = Process::start(&binaries::program("hub-cli"), &all, &[]);
         let url = process.wait_line("ready ").await;
         let mock = Caller::stranger(&url);
         let body = json!({ "username": "ada", "password": "tr0mbone solo" });
@@ -45,7 +45,7 @@ impl Place {
     }
 
     async fn ends(&self, arguments: &[&str], exit: i32) -> (String, String) {
-        let mut command = Command::new(binaries::release("hub-cli"));
+        let mut command = Command::new(binaries::program("hub-cli"));
         command.env_clear().envs(self.environment()).stdin(std::process::Stdio::null()).args(arguments);
         let output = command.output().await.unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -145,11 +145,11 @@ async fn a_published_check_suite_of_apps_passes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_to_develop_an_app_against_finds_a_free_port_and_prints_the_next_command() {
     let usual = std::net::TcpListener::bind("127.0.0.1:9801");
-    let mut process = Process::start(&binaries::release("hub-cli"), &["sim", "app"], &[]);
+    let mut process = Process::start(&binaries::program("hub-cli"), &["sim", "app"], &[]);
     let token = process.wait_line("app_token ").await.trim().to_owned();
     let next = process.wait_line("  HUB_URL=").await;
     let url = process.wait_line("ready ").await;
-    assert!(!url.ends_with(":9801"), "somebody else is there: {url}");
+    assert!(!url.ends_with(":9801"), "someone else is there: {url}");
     assert!(next.starts_with(&format!("{url} APP_TOKEN={token} WEBHOOK_SECRET=")), "{next}");
     drop(usual);
 }
@@ -161,7 +161,7 @@ async fn a_token_by_oauth_from_a_terminal() {
     let made = place.document(&create).await;
     assert_eq!(made["owner_name"], "ada");
     let (_, told) = place.ends(&["apps", "authorize", "weather", "--bot", "mock"], 2).await;
-    assert!(told.contains("no registered http address") && told.contains("--redirect-uri"), "{told}");
+    assert!(told.contains("no http redirect URI") && told.contains("--redirect-uri"), "{told}");
     // Free for the moment.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let uri = format!("http://127.0.0.1:{port}/callback");
@@ -169,7 +169,7 @@ async fn a_token_by_oauth_from_a_terminal() {
     let browser = Browser::new(&place.url, &place.cookie);
     let begin = async |more: &[&str]| {
         let all = [&["apps", "authorize", "weather", "--json", "--scope", "bot:read"], more].concat();
-        let mut process = Process::start(&binaries::release("hub-cli"), &all, &place.environment());
+        let mut process = Process::start(&binaries::program("hub-cli"), &all, &place.environment());
         let question = process.wait_line("  http").await;
         (process, format!("http{question}"))
     };
@@ -179,7 +179,7 @@ async fn a_token_by_oauth_from_a_terminal() {
         question.contains("code_challenge_method=S256") && question.contains("scope=bot%3Aread"),
         "{question}"
     );
-    // Somebody else's answer is none.
+    // An answer of another user does not count.
     assert_eq!(browser.status_of(&format!("{uri}?code=x&state=another")).await, 404);
     let answer = browser.decide(&question, "allow").await;
     assert_eq!(browser.status_of(&answer).await, 200);
@@ -197,7 +197,7 @@ async fn a_token_by_oauth_from_a_terminal() {
     assert_eq!(browser.status_of(&answer).await, 200);
     let (status, log) = process.wait().await;
     assert_eq!(status.code(), Some(4), "{log}");
-    assert!(log.contains("said no"), "{log}");
+    assert!(log.contains("owner rejected it"), "{log}");
 
     let (_, told) = place.ends(&["apps", "authorize", "weather", "--timeout", "1"], 8).await;
     assert!(told.contains("--timeout"), "{told}");

@@ -1,6 +1,6 @@
-//! S6: spellings of addresses that are nobody's webhook, at every way into the hub: when a channel is made,
-//! when its webhook is set, when a trace is replayed elsewhere, and when a message is sent to what was stored
-//! under other rules or to a name. A canary listens wherever they could lead to.
+//! Spellings of addresses that are no one's webhook, at every way into the hub: when a channel is made, when its
+//! webhook is set, when a trace is replayed elsewhere, and when a message is sent to what was stored under other
+//! rules or to a name. A canary listens wherever they could lead to.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,7 @@ use crate::support::{
     http::until,
 };
 
-/// Addresses of this machine, of its neighbours, of what clouds put beside it, and of nobody.
+/// Addresses of this machine, of its neighbours, of what clouds put next to it, and of no one.
 const PRIVATE: [Ipv4Addr; 7] = [
     Ipv4Addr::LOCALHOST,
     Ipv4Addr::UNSPECIFIED,

@@ -1,5 +1,5 @@
-//! F8, the part about names, once more with the machine's own resolver: a DNS server of the test's in a network
-//! of its own, where the port is free and the resolver's configuration can be another.
+//! Name resolution with the machine's own resolver: a DNS server of the test in a network namespace, where the port is
+//! free and the configuration of the resolver can differ.
 
 use std::sync::{
     Arc,

@@ -1,5 +1,4 @@
-//! F8 for models (reliability I3): what the endpoint of a model may do to whoever asks it. Everything that a
-//! receiver of webhooks can do is done, and what only a stream can do.
+//! Endpoints of models that misbehave: everything that a receiver of webhooks can do, and what only a stream can do.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! F8, the part about names: what a resolver may answer, and how long it may take.
+//! Name resolution: what a resolver may answer, and how long it may take.
 
 use std::{
     io,
@@ -29,7 +29,7 @@ impl Resolver for Names {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let live = IpAddr::from(Ipv4Addr::LOCALHOST);
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
-        // Nobody listens on the rest of 127.0.0.0/8.
+        // No one listens on the rest of 127.0.0.0/8.
         let dead = (0..1000_u16).map(|n| {
             let [high, low] = n.to_be_bytes();
             IpAddr::from([127, 9, high, low])
@@ -48,7 +48,7 @@ impl Resolver for Names {
             "last-private" => Ok(dead.chain(["10.0.0.1".parse().unwrap()]).collect()),
             "rebinding" if asked.is_multiple_of(2) => Ok(vec![live]),
             "rebinding" => Ok(vec!["10.0.0.1".parse().unwrap()]),
-            host => panic!("nobody knows {host}"),
+            host => panic!("unknown host {host}"),
         }
     }
 }

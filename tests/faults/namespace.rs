@@ -17,7 +17,7 @@ const SCRIPT: &str = r#"
         [ ! -e "/etc/$file" ] || mount --bind "$resolver/$file" "/etc/$file" || exit 77
     done
     for address in $addresses; do
-        # Some cannot be given to anybody, multicast for one.
+        # Some cannot be given to anyone, multicast for one.
         case $address in
             *:*) ip -6 addr add "$address/128" dev lo nodad 2>/dev/null ;;
             *) ip addr add "$address/32" dev lo 2>/dev/null ;;

@@ -1,5 +1,5 @@
-//! F8 for external providers (reliability L9): whatever a provider does when it is asked for a token or a profile,
-//! nobody is signed in by it, nothing of ours breaks, and the person is back on the sign-in page.
+//! External providers that misbehave when the hub requests a token or a profile: no one is signed in, the hub keeps
+//! working, and the user is back on the sign-in page.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use url::Url;
 use crate::support::fault_receiver::{Behaviour, FaultReceiver, behaviours};
 
 /// The deadline over one question is ten seconds; a busy machine may add some.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TEST_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Where the provider misbehaves.
 #[derive(Debug, Clone, Copy)]
@@ -75,9 +75,9 @@ async fn come_back(hub: &Hub, provider: &str, browser: &Browser) -> Result<(), S
     let returned = ExternalReturn { state, code: Some(Secret::new("a code")), ..ExternalReturn::default() };
     let (cookie, client) = (Some(browser.cookie.expose()), ClientInfo::default());
     let finish = accounts.finish_external(provider, returned, cookie, None, &client);
-    match Clock::system().timeout(PATIENCE, finish).await {
+    match Clock::system().timeout(TEST_TIMEOUT, finish).await {
         None => Err("it goes on and on".to_owned()),
-        Some(Ok(_)) => Err("somebody is signed in".to_owned()),
+        Some(Ok(_)) => Err("someone is signed in".to_owned()),
         Some(Err(ReturnError::Provider("provider_failed"))) => Ok(()),
         Some(Err(other)) => Err(format!("{other:?}")),
     }

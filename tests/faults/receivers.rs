@@ -1,4 +1,4 @@
-//! F8: every behaviour of a receiver against a hub (promise P10).
+//! Every behaviour of a receiver, against a hub.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::scene::{Scene, WAIT, next_attempt, seen};
 use crate::support::fault_receiver::{Behaviour, FaultReceiver, Seen, Slot, Then, behaviours};
 
 /// The timeout of channels whose receivers only a timeout ends, and of all others. An attempt that ends by
-/// itself is told from one that was ended by how far the two are apart.
+/// itself is distinguished from one that was ended by how far the two are apart.
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 /// How much a busy machine may add to a timeout before something other than the machine is wrong.

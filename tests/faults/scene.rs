@@ -1,4 +1,4 @@
-//! A hub with one bot and many channels, on a clock that stands still: what is due later stays where it is.
+//! A hub with one bot and many channels, on a clock that does not move: what is due later stays where it is.
 
 use std::{sync::Arc, time::Duration};
 
@@ -74,7 +74,7 @@ impl Scene {
         self.hub.webhook_channel(&self.ada, self.bot.id, name, webhook).await
     }
 
-    /// Somebody writes to the bot.
+    /// Someone writes to the bot.
     pub fn say(&self, from: &str, text: &str) {
         self.hub.sim().say(&self.bot.wx_id, Some(from), text).unwrap();
     }

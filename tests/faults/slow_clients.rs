@@ -1,4 +1,4 @@
-//! S3: clients that take their time. They are sent away, and nobody else notices.
+//! Clients that take their time. They are sent away, and no one else notices.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -27,7 +27,7 @@ const PER_ADDRESS: usize = 40;
 const MARGIN: Duration = Duration::from_secs(60);
 /// Answers a client asks for and does not read; together far more than the buffers of two systems.
 const UNREAD: usize = 200;
-/// How much memory they may cost together, in KiB (reliability §4.2 S3).
+/// How much memory they may cost together, in KiB.
 const MOST_KIB: u64 = 64 * 1024;
 /// Bytes of one such answer, at least.
 const LEAST_ANSWER: usize = 100 * 1024;
@@ -47,8 +47,8 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 4] = [Self::Head, Self::Body, Self::Reading, Self::Idle];
 
-    /// When the server has sent such a client away (reliability §4.2 S3; contract has 5 s for a head, 30 s for a
-    /// body that comes at 1 KiB/s, and 60 s between requests).
+    /// When the server has disconnected such a client: after 5 s for a head, 30 s for a body at 1 KiB/s, and 60 s
+    /// between requests.
     fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Head => 10,
@@ -133,7 +133,7 @@ async fn be_slow(server: SocketAddr, kind: Kind, number: usize) -> Option<String
                 // Only now: what comes is what was on its way when the server closed.
                 let heard = read_to_end(&mut stream).await;
                 if heard >= UNREAD * LEAST_ANSWER {
-                    return Some(format!("{heard} bytes were kept for somebody who did not read"));
+                    return Some(format!("{heard} bytes were kept for someone who did not read"));
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! F8, the part about TLS: certificates nobody should believe, and handshakes that do not end. Against the
-//! shipped server, whose process is told to trust the authority of this test: so a wrong name and a wrong date
-//! are all that is wrong with a certificate.
+//! TLS: certificates that must not be trusted, and handshakes that do not end. Against the shipped
+//! server, whose process trusts the authority of this test: so a wrong name and a wrong date are all that
+//! is wrong with a certificate.
 
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -66,7 +66,7 @@ async fn listen<F: Future<Output = ()> + Send + 'static>(
     address
 }
 
-/// A web server that answers everybody who accepts its certificate.
+/// A web server that answers everyone who accepts its certificate.
 async fn answering(tasks: &Tasks, acceptor: TlsAcceptor) -> SocketAddr {
     listen(tasks, move |stream| {
         let acceptor = acceptor.clone();

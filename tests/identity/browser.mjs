@@ -156,7 +156,7 @@ try {
   await isInside(screen.page, 'bob');
   console.log('let in by another device');
 
-  // Bob is told of it when he comes back, and ends it.
+  // Bob is notified when he returns, and revokes it.
   await bob.page.goto(`${base}/login`);
   await bob.page.locator('#let-in').waitFor({ state: 'visible' });
   await picture(bob.page, 'let-in');
@@ -239,7 +239,7 @@ try {
   await lost.page.keyboard.press('Enter');
   await says(lost.page, 'problem', '链接不正确、已使用或已过期');
   await lost.page.goto(`${base}/login/reset?lang=en`);
-  await says(lost.page, 'problem', 'This link is not complete');
+  await says(lost.page, 'problem', 'This link is incomplete');
   assert.equal(await lost.page.locator('#set-password').isVisible(), false);
   console.log('a lost password');
 

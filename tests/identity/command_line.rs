@@ -20,7 +20,7 @@ use super::stage::House;
 use crate::support::{binaries, http::Caller};
 
 fn hub_cli(home: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(binaries::release("hub-cli"));
+    let mut command = Command::new(binaries::program("hub-cli"));
     command.args(arguments).env_clear().env("HOME", home).env("LANG", "C.UTF-8");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
@@ -101,7 +101,7 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     let file = home.join(".config/hub/credentials.json");
     assert!(!hub_core::private_files::is_exposed(&file).unwrap());
     assert!(std::fs::read_to_string(&file).unwrap().contains("hubu_"));
-    // The profile is what other commands ask with, unless they are told otherwise.
+    // The profile is what other commands ask with, unless another one is given.
     let listed = json_of(&run(home, &["users", "list", "--json"]).await);
     assert_eq!(listed["items"][0]["username"], "ada");
     let told = run(home, &["users", "list"]).await;
@@ -130,7 +130,7 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     assert_eq!(run(home, &["whoami"]).await.status.code(), Some(4));
     assert!(!std::fs::read_to_string(&file).unwrap().contains("hubu_"));
     let ended = house.hub.accounts().authenticate_api_key(&key).await.unwrap_err();
-    assert_eq!(ended.code(), ErrorCode::InvalidToken, "nobody who has kept the key gets in");
+    assert_eq!(ended.code(), ErrorCode::InvalidToken, "no one who has kept the key gets in");
     house.close().await;
 }
 
@@ -167,7 +167,7 @@ async fn a_key_that_somebody_brought_along_outlives_signing_out() {
     let out = json_of(&run(home, &["logout", "--json"]).await);
     assert_eq!(out["key_ended"], false);
     accounts.authenticate_api_key(key.expose()).await.expect("it may be in use elsewhere");
-    // Where nobody answers, the profile is forgotten all the same.
+    // Where no one answers, the profile is forgotten all the same.
     log_in().await;
     house.close().await;
     assert_eq!(run(home, &["whoami"]).await.status.code(), Some(7));

@@ -1,4 +1,4 @@
-//! Reliability A4: whoever makes the hub hash passwords does not make it fall.
+//! Many sign-ins at once do not overload the hub, although each hashes a password.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ async fn five_hundred_who_sign_in_at_once_do_not_stop_the_others() {
         let body = json!({ "username": format!("user-{}", n % 7), "password": "wrong password" });
         stranger.call(Method::POST, "/api/auth/login", Some(body))
     });
-    // Whoever is in goes on meanwhile, and does not wait for the last of the others.
+    // Signed-in users are served meanwhile, and do not wait for the others.
     let clock = Clock::system();
     let meanwhile = async {
         ada.get("/api/auth/me").await;
@@ -54,11 +54,11 @@ async fn five_hundred_who_sign_in_at_once_do_not_stop_the_others() {
     let all = async { (join_all(tries).await, clock.now()) };
     let ((told, ended), served) = futures_util::join!(all, meanwhile);
     let count = |wanted: u16| told.iter().filter(|(status, ..)| status.as_u16() == wanted).count();
-    // Two hashes and a queue of 64: the others are told to come back.
+    // Two hashes and a queue of 64: the others are rejected with `Retry-After`.
     let (refused, turned_away) = (count(401), count(429));
     assert_eq!(refused + turned_away, 500);
     assert!(refused >= 64 && turned_away > 0, "{refused} {turned_away}");
-    assert!(served < ended, "somebody who is in waited for everybody's hash");
+    assert!(served < ended, "someone who is in waited for everyone's hash");
     let grown = peak_kib(hub.process.id()) - before;
     assert!(grown <= MORE_KIB, "{grown} KiB more");
 }

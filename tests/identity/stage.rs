@@ -28,7 +28,7 @@ pub struct House {
 }
 
 impl House {
-    /// Opens a hub with these settings beside its own address.
+    /// Opens a hub with these settings next to its own address.
     pub async fn open(egress: EgressConfig, change: impl FnOnce(&mut HubConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -45,7 +45,7 @@ impl House {
         let hub = hub.open().await.unwrap();
         let mut values = Values::new(url.parse().unwrap());
         values.other_origins = vec![format!("http://127.0.0.1:{port}")];
-        // Everybody comes from one address here.
+        // Everyone comes from one address here.
         values.rate_limits.auth_per_ip = NonZeroU32::MAX;
         values.rate_limits.default = NonZeroU32::MAX;
         let tasks = Tasks::new();

@@ -1,4 +1,4 @@
-//! Life cycle: headers of a long run, and what stands in the log.
+//! Life cycle: headers of a long run, and what is in the log.
 
 use std::{
     collections::HashSet,

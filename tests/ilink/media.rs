@@ -120,7 +120,7 @@ async fn m3_every_form_of_the_reference_is_fetched() {
         assert_eq!(bot.gets(&stage, full).await.unwrap(), IMAGE, "by the full URL");
         let asked = stage.tap.requests("/c2c/download");
         let own = |name: &str| asked.iter().any(|request| request.headers().contains_key(name));
-        assert!(!own("authorization") && !own("ilink-app-id"), "the CDN is told nothing of the login");
+        assert!(!own("authorization") && !own("ilink-app-id"), "the CDN receives nothing of the login");
     }
 }
 

@@ -32,11 +32,11 @@ use tokio::{
 };
 
 /// Longer than anything in these tests should take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Ends a test that hangs.
 pub async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("the test hangs")
+    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("the test hangs")
 }
 
 /// Keeps every request and passes it on to the simulator.
@@ -127,7 +127,7 @@ impl Stage {
     /// Closes the port: connections are refused.
     pub async fn close_port(&self) {
         self.server.stop();
-        assert!(self.server.wait(&Clock::system(), PATIENCE).await);
+        assert!(self.server.wait(&Clock::system(), TEST_TIMEOUT).await);
     }
 
     /// Opens the port again.
@@ -138,7 +138,7 @@ impl Stage {
 
     /// One step of a login, with its new state.
     pub async fn step(&self, state: &mut LoginState, code: Option<&str>) -> LoginStep {
-        let progress = self.network.login_step(state, code, PATIENCE).await.unwrap();
+        let progress = self.network.login_step(state, code, TEST_TIMEOUT).await.unwrap();
         *state = progress.state;
         progress.step
     }
@@ -152,7 +152,7 @@ impl Stage {
     pub async fn bind_through(&self, network: &IlinkNetwork) -> Bot {
         let prompt = network.begin_login(&[]).await.unwrap();
         let account = self.sim.confirm(prompt.qr_text.expose(), None).unwrap();
-        let step = within(network.login_step(&prompt.state, None, PATIENCE)).await.unwrap().step;
+        let step = within(network.login_step(&prompt.state, None, TEST_TIMEOUT)).await.unwrap().step;
         let LoginStep::Confirmed(credentials) = step else { panic!("the login was confirmed") };
         let connection = network.connect(&credentials);
         Bot { account, credentials, connection }

@@ -62,7 +62,7 @@ async fn t3_refusals_cost_the_sign_and_nothing_else() {
     let (stage, _clock) = stage().await;
     let bot = stage.bind().await;
     let owner = bot.account.owner_user_id.clone();
-    // Nobody wrote yet: -4.
+    // No one wrote yet: -4.
     let refused = bot.connection.typing(&owner, None, true).await;
     assert!(matches!(refused, Err(NetworkError::Refused { code: -4, .. })));
 

@@ -1,5 +1,5 @@
 //! Clients that generators of other authors make of the document: all compile, and one in each language tells the same
-//! story to a live server. The story stands in `STORY`, once; a client prints each step when it has passed it, and the
+//! story to a live server. The story is in `STORY`, once; a client prints each step when it has passed it, and the
 //! codes of refusals as it provokes them. `openapi/README.md` names the generators and their commands.
 
 use std::{path::Path, process::Command};
@@ -9,7 +9,7 @@ use crate::{
     support::hub_process::{HubProcess, NetworkProcess},
 };
 
-/// Register and log in, make a key and ask who it is of; bind an account and make a channel on it; send before anybody
+/// Register and log in, make a key and ask who it is of; bind an account and make a channel on it; send before anyone
 /// wrote; get 250 messages and page through them, 100 at a time; send, read a trace; then be refused in every way that
 /// a typed client can be.
 const STORY: [&str; 20] = [

@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// A phrase that no example of the document has: nobody signs in as the one who asks.
+/// A phrase that no example of the document has: no one signs in as the one who asks.
 const PASSWORD: &str = "fuzzed with a phrase of its own";
 
-/// Generated cases per operation, beside those that the bounds of the document give.
+/// Generated cases per operation, next to those that the bounds of the document give.
 const EXAMPLES: &str = "4";
 
 /// What it does, in this order.
@@ -66,7 +66,7 @@ enum Identity {
 }
 
 /// The user's key, and the credential of the identity for each scheme of the document: that key, one of a channel and
-/// those of an app. Channel and app are somebody else's, so that nothing the user does ends their credentials.
+/// those of an app. Channel and app are another user's, so that nothing the user does ends their credentials.
 async fn credentials(hub: &HubProcess, network: &NetworkProcess, identity: Identity) -> (String, String) {
     let person = async |name: &str| {
         let mut caller = Caller::stranger(&hub.url);
@@ -117,7 +117,7 @@ async fn fuzz(identity: Identity) {
     let report = run(command, &file, &hub.url, folder.path(), identity).await;
     hold(identity, &report);
     if let Some(key) = key {
-        // Whoever asked is still there, and is who they were.
+        // The caller still exists and is unchanged.
         let me = Caller::stranger(&hub.url).with_bearer(&key).get("/api/auth/me").await;
         let role = if identity == Identity::Admin { "admin" } else { "member" };
         assert_eq!((&me["role"], &me["status"]), (&json!(role), &json!("active")), "{me}");

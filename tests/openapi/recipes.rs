@@ -1,6 +1,6 @@
 //! `openapi/RECIPES.md`: a curl command for each operation, made from the document, and each of them run.
 //!
-//! `HUB_UPDATE_REFERENCE=1` writes the page anew.
+//! `HUB_UPDATE_REFERENCE=1` regenerates the page.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -20,7 +20,7 @@ const HEAD: &str = "\
 
 A curl command for each operation, with the examples of the [OpenAPI document](hub.yaml). The page is made from the
 document, and a test runs every command against a live hub: `HUB_UPDATE_REFERENCE=1 cargo test --workspace --test it -- recipes`
-writes it anew.
+regenerates it.
 
 `HUB` is the address of the hub, and `cookies` the file of a session:
 
@@ -29,7 +29,7 @@ HUB=http://localhost:9800
 curl -sS -c cookies -H \"Origin: $HUB\" --json '{\"username\":\"ada\",\"password\":\"correct horse battery\"}' \"$HUB/api/auth/login\"
 ```
 
-Other variables are ids that lists and answers show (`BOT` is `bot_…`, and so on), `PERSON`, somebody's id on the chat network, and
+Other variables are ids that lists and answers show (`BOT` is `bot_…`, and so on), `PERSON`, someone's id on the chat network, and
 what is shown once: `CHANNEL_KEY` (`hubc_…`), `APP_TOKEN` (`huba_…`) and `APP_SECRET` (`hubh_…`).
 ";
 
@@ -108,7 +108,7 @@ fn variable(text: &str) -> Option<String> {
     Some(format!("${name}"))
 }
 
-/// What stands for a parameter in an address.
+/// The value of a parameter in a URL.
 fn value(operation: &str, parameter: &Value) -> String {
     let name = parameter["name"].as_str().unwrap();
     let qualified = format!("{operation}.{name}");
@@ -326,7 +326,7 @@ async fn every_recipe_is_answered_as_documented() {
     let script = document()["components"]["schemas"]["SubmitPlugin"]["example"].clone();
     let variables = set_up(&hub, &network, &script).await;
     let run = async |command: &str| {
-        // The recipe as it stands, but for what it prints.
+        // The recipe, except for its output.
         let whole = format!("curl() {{ command curl -o answer -w '%{{http_code}}' \"$@\"; }}\n{command}");
         let mut shell = Command::new("sh");
         shell.args(["-c", &whole]).current_dir(folder.path()).env("HUB", &hub.url);

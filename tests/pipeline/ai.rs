@@ -1,4 +1,4 @@
-//! The AI sink (`contract.md` §5; reliability I1–I3, E10), with a model that answers as it is told.
+//! The AI sink, with a model that answers as instructed.
 
 use std::time::Duration;
 
@@ -102,14 +102,14 @@ async fn a_model_answers_the_sender_with_what_was_said_before() {
     hub.say(&bot, "Do you have sandals?");
     let sent = hub.wait_sent(&bot, 1).await;
     assert_eq!((sent[0].text.as_str(), &sent[0].to_user_id), ("Hello!", &bot.account.owner_user_id));
-    hub.say_as(&bot, "o9cq80_other@im.wechat", "I am somebody else");
+    hub.say_as(&bot, "o9cq80_other@im.wechat", "I am someone else");
     hub.wait_sent(&bot, 2).await;
     hub.say(&bot, "In red?");
     hub.wait_sent(&bot, 3).await;
     let asked = hub.receiver.received_at(MODEL);
     let system = ("system", "You sell shoes.");
     assert_eq!(messages(&asked[0]), pairs(&[system, ("user", "Do you have sandals?")]));
-    assert_eq!(messages(&asked[1]), pairs(&[system, ("user", "I am somebody else")]));
+    assert_eq!(messages(&asked[1]), pairs(&[system, ("user", "I am someone else")]));
     let third = [system, ("user", "Do you have sandals?"), ("assistant", "Hello!"), ("user", "In red?")];
     assert_eq!(messages(&asked[2]), pairs(&third));
     let first = asked[0].json();
@@ -130,7 +130,7 @@ async fn a_model_answers_the_sender_with_what_was_said_before() {
     assert!(!shown.contains(OWN_KEY) && !shown.contains("You sell shoes"), "{shown}");
     let stats = hub.hub.channels().get(&hub.owner, bot.id, channel).await.unwrap().stats;
     assert_eq!((stats.received, stats.delivered, stats.pending), (3, 3, 0));
-    let counters = &hub.hub.context().counters;
+    let counters = &hub.hub.context().node.counters;
     assert!(counters.ai_calls.counts().any(|count| count == ("answered", 3)));
     assert!(counters.ai_tokens.counts().eq([("prompt", 60), ("completion", 15)]));
 }
@@ -160,7 +160,7 @@ async fn webhook_and_model_get_the_same_message_and_one_trace_tells_of_both() {
     assert!(has(StepName::Request) && has(StepName::Response) && has(StepName::Ai), "{:?}", trace.steps);
     assert_eq!(hub.traces(&bot).await.len(), 1);
 
-    // The worse end stands, whichever comes first.
+    // The worse outcome counts, in either order.
     hub.receiver
         .always(MODEL, Reply::json(&json!({ "error": { "message": "no such key" } })).with_status(401));
     hub.say(&bot, "again");

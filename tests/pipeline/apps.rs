@@ -1,4 +1,4 @@
-//! Apps are told what people write to their bots, and answer at once or later.
+//! Apps receive what people write to their bots, and reply at once or later.
 
 use std::{
     collections::VecDeque,
@@ -24,7 +24,7 @@ use hub_core::{
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-/// The server of an app: echoes challenges, checks signatures, answers as it is told to.
+/// The server of an app: echoes challenges, checks signatures, answers as instructed.
 #[derive(Debug, Default)]
 struct Server {
     secret: Mutex<Option<Secret>>,
@@ -110,14 +110,14 @@ impl Scene {
         assert!(matches!(installed, Install::Done(_)));
     }
 
-    /// Waits until the app was told so often.
+    /// Waits until the app received this many events.
     async fn told(&self, count: usize) -> Vec<Value> {
         let what = format!("{count} events");
         let enough = async || Some(self.server.events()).filter(|events| events.len() >= count);
         self.hub.advance_until(&what, Duration::from_millis(200), enough).await
     }
 
-    /// Waits until the newest event of the log stands like this.
+    /// Waits until the newest event of the log looks like this.
     async fn logged(&self, state: AppEventState, attempts: u32) -> AppEvent {
         let step = Duration::from_millis(500);
         self.hub
@@ -177,7 +177,7 @@ async fn an_app_is_told_of_a_message_and_its_answer_reaches_the_person() {
 #[tokio::test]
 async fn commands_and_handles_come_before_subscriptions() {
     let scene = Scene::new(&[]).await;
-    scene.hub.say(&scene.bot, "nobody asked for this");
+    scene.hub.say(&scene.bot, "no one asked for this");
     scene.hub.say(&scene.bot, "/Weather  Berlin now ");
     scene.hub.say(&scene.bot, "@weather and tomorrow?");
     let told = scene.told(2).await;
@@ -262,7 +262,7 @@ async fn a_reply_that_cannot_be_sent_to_a_group_is_an_error_in_the_trace() {
     let traces = scene.hub.hub().traces();
     let trace = traces.get(&scene.ada, scene.bot.id, logged.trace_id.unwrap()).await.unwrap();
     assert_eq!(trace.status, TraceStatus::Error);
-    assert!(trace.summary.contains("takes no messages to groups"), "{}", trace.summary);
+    assert!(trace.summary.contains("does not accept messages to groups"), "{}", trace.summary);
     assert!(scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0).is_empty());
 }
 
@@ -280,7 +280,7 @@ async fn an_answer_that_comes_later_is_not_sent_now_and_a_bad_one_is_told() {
         let logged = scene.logged(AppEventState::Delivered, 1).await;
         logged.error
     });
-    assert!(refused.await.contains("the answer was not sent"));
+    assert!(refused.await.contains("the reply was not sent"));
     assert!(scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0).is_empty());
 }
 

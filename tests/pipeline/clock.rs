@@ -6,6 +6,9 @@ use hub_core::{
     channels::{NewChannel, sinks::RetrySettings},
     time::Clock,
 };
+use hub_server::{AppSettings, app, settings::Values};
+use poem::test::TestClient;
+use serde_json::Value;
 
 use crate::support::{
     receiver::Reply,
@@ -32,6 +35,13 @@ async fn is_delivered(hub: &World, bot: &TestBot, text: &str) {
     let took = clock(hub).instant().since(begun);
     assert_eq!(received[before].json()["content"], text);
     assert!(took < SECOND * 5, "{text} took {took:?}");
+}
+
+/// The response of a server of this hub to `/readyz`.
+async fn readiness(hub: &World) -> (u16, Value) {
+    let settings = AppSettings::from(Values::new("http://localhost:9800".parse().unwrap()));
+    let mut response = TestClient::new(app(hub.hub.clone(), settings)).get("/readyz").send().await.0;
+    (response.status().as_u16(), response.take_body().into_json().await.unwrap())
 }
 
 fn clock(hub: &World) -> &Clock {
@@ -97,7 +107,7 @@ async fn a_retry_scheduled_under_a_wrong_clock_does_not_wait_for_it() {
     }
 }
 
-/// The step happened while nothing ran: only the distance of the due time shows it.
+/// The step happened while nothing ran: the time that was noted before shows it.
 #[tokio::test]
 async fn a_start_does_not_wait_for_due_times_years_ahead() {
     for lane_hold_s in [60, 0] {
@@ -118,7 +128,7 @@ async fn a_start_does_not_wait_for_due_times_years_ahead() {
         let begun = clock(&hub).instant();
         hub.wait_received(2).await;
         let took = clock(&hub).instant().since(begun);
-        assert!(took < SECOND * 10, "lane_hold_s {lane_hold_s}: {took:?}");
+        assert!(took < SECOND * 30, "lane_hold_s {lane_hold_s}: {took:?}");
     }
 }
 
@@ -138,18 +148,21 @@ async fn a_step_forward_makes_no_retry_early() {
 async fn a_node_whose_leases_are_not_renewed_is_not_ready_and_delivers_nothing() {
     let (hub, bot) = scene().await;
     is_delivered(&hub, &bot, "first").await;
-    assert!(hub.hub.leases_are_current());
+    assert_eq!(readiness(&hub).await.0, 200);
     hub.sql(
         "CREATE TRIGGER no_renewal BEFORE UPDATE OF lease_until ON bots
          BEGIN SELECT RAISE(ABORT, 'no renewal'); END",
     )
     .await;
     hub.until("the lease runs out", async || (!hub.hub.leases_are_current()).then_some(())).await;
+    let (status, answer) = readiness(&hub).await;
+    assert_eq!((status, &answer["error"]["code"]), (503, &"UNAVAILABLE".into()));
+    assert!(answer["error"]["message"].as_str().is_some_and(|why| why.contains("leases")), "{answer}");
     let before = hub.receiver.received().len();
     hub.say(&bot, "second");
     hub.jump(SECOND * 30).await;
     assert_eq!(hub.receiver.received().len(), before);
     hub.sql("DROP TRIGGER no_renewal").await;
     hub.wait_received(before + 1).await;
-    assert!(hub.hub.leases_are_current());
+    assert_eq!(readiness(&hub).await.0, 200);
 }

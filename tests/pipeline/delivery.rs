@@ -1,4 +1,4 @@
-//! From the network to the sinks (`contract.md` §6).
+//! From the network to the sinks.
 
 use std::time::Duration;
 
@@ -198,7 +198,7 @@ async fn signatures_hold_over_a_rotation_of_the_secret() {
     let second = &hub.wait_received(2).await[1];
     assert!(second.is_signed_with("another-secret-of-length"));
     assert!(second.is_standard_signed_with("another-secret-of-length"));
-    assert!(second.is_standard_signed_with(WEBHOOK_SECRET), "the old one signs beside it for a day");
+    assert!(second.is_standard_signed_with(WEBHOOK_SECRET), "the old one signs next to it for a day");
     hub.jump(HOUR * 24).await;
     hub.say(&bot, "third");
     let third = &hub.wait_received(3).await[2];
@@ -348,7 +348,11 @@ async fn more_attempts_than_any_schedule_has_stop_a_lane_and_no_other() {
     let received = hub.wait_received(2).await;
     assert_eq!(received[1].json()["content"], "second");
     hub.jump(Duration::from_secs(3600)).await;
-    assert_eq!((hub.receiver.received().len(), hub.hub.violations()), (2, 1), "it stands still, told once");
+    assert_eq!(
+        (hub.receiver.received().len(), hub.hub.violations()),
+        (2, 1),
+        "its lane is stopped, and reported once"
+    );
 }
 
 #[tokio::test]
@@ -394,21 +398,21 @@ async fn a_ping_takes_the_way_of_a_message_and_is_stored_nowhere() {
     let (hub, bot, channel) = scene().await;
     let (owner, bot_id) = (&hub.owner, bot.id);
     hub.receiver.then("/hook", [Reply::json(&json!({ "reply": "pong" })), Reply::status(500)]);
-    let trace = ping(&hub.hub, owner, bot_id, channel).await.unwrap();
+    let trace = ping(hub.hub.context(), owner, bot_id, channel).await.unwrap();
     assert_eq!((trace.status, trace.summary.as_str()), (TraceStatus::Ok, "status 200"));
     assert_eq!(steps(&trace), [StepName::Request, StepName::Response]);
     let received = hub.wait_received(1).await;
     assert_eq!(contents(&received), ["ping"]);
     assert!(received[0].is_signed_with(WEBHOOK_SECRET));
-    let refused = ping(&hub.hub, owner, bot_id, channel).await.unwrap();
+    let refused = ping(hub.hub.context(), owner, bot_id, channel).await.unwrap();
     assert_eq!((refused.status, refused.summary.as_str()), (TraceStatus::Error, "status 500"));
     hub.jump(HOUR).await;
     assert_eq!(hub.receiver.received().len(), 2, "a ping is not tried again");
     assert!(hub.sent(&bot).is_empty() && hub.traces(&bot).await.is_empty());
 
     let silent = hub.channel_with(&bot, NewChannel::named("silent")).await;
-    let error = ping(&hub.hub, owner, bot_id, silent).await.unwrap_err();
+    let error = ping(hub.hub.context(), owner, bot_id, silent).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidParams);
-    let error = ping(&hub.hub, owner, bot_id, ChannelId::from_u128(7)).await.unwrap_err();
+    let error = ping(hub.hub.context(), owner, bot_id, ChannelId::from_u128(7)).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::NotFound);
 }

@@ -1,4 +1,4 @@
-//! How a hub lives with the network it polls (`protocols/ilink.md` §6, §7, §13.1).
+//! How a hub lives with the network it polls.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -438,6 +438,6 @@ async fn a_node_that_slept_longer_than_its_lease_goes_on_as_it_was() {
     hub.jump(SECOND * 100).await;
     hub.say(&bot, "good morning");
     hub.wait_received(1).await;
-    assert_eq!(fence().await, before, "nobody took the lease meanwhile");
+    assert_eq!(fence().await, before, "no one took the lease meanwhile");
     assert_eq!(hub.health(&bot).await.bot.status, BotStatus::Online);
 }

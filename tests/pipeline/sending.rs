@@ -1,4 +1,4 @@
-//! From the hub to people: order, windows and doubtful outcomes (`protocols/ilink.md` §9, §10).
+//! From the hub to people: order, windows and doubtful outcomes.
 
 use std::time::Duration;
 
@@ -255,7 +255,7 @@ async fn s19_a_restart_keeps_order_ids_and_counters() {
     hub.until("the last is counted", async || {
         let mut read = hub.hub.context().store.read().await.unwrap();
         let sends = read.contacts().find(bot.id, person).await.unwrap().unwrap().window.sends;
-        // The refused try counts too: nobody knows whether the network counts it.
+        // The refused try counts too: no one knows whether the network counts it.
         (sends >= 6).then_some(())
     })
     .await;

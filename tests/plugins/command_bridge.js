@@ -2,7 +2,7 @@
 // @name         command-bridge
 // @description  Hands commands to a service, and its answers to the chat
 // @version      1.3.0
-// @author       somebody else
+// @author       another author
 // @namespace    https://plugins.example/
 // @match        text
 // @grant        reply,skip

@@ -8,7 +8,7 @@ use tokio::process::Command;
 use super::{SCRIPT, Scene};
 use crate::support::binaries;
 
-/// Somebody with a key at a terminal.
+/// Someone with a key at a terminal.
 struct Terminal {
     folder: tempfile::TempDir,
     server: String,
@@ -17,7 +17,7 @@ struct Terminal {
 
 impl Terminal {
     async fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(binaries::release("hub-cli"));
+        let mut command = Command::new(binaries::program("hub-cli"));
         command
             .env_clear()
             .env("LANG", "C.UTF-8")

@@ -19,7 +19,7 @@ use crate::support::binaries;
 const BALLAST: usize = 40_000_000;
 
 fn hub_cli(moto: &Moto, folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = std::process::Command::new(binaries::release("hub-cli"));
+    let mut command = std::process::Command::new(binaries::program("hub-cli"));
     command.env_clear().env("HUB_DATA_DIR", folder).args(arguments).arg("--json");
     command.env("HUB_MEDIA_S3_ENDPOINT", moto.url.as_str()).env("HUB_MEDIA_S3_ACCESS_KEY_ID", "somebody");
     command.env("HUB_MEDIA_S3_SECRET_ACCESS_KEY", "planted-s3-secret");
@@ -110,12 +110,14 @@ async fn what_cannot_be_written_to_or_read_from_a_bucket_is_refused_and_leaves_n
     let missing = format!("s3://{BUCKET}/other.tar");
     assert!(refuse(&moto, &new, &["db", "restore", &missing], 5).contains(&missing));
     let unnamed = format!("s3://{BUCKET}/");
-    assert!(refuse(&moto, &new, &["db", "restore", &unnamed], 2).contains("which backup"));
+    assert!(
+        refuse(&moto, &new, &["db", "restore", &unnamed], 2).contains("the name of the backup is missing")
+    );
     assert_eq!(moto.objects().await, ["mine.tar"]);
     assert!(!moto.says("uploads").await.contains("<UploadId>"), "parts are left");
 
     // Without credentials, and with a service that is away.
-    let mut command = std::process::Command::new(binaries::release("hub-cli"));
+    let mut command = std::process::Command::new(binaries::program("hub-cli"));
     command.env_clear().env("HUB_DATA_DIR", &old).args(["db", "backup", "--to", &missing]);
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

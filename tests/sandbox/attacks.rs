@@ -336,5 +336,5 @@ async fn a_dropped_run_is_killed_and_its_seat_is_free() {
     let given_up = Clock::system().timeout(Duration::from_millis(50), &mut run).await;
     assert!(given_up.is_none());
     drop(run);
-    stage.assert_honest("a run that nobody waited for").await;
+    stage.assert_honest("a run that no one waited for").await;
 }

@@ -41,7 +41,7 @@ async fn only_a_right_token_or_secret_opens_and_the_refusal_comes_before_the_swi
         (format!("{WS}?token="), vec![], "UNAUTHORIZED"),
         (format!("{WS}?token=huba_made_up"), vec![], "INVALID_TOKEN"),
         (format!("{WS}?token={secret}"), vec![], "INVALID_TOKEN"),
-        // What stands in the header wins, also when it is bad.
+        // What is in the header wins, also when it is bad.
         (format!("{WS}?token={token}"), vec![&*key], "INVALID_TOKEN"),
         (APP_WS.to_owned(), vec![], "UNAUTHORIZED"),
         (format!("{APP_WS}?app_id={app}"), vec![], "UNAUTHORIZED"),
@@ -79,11 +79,15 @@ async fn too_many_sockets_are_refused() {
     }
     open.pop();
     let context = scene.stage.world.hub.context();
-    scene.stage.world.until("a place is free", async || (context.places.taken() == 8).then_some(())).await;
+    scene
+        .stage
+        .world
+        .until("a place is free", async || (context.node.places.taken() == 8).then_some(()))
+        .await;
     open.push((scene.connect("").await, scene.connect_app("").await));
     drop(open);
-    scene.stage.world.until("all are free", async || (context.places.taken() == 0).then_some(())).await;
-    assert_eq!(context.seats.count(), 0);
+    scene.stage.world.until("all are free", async || (context.node.places.taken() == 0).then_some(())).await;
+    assert_eq!(context.node.seats.count(), 0);
     scene.stop().await;
 }
 
@@ -103,7 +107,7 @@ async fn a_replaced_token_ends_its_sockets_at_once_or_after_its_grace() {
     let third = renew(Some(1)).await.app_token;
     scene.stage.say("within its grace");
     assert_eq!(scene.content(&mut client).await, "within its grace");
-    // Whoever says nothing for an hour would be closed for that.
+    // A client that is silent for an hour would be disconnected.
     drop(client);
     scene.stage.clock().advance(Duration::from_secs(60 * 60 - 5));
     let mut client = scene.connect("").await;
@@ -134,7 +138,7 @@ async fn whatever_takes_the_app_away_ends_its_sockets() {
     hub.apps().uninstall(&owner, bot, app).await.unwrap();
     let (mut rest, code) = scene.while_time_passes(client.rest()).await;
     assert_eq!(code, 4401);
-    // Its own socket hears it when the hub comes to that before it closes, or else whoever serves all.
+    // Its own socket hears it when the hub comes to that before it closes, or else the one that serves all.
     let told = match rest.pop() {
         Some(told) => told,
         None => scene.event(&mut whole).await,
@@ -168,7 +172,7 @@ async fn whatever_takes_the_app_away_ends_its_sockets() {
 async fn the_apps_of_somebody_who_is_blocked_are_closed() {
     let scene = Scene::new(&["message.text"], &ALL).await;
     let (hub, owner) = (scene.stage.world.hub.clone(), scene.stage.world.owner);
-    // Somebody has to be left to administer.
+    // Someone has to be left to administer.
     let eve = super::apps::user(&scene.stage, "eve").await;
     let admin = UserPatch { role: Some(hub_core::access::Role::Admin), ..UserPatch::default() };
     let eve_id = eve.user().unwrap().user_id;

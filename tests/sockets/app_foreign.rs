@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::client::PATIENCE;
+use super::client::TEST_TIMEOUT;
 use crate::{
     clients::installed,
     support::{
@@ -40,18 +40,25 @@ impl App {
     /// Hears it until it says that it has what `wanted` names, and notes everything on the way.
     async fn hear(&mut self, got: &mut Vec<String>, wanted: &str) {
         while !got.iter().any(|text| text == wanted) {
-            let line = timeout(PATIENCE, self.lines.next_line()).await;
+            let line = timeout(TEST_TIMEOUT, self.lines.next_line()).await;
             let line = line.unwrap_or_else(|_| panic!("the app waits for {wanted} and has {got:?}"));
-            let line: Value = serde_json::from_str(&line.unwrap().expect("it runs")).unwrap();
-            if line["event"] == "told" {
-                got.push(line["text"].as_str().unwrap().to_owned());
-            }
+            got.extend(text_of(&line.unwrap().expect("it runs")));
         }
     }
 
-    async fn kill(mut self) {
+    /// Kills it, and notes what it printed until then: it may have acknowledged those events.
+    async fn kill(mut self, got: &mut Vec<String>) {
         self.process.kill().await.unwrap();
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            got.extend(text_of(&line));
+        }
     }
+}
+
+/// The text of the message that a line of the app reports.
+fn text_of(line: &str) -> Option<String> {
+    let line: Value = serde_json::from_str(line).unwrap();
+    (line["event"] == "told").then(|| line["text"].as_str().unwrap().to_owned())
 }
 
 /// What is in a list, each once, in the order of its first mention.
@@ -122,7 +129,7 @@ async fn live_through(command: impl Fn() -> Option<std::process::Command>, ackno
     if acknowledges {
         say("before the app died").await;
     }
-    process.kill().await;
+    process.kill(&mut got).await;
     say("while the app was dead").await;
     let mut process = App::start(command().unwrap(), &url);
     let last = say("after the app died").await;

@@ -100,7 +100,7 @@ async fn an_app_is_told_wherever_its_socket_hangs() {
     let there = socket(second.hub(), &actor, &tasks).await;
     let texts = say(&first, "there");
     has(&there, &texts).await;
-    // A newer one elsewhere takes over; this one stands by.
+    // A newer one elsewhere takes over; this one is on standby.
     let here = socket(first.hub(), &actor, &tasks).await;
     let more = say(&first, "here");
     has(&here, &more).await;

@@ -1,4 +1,4 @@
-//! Apps over WebSockets of their own: what they are told, what they send, and what waits for them.
+//! Apps over WebSockets of their own: events, sends, and what waits for them.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Scene {
         self.while_time_passes(client.hear("event")).await
     }
 
-    /// What somebody said in the next event.
+    /// What someone said in the next event.
     pub async fn content(&self, client: &mut Client) -> String {
         self.event(client).await["event"]["data"]["content"].as_str().unwrap().to_owned()
     }
@@ -268,7 +268,7 @@ async fn what_cannot_be_sent_is_answered_and_noted() {
     let (apps, world) = (scene.stage.world.hub.apps(), &scene.stage.world);
     apps.update(&world.owner, scene.app.id, patched).await.unwrap();
     apps.change_installation(&world.owner, scene.stage.bot.id, scene.app.id, patch).await.unwrap();
-    assert_eq!(refused(&mut client, send("")).await, "INVALID_PARAMS", "nobody is the default here");
+    assert_eq!(refused(&mut client, send("")).await, "INVALID_PARAMS", "no one is the default here");
     assert_eq!(refused(&mut client, json!({ "type": "send", "to": "ann" })).await, "INVALID_PARAMS");
     let sticker = json!({ "type": "send", "to": "ann", "content": "x", "msg_type": "sticker" });
     assert_eq!(refused(&mut client, sticker).await, "INVALID_PARAMS");
@@ -373,7 +373,7 @@ async fn of_several_sockets_the_newest_is_told_and_the_others_take_over() {
     drop(second);
     scene.stage.say("three");
     assert_eq!(scene.content(&mut first).await, "three");
-    // Who only stands by may send.
+    // A socket on standby may send.
     let _third = scene.connect("").await;
     let to = &scene.stage.bot.account.owner_user_id;
     first.say(&json!({ "type": "send", "to": to, "content": "hello" })).await;
@@ -454,7 +454,7 @@ async fn a_slow_app_delays_no_other_and_loses_nothing() {
         assert!(scene.content(&mut quick).await == text(n), "{n}");
         assert!(channel.message().await.1 == text(n), "{n}");
     }
-    let seats = &scene.stage.world.hub.context().seats;
+    let seats = &scene.stage.world.hub.context().node.seats;
     assert!(seats.count() == 2 || seats.count() == 1, "the slow one may be gone by now");
     scene.stage.world.until("the slow one is closed", async || (seats.count() == 1).then_some(())).await;
     drop(slow);

@@ -1,4 +1,4 @@
-//! What is no frame: refused with the right code, and of no consequence for anybody else.
+//! What is no frame: refused with the right code, and of no consequence for anyone else.
 
 use hub_core::random::Random;
 use serde_json::json;
@@ -141,7 +141,7 @@ async fn ten_thousand_random_frames_leave_the_hub_as_it_was() {
             let _ = write.write_all(&bytes).await;
             let _ = write.shutdown().await;
         };
-        tokio::time::timeout(super::client::PATIENCE, async { futures_util::join!(sink, say) })
+        tokio::time::timeout(super::client::TEST_TIMEOUT, async { futures_util::join!(sink, say) })
             .await
             .expect("it ends");
     }

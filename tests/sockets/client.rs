@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to.
+//! A client that sends exactly the given frames.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -15,7 +15,7 @@ use tokio_tungstenite::{
 };
 
 /// Real I/O ends within this, or something hangs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An open WebSocket.
 pub struct Client(pub WebSocketStream<TcpStream>);
@@ -48,7 +48,7 @@ async fn open_on(mut stream: TcpStream, target: &str, lines: &[&str]) -> Result<
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
-        match timeout(PATIENCE, stream.read_u8()).await.expect("the hub answers") {
+        match timeout(TEST_TIMEOUT, stream.read_u8()).await.expect("the hub answers") {
             Ok(byte) => answer.push(byte),
             Err(_) => break,
         }
@@ -59,7 +59,7 @@ async fn open_on(mut stream: TcpStream, target: &str, lines: &[&str]) -> Result<
         return Ok(Client(WebSocketStream::from_raw_socket(stream, Role::Client, None).await));
     }
     let mut body = Vec::new();
-    let _ = timeout(PATIENCE, stream.read_to_end(&mut body)).await.expect("the hub closes");
+    let _ = timeout(TEST_TIMEOUT, stream.read_to_end(&mut body)).await.expect("the hub closes");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     Err(Refused { status, json: serde_json::from_slice(&body).unwrap_or(Value::Null) })
 }
@@ -71,7 +71,7 @@ impl Client {
 
     /// The next message, whatever it is; `None` when the connection is gone.
     pub async fn next(&mut self) -> Option<Message> {
-        timeout(PATIENCE, self.0.next()).await.expect("the hub says something")?.ok()
+        timeout(TEST_TIMEOUT, self.0.next()).await.expect("the hub says something")?.ok()
     }
 
     /// The next frame, which has to be of this type.

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::stage::Stage;
 
-/// Waits until somebody waits for this moment, then moves the clock there.
+/// Waits until someone waits for this moment, then moves the clock there.
 async fn pass(stage: &Stage, span: Duration) {
     let clock = stage.clock();
     let at = clock.now() + span;

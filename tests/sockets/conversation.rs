@@ -128,7 +128,7 @@ async fn sends_are_answered_in_both_dialects_and_are_as_durable_as_any() {
     );
     let sent = stage.world.wait_sent(&stage.bot, 2).await;
     assert_eq!(sent.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), ["one", "two"]);
-    client.say(&json!({ "type": "send_text", "reqID": "c", "data": { "to_user_id": "somebody else", "content": "x" } })).await;
+    client.say(&json!({ "type": "send_text", "reqID": "c", "data": { "to_user_id": "someone else", "content": "x" } })).await;
     assert_eq!(client.hear("send_ack").await["data"]["success"], false);
     stage.stop().await;
 }
@@ -212,7 +212,7 @@ async fn messages_say_where_their_files_are() {
     assert_eq!((&file["type"], &file["item"]), (&json!("image"), &json!(0)));
     let url = file["url"].as_str().unwrap();
     assert!(url.contains("/api/media/med_") && url.contains("sig="), "{url}");
-    // Whoever asks later is told what became of it, also where others asked before.
+    // A later request returns the outcome, even after other requests.
     let client = stage.client().await;
     let told = stage
         .world

@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::client::PATIENCE;
+use super::client::TEST_TIMEOUT;
 use crate::{
     clients::installed,
     support::{
@@ -49,7 +49,7 @@ impl Foreign {
     /// Waits until it is connected: a client without a position gets what comes from then on.
     async fn opened(&mut self) {
         loop {
-            let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it connects");
+            let line = timeout(TEST_TIMEOUT, self.lines.next_line()).await.expect("it connects");
             let line: serde_json::Value = serde_json::from_str(&line.unwrap().expect("it runs")).unwrap();
             if line["event"] == "open" {
                 return;
@@ -60,7 +60,7 @@ impl Foreign {
     /// Hears it until it has so many messages.
     async fn hear(&mut self, count: usize) {
         while self.got.len() < count {
-            let line = timeout(PATIENCE, self.lines.next_line()).await;
+            let line = timeout(TEST_TIMEOUT, self.lines.next_line()).await;
             let line = line.unwrap_or_else(|_| panic!("the client got {} of {count}", self.got.len()));
             let line: serde_json::Value = serde_json::from_str(&line.unwrap().expect("it runs")).unwrap();
             if line["event"] == "message" {

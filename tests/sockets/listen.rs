@@ -1,5 +1,5 @@
 //! `hub-cli listen` between a channel's socket and a program on this machine: what it posts, what it answers, and
-//! what becomes of both when the connection or the key is lost.
+//! what happens to both when the connection or the key is lost.
 
 use hub_core::access::Actor;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn listen(server: &str, key: &str, to: &ReceiverPort) -> Process {
     let hook = format!("http://{}/hook", to.address);
     let arguments = ["listen", "--server", server, "--forward-to", &hook, "--header", "X-Env: test"];
     let environment = [("HUB_CHANNEL_KEY", key), ("HUB_WEBHOOK_SECRET", SECRET)];
-    Process::start(&binaries::release("hub-cli"), &arguments, &environment)
+    Process::start(&binaries::program("hub-cli"), &arguments, &environment)
 }
 
 async fn arrived(port: &ReceiverPort, texts: &[&str]) {
@@ -57,15 +57,15 @@ async fn messages_are_forwarded_signed_and_replies_go_back_over_lost_connections
 
     // The connection is cut; what comes meanwhile is there afterwards, once.
     proxy.set(Fault::Reset);
-    program.wait_line("lost the hub").await;
+    program.wait_line("connection lost").await;
     stage.say("three");
     proxy.set(Fault::None);
     arrived(&port, &["one", "two", "three"]).await;
 
-    // Nobody answers at the local URL: the line says so, and the message counts as told.
+    // No one answers at the local URL: the line says so, and the message counts as delivered.
     port.close().await;
     stage.say("four");
-    program.wait_line("no answer").await;
+    program.wait_line("no response").await;
     port.reopen().await;
     stage.say("five");
     arrived(&port, &["one", "two", "three", "five"]).await;

@@ -118,7 +118,7 @@ async fn clients_of_every_node_get_everything_also_when_the_bots_node_dies() {
     server.drop_database(&store).await;
 }
 
-/// Reliability B5, B11, K6: what ends on one node ends its clients on the other, where nobody has done anything.
+/// What ends on one node ends its clients on the other, where no one has done anything.
 #[tokio::test]
 async fn clients_of_one_node_end_with_what_ends_on_the_other() {
     let Some(server) = postgres::server() else { return };

@@ -205,7 +205,7 @@ async fn sessions_are_listed_newest_first_and_belong_to_their_user(db: &Db) {
     let second = PageRequest::parse("s", Some(1), Some(&cursor)).unwrap();
     assert_eq!(list(ada, second).await, mine[1..]);
     let end = async |user, id| commit!(db, |tx| tx.accounts().delete_session(user, id).await).unwrap();
-    assert!(!end(bob, mine[0]).await, "somebody else's");
+    assert!(!end(bob, mine[0]).await, "another user's");
     assert!(end(ada, mine[0]).await);
     assert!(!end(ada, mine[0]).await, "gone already");
     assert_eq!(list(ada, PageRequest::default()).await, mine[1..]);

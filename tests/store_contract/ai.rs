@@ -58,7 +58,7 @@ fn texts(conversation: &Conversation) -> Vec<&str> {
     conversation.messages.iter().map(|said| said.content.as_str()).collect()
 }
 
-/// The bot says something to ann, by a channel or by nobody's.
+/// The bot says something to ann, by a channel or by no one's.
 async fn answer(db: &Db, on: &Stage, channel: Option<ChannelId>, key: &str) {
     let row = hub_core::store::outbox::NewOutbound {
         channel_id: channel,
@@ -84,7 +84,7 @@ async fn a_conversation_is_what_the_channel_and_the_person_said(db: &Db) {
     let other = add_channel(db, on.bot, "other").await;
     accept_one(db, &on, "ann", "first", 0).await;
     answer(db, &on, Some(on.channel), "dlv_1:0").await;
-    accept_one(db, &on, "bob", "somebody else", 0).await;
+    accept_one(db, &on, "bob", "someone else", 0).await;
     let (elsewhere, _) = taken(db, message(db, on.bot, "ann", "k", "for the other channel"), other, 0);
     let (mut both, _) = taken(db, message(db, on.bot, "ann", "b", "@shop for both"), on.channel, 0);
     both.routes[0].taken.as_mut().unwrap().content = Some("for both".to_owned());

@@ -86,7 +86,7 @@ async fn an_event_is_stored_taken_told_and_shown(db: &Db) {
     for text in HOSTILE_TEXTS {
         tell(db, &scene, text, START).await;
     }
-    // Nobody is told of a bot that is gone.
+    // No one is notified of a bot that is gone.
     let gone = Scene { app: scene.app, bot: db.ids.next(), installation: scene.installation };
     tell(db, &gone, "{}", START).await;
     let due = commit!(db, |tx| tx.app_events().claim(START, START + MINUTE, 50, 50).await).unwrap();
@@ -230,7 +230,7 @@ async fn what_was_told_at_once_is_noted_and_found(db: &Db) {
         assert_eq!((&*noted.response_body, noted.state, noted.attempts), (text, AppEventState::Delivered, 2));
         assert_eq!((noted.response_status, noted.error, noted.duration_ms), (Some(200), None, 9));
     }
-    // Nobody takes it up, and it stands in the log with the others.
+    // No one takes it up, and it is in the log with the others.
     assert!(claim(db, START, 50).await.is_empty());
     let mut read = db.store.read().await.unwrap();
     let log = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();

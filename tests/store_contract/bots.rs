@@ -97,9 +97,9 @@ async fn a_person_on_a_network_has_one_bot(db: &Db) {
             network: "sim".into(),
             login: nameless.clone(),
         };
-        commit!(db, |tx| tx.bots().insert(&new, START).await).expect("nobody knows whose these are");
+        commit!(db, |tx| tx.bots().insert(&new, START).await).expect("no one knows whose these are");
     }
-    // The same person's bot stands before one that has the same account id.
+    // The same person's bot precedes one that has the same account id.
     let third = insert(db, ada, "third", "sim").await.unwrap();
     db.sql(format!("UPDATE bots SET wx_id = 'shared' WHERE id IN ('{first}', '{third}')")).await;
     let rows = db.store.read().await.unwrap().bots().holders("sim", "shared", "third@person").await.unwrap();
@@ -206,7 +206,7 @@ async fn reconnecting_is_refused_for_an_expired_login(db: &Db) {
         commit!(db, |tx| tx.bots().reconnect(Some(owner.to_string()), id, START).await).unwrap()
     };
     let resume = async || commit!(db, |tx| tx.bots().resume(id, START).await).unwrap();
-    assert!(!resume().await, "nothing to resume: nobody polled it yet");
+    assert!(!resume().await, "nothing to resume: no one polled it yet");
     for word in ["error", "offline", "online"] {
         db.sql(format!("UPDATE bots SET status = '{word}', status_reason = 'why', last_error = 'why'")).await;
         assert!(!reconnect(bob).await);

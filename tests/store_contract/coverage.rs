@@ -55,7 +55,7 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }
 
-/// The files of the store with the names of their rooms: what lies in a folder belongs to the file beside it.
+/// The files of the store with the names of their rooms: what lies in a folder belongs to the file next to it.
 fn sources(store: &Path) -> Vec<(String, PathBuf)> {
     let room = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let parts = |path: PathBuf| {
@@ -72,7 +72,7 @@ fn every_method_of_the_store_has_a_case() {
     let mut methods = BTreeSet::new();
     for (file, path) in sources(&folder) {
         let source = std::fs::read_to_string(&path).unwrap();
-        // What tests alone can call stands at the end of the file.
+        // What tests alone can call is at the end of the file.
         let source = source.split("#[cfg(test)]").next().unwrap();
         let source = source.split("#[cfg(any(test,").next().unwrap();
         for line in source.lines() {

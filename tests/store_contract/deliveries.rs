@@ -102,7 +102,7 @@ async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
     assert_eq!(backlog(db, &on, fence, &[], Duration::ZERO).await.len(), 2);
     let gone = db.ids.next();
     let claimed = commit!(db, |tx| tx.deliveries().claim(&[first, gone], fence).await).unwrap();
-    assert_eq!(claimed, [first].into(), "what is gone is nobody's");
+    assert_eq!(claimed, [first].into(), "what is gone is no one's");
     assert_eq!(ids(&backlog(db, &on, fence, &[], Duration::ZERO).await), [second.to_string()]);
     assert_eq!(
         backlog(db, &on, fence + 1, &[], Duration::ZERO).await.len(),

@@ -117,7 +117,7 @@ async fn an_old_fence_stores_nothing(db: &Db) {
     db.sql("DELETE FROM channels").await;
     db.sql("DELETE FROM bots").await;
     let gone = db.store.accept(batch(&taken_over[0], Some("x"), vec![])).await.unwrap();
-    assert_eq!(gone, Accepted::Fenced, "a bot that is gone is nobody's");
+    assert_eq!(gone, Accepted::Fenced, "a bot that is gone is no one's");
 }
 
 async fn old_rules_store_nothing(db: &Db) {

@@ -328,7 +328,7 @@ async fn apps_that_models_can_call_are_loaded_with_their_tools(db: &Db) {
     };
     let pair = |name: &str, description: &str| (name.to_owned(), description.to_owned());
     assert_eq!(told(&toolbox.tools), [pair("now", "of the app"), pair("later", "")]);
-    // What an installation has of its own comes beside them, and before those of the same name.
+    // What an installation has of its own comes next to them, and before those of the same name.
     for id in [of_weather, of_bare] {
         let own = vec![tool("now", "of this bot")];
         commit!(db, |tx| tx.installations().set_tools(id, &own, START).await).unwrap();

@@ -34,7 +34,7 @@ async fn acquire(db: &Db, node: NodeId, after: Duration, limit: u32) -> Vec<(Bot
 async fn a_bot_without_a_valid_lease_is_noticed(db: &Db) {
     let any_free = async |after: Duration| {
         let now = START + after;
-        db.store.read().await.unwrap().leases().any_free(now, now + LEASE).await.unwrap()
+        db.store.read().await.unwrap().leases().any_free(now).await.unwrap()
     };
     assert!(!any_free(Duration::ZERO).await, "there is no bot");
     let owner = db.user("ada").await;
@@ -100,7 +100,7 @@ async fn a_renewed_lease_is_not_taken(db: &Db) {
     let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 2).await).unwrap();
     assert_eq!(renewed.iter().map(|lease| (lease.bot_id, lease.fence)).collect::<Vec<_>>(), [(bot, 1)]);
     assert_eq!(acquire(db, second, LEASE, 9).await, []);
-    // One that ran out while its node slept, and that nobody took, goes on under its fence.
+    // One that ran out while its node slept, and that no one took, goes on under its fence.
     let renewed = commit!(db, |tx| tx.leases().renew(first, START + LEASE * 9).await).unwrap();
     assert_eq!(renewed.iter().map(|lease| (lease.bot_id, lease.fence)).collect::<Vec<_>>(), [(bot, 1)]);
     assert_eq!(acquire(db, second, LEASE * 8, 9).await, []);
@@ -121,7 +121,7 @@ async fn a_bot_shows_its_nodes_name_or_id(db: &Db) {
     let until = START + LEASE * 2;
     commit!(db, |tx| tx.leases().acquire(node, "attic", START + LEASE, until, 9).await).unwrap();
     assert_eq!(shown(LEASE).await.as_deref(), Some("attic"));
-    assert_eq!(shown(LEASE * 2).await, None, "nobody works for it");
+    assert_eq!(shown(LEASE * 2).await, None, "no one works for it");
 }
 
 async fn released_leases_are_free_at_once(db: &Db) {
@@ -201,7 +201,7 @@ async fn somebody_works_while_a_lease_lasts(db: &Db) {
     let works = async |after: Duration| {
         db.store.read().await.unwrap().leases().any_held(START + after).await.unwrap()
     };
-    assert!(!works(Duration::ZERO).await, "nobody has taken it");
+    assert!(!works(Duration::ZERO).await, "no one has taken it");
     acquire(db, node, Duration::ZERO, 9).await;
     assert!(works(Duration::ZERO).await && works(just_before(LEASE)).await);
     assert!(!works(LEASE).await, "it ran out");

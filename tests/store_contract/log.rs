@@ -86,7 +86,7 @@ async fn a_page_ends_when_it_is_large(db: &Db) {
     }
 }
 
-/// A store of another node on the same database. SQLite's one writer is the same for everybody.
+/// A store of another node on the same database. SQLite's one writer is the same for everyone.
 async fn another(db: &Db) -> Store {
     if db.is_postgres() { Store::open(&db.config, Clock::system()).await.unwrap() } else { db.store.clone() }
 }

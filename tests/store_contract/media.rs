@@ -152,7 +152,7 @@ async fn a_gone_message_leaves_its_files_to_be_swept(db: &Db) {
     assert!(db.store.read().await.unwrap().media().loose(START, 9).await.unwrap().is_empty());
     db.sql(format!("DELETE FROM messages WHERE id = '{gone}'")).await;
     let late = settled(file, MediaState::Ready, Some(stored("")));
-    assert!(!commit!(db, |tx| tx.media().settle(&late).await).unwrap(), "nobody wants it any more");
+    assert!(!commit!(db, |tx| tx.media().settle(&late).await).unwrap(), "no one wants it any more");
     let mut read = db.store.read().await.unwrap();
     assert!(read.media().downloading(on.bot, 9).await.unwrap().iter().all(|row| row.id == kept[0]));
     assert_eq!(read.media().loose(START, 9).await.unwrap(), [file]);

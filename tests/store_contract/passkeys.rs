@@ -86,7 +86,7 @@ async fn passkeys_are_listed_newest_first_and_deleted_by_their_user(db: &Db) {
     assert_eq!(list(PageRequest::parse("p", Some(5), Some(&cursor)).unwrap()).await, ids[1..]);
     let id = ids[0];
     let delete = async |user| commit!(db, |tx| tx.passkeys().delete(user, id).await).unwrap();
-    assert!(!delete(bob).await, "somebody else's");
+    assert!(!delete(bob).await, "another user's");
     assert!(delete(ada).await);
     assert!(!delete(ada).await);
 }

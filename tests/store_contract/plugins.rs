@@ -193,7 +193,7 @@ async fn a_state_changes_once(db: &Db) {
     let id = add_plugin(db, ada, "a").await;
     let first = add_version(db, id, "1").await;
     assert!(review(db, first, "pending", "rejected").await);
-    assert!(!review(db, first, "pending", "approved").await, "somebody was faster");
+    assert!(!review(db, first, "pending", "approved").await, "another review was faster");
     assert!(!review(db, db.ids.next(), "pending", "approved").await);
     let mut read = db.store.read().await.unwrap();
     let row = read.plugins().find(everything(), id).await.unwrap().unwrap().version;

@@ -88,7 +88,7 @@ async fn of_many_who_take_a_confirmed_login_one_does(db: &Db) {
     let ada = user(db, "ada").await;
     begin(db, "one", START, 10).await;
     let take = async || commit!(db, |tx| tx.qr_logins().take("one", START).await).unwrap();
-    assert_eq!(take().await, None, "nobody has confirmed it");
+    assert_eq!(take().await, None, "no one has confirmed it");
     let many = futures_util::future::join_all((0..20).map(|_| confirm(db, "one", ada))).await;
     assert_eq!(many.into_iter().filter(|done| *done).count(), 1);
     let taken = futures_util::future::join_all((0..20).map(|_| take())).await;

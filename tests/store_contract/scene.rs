@@ -82,7 +82,7 @@ pub async fn add_channel(db: &Db, bot_id: BotId, name: &str) -> ChannelId {
     id
 }
 
-/// Takes the lease of every bot that nobody holds.
+/// Takes the lease of every bot that no one holds.
 pub async fn lease(db: &Db) -> (NodeId, BTreeMap<BotId, Lease>) {
     let node: NodeId = db.ids.next();
     let until = START + Duration::from_secs(30);
@@ -190,7 +190,7 @@ pub fn taken(
     (message, id)
 }
 
-/// The same message, whose channel's AI sink gets a delivery too, held by nobody.
+/// The same message, whose channel's AI sink gets a delivery too, held by no one.
 pub fn with_ai(db: &Db, mut message: AcceptMessage) -> (AcceptMessage, DeliveryId) {
     let id: DeliveryId = db.ids.next();
     let delivery = NewDelivery { id, sink: SinkId::Ai, lane: message.row.peer.clone(), claim: 0 };

@@ -58,7 +58,7 @@ async fn only_so_many_are_under_way(db: &Db) {
     assert!(begin(db, "five", "another", START + MINUTE, 4).await, "the first has expired");
     let browser = TokenHash::of("mine");
     assert_eq!(commit!(db, |tx| tx.sign_in_flows().trim(&browser, 2).await).unwrap(), 2);
-    assert_eq!(db.count("sign_in_flows").await, 3, "nobody else's");
+    assert_eq!(db.count("sign_in_flows").await, 3, "no other user's");
     assert!(take(db, "3", FlowPurpose::PasskeyLogin, "mine", START).await, "the newest stay");
 }
 

@@ -109,6 +109,8 @@ async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
     assert_eq!(list(db, &on, only, whole()).await, ids(&[middle]));
     let only = TraceFilter { message_id: Some(message), ..all() };
     assert_eq!(list(db, &on, only, whole()).await, ids(&[first]));
+    let only = TraceFilter { ids: vec![first, own_send, TraceId::MAX], ..all() };
+    assert_eq!(list(db, &on, only, whole()).await, ids(&[own_send, first]));
     let oldest_first = TraceFilter { oldest_first: true, ..all() };
     assert_eq!(
         list(db, &on, oldest_first.clone(), whole()).await,

@@ -1,4 +1,4 @@
-//! Looking after a database beside the hub that works on it.
+//! Looking after a database next to the hub that works on it.
 
 use std::time::Duration;
 

@@ -269,7 +269,7 @@ async fn bots_of_a_disabled_user_rest_until_they_are_back(db: &Db) {
         [other],
         "the node lets go of them"
     );
-    assert_eq!(acquire().await, [], "nobody takes them up");
+    assert_eq!(acquire().await, [], "no one takes them up");
     let statuses =
         async || db.texts(format!("SELECT status FROM bots WHERE owner_id = '{ada}' ORDER BY id")).await;
     assert_eq!(statuses().await, ["offline", "expired"]);

@@ -197,7 +197,7 @@ async fn large_numbers_survive(db: &Db) {
 
 async fn nodes_of_one_database_hear_each_other(db: &Db) {
     if !db.is_postgres() {
-        db.store.notify("nobody hears it").await.unwrap();
+        db.store.notify("no one hears it").await.unwrap();
         assert_eq!(db.store.notices().await.err().map(|error| error.code()), Some(ErrorCode::Internal));
         return;
     }

@@ -1,4 +1,5 @@
-//! The shipped programs, built once per run, or taken from the folder that `HUB_TEST_PROGRAMS` names.
+//! The programs of the workspace, built once per run in the profile of the tests, or taken from the folder that
+//! `HUB_TEST_PROGRAMS` names (a release build, for example).
 
 use std::{
     path::{Path, PathBuf},
@@ -6,8 +7,8 @@ use std::{
     sync::OnceLock,
 };
 
-/// The release build of a program of this workspace: `hub-server` or `hub-cli`. The first call builds both.
-pub fn release(name: &str) -> PathBuf {
+/// A program of this workspace: `hub-server` or `hub-cli`. The first call builds both.
+pub fn program(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(build).join(name)
 }
@@ -33,10 +34,18 @@ fn build() -> PathBuf {
     }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
     let mut build = cargo();
-    build.args(["build", "--release", "--locked", "-p", "hub-server", "-p", "hub-cli"]);
+    // The packages and features of `cargo test --workspace`: every crate is there already, only the programs are linked.
+    build.args(["build", "--locked", "--workspace", "--bin", "hub-server", "--bin", "hub-cli"]);
+    build.args(["--features", "hub-server/testing"]);
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        build.arg("--release");
+        "release"
+    };
     let built = build.current_dir(&workspace).status().unwrap();
-    assert!(built.success(), "the release build failed");
+    assert!(built.success(), "the programs could not be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
     // A relative folder is meant from where the tests were started, which for cargo is the workspace.
-    workspace.join(target).join("release")
+    workspace.join(target).join(profile)
 }

@@ -156,7 +156,7 @@ impl Db {
         id
     }
 
-    /// A bot of a user whose lease nobody holds, behind the store's back.
+    /// A bot of a user whose lease no one holds, behind the store's back.
     pub async fn bot(&self, owner: UserId) -> BotId {
         let id: BotId = self.ids.next();
         self.sql(format!(

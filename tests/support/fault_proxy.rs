@@ -47,7 +47,7 @@ pub enum Fault {
     /// The reader sees the end of the stream (FIN); what is sent to it afterwards is lost. The other direction
     /// goes on. This cannot be undone for a connection.
     HalfClose,
-    /// Nothing passes, nothing is lost and nobody is told: bytes wait until another fault is set.
+    /// Nothing passes, nothing is lost and no one is notified: bytes wait until another fault is set.
     Blackhole,
     /// One bit is flipped in every so-manieth byte, counted per connection; at least 1.
     Corrupt(u64),
@@ -56,7 +56,7 @@ pub enum Fault {
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From whoever connected to the target.
+    /// From anyone who connected to the target.
     Up,
     /// From the target back.
     Down,
@@ -265,7 +265,7 @@ impl Link {
         let mut buffer = vec![0; CHUNK];
         let mut passed = 0;
         loop {
-            // Bytes that nobody may have are not even read.
+            // Bytes that no one may have are not even read.
             let fault = match faults.wait_for(|faults| faults.of(direction) != Fault::Blackhole).await {
                 Ok(faults) => faults.of(direction),
                 Err(_) => return,
@@ -290,7 +290,7 @@ impl Link {
         let _ = to.shutdown().await;
     }
 
-    /// Passes one chunk on; `false` when nobody takes it.
+    /// Passes one chunk on; `false` when no one takes it.
     async fn pass(
         &self,
         direction: Direction,

@@ -1,6 +1,5 @@
-//! A receiver of webhooks that misbehaves: every behaviour of reliability §4.4 that a TCP peer can show, with
-//! what a hub has to make of it. Behaviours of names are in `tests/faults/names.rs`, those of TLS in
-//! `tests/faults/tls.rs`.
+//! A receiver of webhooks that misbehaves: every behaviour that a TCP peer can show, with the outcome that the hub
+//! has to record. Behaviours of names are in `tests/faults/names.rs`, those of TLS in `tests/faults/tls.rs`.
 
 mod behaviour;
 mod peer;
@@ -52,7 +51,7 @@ impl FaultReceiver {
         let (exchanges, tasks) = (Arc::<Mutex<Vec<Exchange>>>::default(), Tasks::new());
         let mut kept = (None, Vec::new());
         match behaviour.listening {
-            // Bound and not listening: refused, and nobody else gets the port.
+            // Bound and not listening: refused, and no one else gets the port.
             Listening::Refuses => kept.0 = Some(socket),
             Listening::Ignores => {
                 let listener = socket.listen(1).unwrap();

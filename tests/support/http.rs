@@ -1,4 +1,4 @@
-//! Callers of the HTTP interface from outside: somebody with or without a session.
+//! Callers of the HTTP interface from outside: someone with or without a session.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Somebody the server does not know.
+    /// Someone the server does not know.
     #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
     pub fn stranger(base: &str) -> Self {
         // Absent only when another test was first, which is as good.
@@ -33,13 +33,13 @@ impl Caller {
         Self { base: base.trim_end_matches('/').to_owned(), ..self.clone() }
     }
 
-    /// Somebody who signed in elsewhere.
+    /// Someone who signed in elsewhere.
     #[must_use]
     pub fn with_cookie(self, cookie: String) -> Self {
         Self { cookie: Some(cookie), ..self }
     }
 
-    /// Somebody with a key or a token.
+    /// Someone with a key or a token.
     #[must_use]
     pub fn with_bearer(self, bearer: &str) -> Self {
         Self { bearer: Some(bearer.to_owned()), ..self }
@@ -73,7 +73,7 @@ impl Caller {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null), set)
     }
 
-    /// A request that may find nobody, with a key that makes its repetition harmless (spaces in it do not count):
+    /// A request that may find no one, with a key that makes its repetition harmless (spaces in it do not count):
     /// status, `Retry-After` in seconds, and JSON.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub struct HubProcess {
 
 impl HubProcess {
     /// Starts a server whose data lies in `folder` and waits until it is ready. `settings` are environment
-    /// variables beside the ones every test needs.
+    /// variables next to the ones every test needs.
     pub async fn start(folder: &Path, network: &NetworkProcess, settings: &[(&str, &str)]) -> Self {
         Self::start_at(folder, network, "127.0.0.1:0", settings).await
     }
@@ -38,7 +38,7 @@ impl HubProcess {
         environment.extend([("HUB_NETWORK", "sim"), ("HUB_DEMO", "false")]);
         environment.extend(settings);
         let arguments = ["--listen", listen];
-        let mut process = Process::start(&binaries::release("hub-server"), &arguments, &environment);
+        let mut process = Process::start(&binaries::program("hub-server"), &arguments, &environment);
         let url = process.wait_url().await;
         let ready = Caller::stranger(&url);
         until("readyz", async || {
@@ -65,7 +65,7 @@ impl NetworkProcess {
     /// Starts a network.
     pub async fn start() -> Self {
         let arguments = ["sim", "serve", "--listen", "127.0.0.1:0"];
-        let mut process = Process::start(&binaries::release("hub-cli"), &arguments, &[]);
+        let mut process = Process::start(&binaries::program("hub-cli"), &arguments, &[]);
         let url = process.wait_line("ready ").await;
         let control = Caller::stranger(&url);
         Self { url, control, process }

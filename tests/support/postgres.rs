@@ -20,7 +20,7 @@ use sqlx::{Connection, PgConnection};
 use super::postgres_user::{Unprivileged, command, find_program};
 
 /// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Small, and without work in the background that tests have no use for.
 const TEST_SETTINGS: [&str; 2] = ["shared_buffers=32MB", "autovacuum=off"];
@@ -92,7 +92,7 @@ impl Server {
         Self::with(&TEST_SETTINGS)
     }
 
-    /// A server with these settings beside those that every caller wants. `None` and panics as in
+    /// A server with these settings next to those that every caller wants. `None` and panics as in
     /// [`alone`](Self::alone).
     pub fn with(settings: &[&str]) -> Option<Self> {
         let binaries = find_binaries();
@@ -153,7 +153,7 @@ impl Server {
 
     fn wait_for(&self, what: &str, look: impl Fn() -> bool) {
         let step = Duration::from_millis(20);
-        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+        for _ in 0..TEST_TIMEOUT.as_millis() / step.as_millis() {
             if look() {
                 return;
             }

@@ -16,7 +16,9 @@ use tokio::{
 };
 
 /// How long a process may take to say that it is ready, or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the output of an ended process is read.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running program.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub struct Process {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
     news: watch::Receiver<usize>,
-    _reader: Tasks,
+    readers: Tasks,
 }
 
 /// The address in the line with which a server starts its JSON log, without a slash at the end.
@@ -68,7 +70,7 @@ impl Process {
                 keep(&kept, &tell, line);
             }
         });
-        Self { child, lines, news, _reader: reader }
+        Self { child, lines, news, readers: reader }
     }
 
     /// Everything printed so far.
@@ -76,7 +78,7 @@ impl Process {
         self.lines.lock().unwrap().join("\n")
     }
 
-    /// Waits for a line with this text and gives what stands behind it.
+    /// Waits for a line with this text and gives what follows it.
     pub async fn wait_line(&mut self, marker: &str) -> String {
         let lines = Arc::clone(&self.lines);
         let find = || {
@@ -93,7 +95,7 @@ impl Process {
                 }
             }
         };
-        let found = Clock::system().timeout(PATIENCE, found).await.flatten();
+        let found = Clock::system().timeout(TEST_TIMEOUT, found).await.flatten();
         found.unwrap_or_else(|| panic!("no line with {marker:?} in:\n{}", self.log()))
     }
 
@@ -127,8 +129,11 @@ impl Process {
 
     /// Waits for the end by itself.
     pub async fn wait(mut self) -> (ExitStatus, String) {
-        let ended = Clock::system().timeout(PATIENCE, self.child.wait()).await;
+        let clock = Clock::system();
+        let ended = clock.timeout(TEST_TIMEOUT, self.child.wait()).await;
         let ended = ended.unwrap_or_else(|| panic!("still running:\n{}", self.log())).unwrap();
+        // What it printed last may not be read yet. A child process may keep the pipe open.
+        self.readers.wait(&clock, READ_TIMEOUT).await;
         (ended, self.log())
     }
 

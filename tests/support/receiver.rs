@@ -1,4 +1,4 @@
-//! The other end of webhooks: keeps what it was sent and answers as it was told.
+//! The other end of webhooks: keeps what it was sent and answers as instructed.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -45,14 +45,14 @@ impl Received {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Whether `X-Signature` is the one that this secret makes, computed here anew.
+    /// Whether `X-Signature` is the one that this secret makes, computed here again.
     pub fn is_signed_with(&self, secret: &str) -> bool {
         let expected = format!("sha256={}", HEXLOWER.encode(&mac(secret.as_bytes(), &self.body)));
         self.header("x-signature") == expected
     }
 
     /// Whether one of the signatures in `webhook-signature` is the one that this secret makes (Standard
-    /// Webhooks: over id, timestamp and body), computed here anew.
+    /// Webhooks: over id, timestamp and body), computed here again.
     pub fn is_standard_signed_with(&self, secret: &str) -> bool {
         let (id, at) = (self.header("webhook-id"), self.header("webhook-timestamp"));
         let signed = [format!("{id}.{at}.").as_bytes(), &self.body].concat();
@@ -117,7 +117,7 @@ impl Reply {
     }
 }
 
-/// Answers every request with 200 and `{}` until it is told something else. Cheap to clone; clones share
+/// Responds to every request with 200 and `{}` until configured otherwise. Cheap to clone; clones share
 /// what they got.
 #[derive(Debug, Clone)]
 pub struct Receiver {
@@ -160,7 +160,7 @@ impl Receiver {
         self.state().usual.insert(path.to_owned(), reply);
     }
 
-    /// Makes a path one of an app: whoever sends a challenge there gets it back, and nothing is kept of that.
+    /// Makes a path one of an app: a challenge is returned, and not recorded.
     pub fn is_app(&self, path: &str) {
         self.state().apps.insert(path.to_owned());
     }

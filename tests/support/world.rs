@@ -264,7 +264,7 @@ impl World {
         polls.iter().any(|known| known.account == bot.account && known.pollers > 0)
     }
 
-    /// How a bot stands.
+    /// The status of a bot.
     pub async fn health(&self, bot: &TestBot) -> BotHealth {
         self.hub.bots().status(&self.owner, bot.id).await.expect("the bot exists")
     }

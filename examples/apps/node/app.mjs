@@ -48,7 +48,7 @@ function isSigned(headers, body) {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-// What goes back to whoever wrote. An event may come twice: the same one gets the same answer.
+// The reply to the sender. An event may arrive twice: the same event gets the same reply.
 async function answerTo(envelope) {
   const { type, id, data } = envelope.event;
   if (type === "message.text") return { reply: `You said: ${data.content}` };

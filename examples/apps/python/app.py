@@ -96,7 +96,7 @@ def is_signed(headers, body):
 
 
 def answer_to(envelope):
-    """What goes back to whoever wrote. An event may come twice: the same one gets the same answer."""
+    """The reply to the sender. An event may arrive twice: the same event gets the same reply."""
     event = envelope["event"]
     data = event["data"]
     if event["type"] == "message.text":

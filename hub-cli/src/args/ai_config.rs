@@ -2,14 +2,14 @@ use clap::{Args, Subcommand};
 
 use super::HubArgs;
 
-/// The AI endpoint of the hub
+/// Show, change or test the AI endpoint of the hub
 #[derive(Debug, Subcommand)]
 pub enum AiConfigCommand {
     /// Show the endpoint, without its key
     Show(AiConfigShowArgs),
     /// Change the endpoint
     Set(AiConfigSetArgs),
-    /// Ask the endpoint's model a question
+    /// Send a test question to the endpoint
     Test(AiConfigTestArgs),
 }
 
@@ -17,7 +17,7 @@ pub enum AiConfigCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n
-Exit codes: 0 shown, 4 not signed in or no administrator, 5 no such hub, 7 nobody answers.\nSee also: hub-cli ai-config set, hub-cli ai-config test"
+Exit codes: 0 shown, 4 not signed in or not an administrator, 5 no such hub, 7 unreachable.\nSee also: hub-cli ai-config set, hub-cli ai-config test"
 )]
 pub struct AiConfigShowArgs {
     #[command(flatten)]
@@ -26,33 +26,33 @@ pub struct AiConfigShowArgs {
 
 /// Change the endpoint
 ///
-/// What is not named stays. Channels use it from their next message on.
+/// Settings that are not named keep their values. Channels use the new settings from their next message on.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli ai-config set --api-key-file ./openai.key --model gpt-4o-mini\n  hub-cli ai-config set --base-url http://127.0.0.1:11434/v1 --model llama3.2 --no-api-key\n  hub-cli ai-config set --off\n
-Exit codes: 0 changed, 2 a value is not acceptable, 4 not signed in or no administrator, 6 the file is unreadable, 7 nobody answers.\nSee also: hub-cli ai-config test, hub-cli help env"
+Exit codes: 0 changed, 2 invalid value, 4 not signed in or not an administrator, 6 the file is unreadable, 7 unreachable.\nSee also: hub-cli ai-config test, hub-cli help env"
 )]
 pub struct AiConfigSetArgs {
-    /// Base URL of an OpenAI-compatible service, without /chat/completions; a private address has to stand in
+    /// Base URL of an OpenAI-compatible service, without /chat/completions; a private address must be in
     /// HUB_EGRESS_ALLOW
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// File whose first line is the key; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<String>,
-    /// Forget the key
+    /// Remove the key
     #[arg(long, conflicts_with = "api_key_file")]
     pub no_api_key: bool,
-    /// The model of channels that name none
+    /// Default model of channels
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Other models that channels may name, separated by commas; replaces the list
+    /// Other models that channels may select, separated by commas; replaces the list
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub models: Option<Vec<String>>,
-    /// What every model is told first; - reads stdin
+    /// System prompt of all models; - reads stdin
     #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
-    /// Longest answer in tokens; 0 for no limit
+    /// Maximum length of an answer in tokens; 0 for no limit
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u32>,
     /// Tokens that one channel may use per day; 0 for no limit
@@ -68,10 +68,10 @@ pub struct AiConfigSetArgs {
     pub hub: HubArgs,
 }
 
-/// Ask the endpoint's model a question
+/// Send a test question to the endpoint
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n
-Exit codes: 0 it answered, 1 it did not, 4 not signed in or no administrator, 6 no endpoint is set, 7 nobody answers.\nSee also: hub-cli ai-config set")]
+Exit codes: 0 the endpoint works, 1 it failed, 4 not signed in or not an administrator, 6 no endpoint is configured, 7 unreachable.\nSee also: hub-cli ai-config set")]
 pub struct AiConfigTestArgs {
     #[command(flatten)]
     pub hub: HubArgs,

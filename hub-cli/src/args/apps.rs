@@ -1,76 +1,73 @@
 use clap::{Args, Subcommand, ValueEnum};
-use hub_core::apps::AppView;
 
-use super::{Confirm, HubArgs, PageArgs};
+use super::{Confirm, HubArgs, ListArgs};
 
-/// Make apps, put them onto bots, see what they are told and ask
+/// Create and install apps, and inspect their events and calls
 #[derive(Debug, Subcommand)]
 pub enum AppsCommand {
-    /// Apps that you may see, or those on a bot
+    /// List the apps that you may see, or those installed on a bot
     #[command(alias = "ls")]
     List(AppsListArgs),
-    /// One app
+    /// Show an app
     Show(AppsShowArgs),
-    /// Make an app
+    /// Create an app
     Create(Box<AppsCreateArgs>),
     /// Change an app
     Edit(Box<AppsEditArgs>),
-    /// Try an app's URL for events again
+    /// Verify an app's event URL again
     #[command(
         after_help = "Examples:\n  hub-cli apps verify weather\n  hub-cli apps verify app_01KAJ6Z8QH0000000000000000 --json=webhook_verified\n
-Exit codes: 0 it echoed the challenge, 5 no such app, 6 it has no URL, 7 nobody answers there, or something else.\nSee also: hub-cli apps edit"
+Exit codes: 0 verified, 5 no such app, 6 the app has no URL, 7 the URL is unreachable or echoed something else.\nSee also: hub-cli apps edit"
     )]
     Verify(AppsShowArgs),
     /// Delete an app with its installations
     #[command(alias = "rm")]
     Delete(AppsDeleteArgs),
-    /// Put an app onto a bot
+    /// Install an app on a bot
     Install(AppsInstallArgs),
-    /// Take an app off a bot
+    /// Uninstall an app from a bot
     Uninstall(AppsUninstallArgs),
-    /// Give an app on a bot a new token
+    /// Rotate the token of an installed app
     RotateToken(AppsRotateTokenArgs),
-    /// What an app on a bot was told
+    /// The events of an installed app
     #[command(
         alias = "event",
         after_help = "Examples:\n  hub-cli apps events weather --bot demo\n  hub-cli apps events weather --bot demo --follow\n
-With --follow each event is shown when it is there, and again whenever its state changes.
-Exit codes: 0 listed, 4 not signed in, 5 no such app on this bot, 7 nobody answers, 130 interrupted.\nSee also: hub-cli apps api-logs"
+With --follow each new event is shown, and again whenever its state changes.
+Exit codes: 0 listed, 4 not signed in, 5 no such app on this bot, 7 unreachable, 130 interrupted.\nSee also: hub-cli apps api-logs"
     )]
     Events(AppsLogArgs),
-    /// What an app on a bot asked of the bot API
+    /// The bot API calls of an installed app
     #[command(
         alias = "api-log",
         after_help = "Examples:\n  hub-cli apps api-logs weather --bot demo\n  hub-cli apps api-logs weather --bot demo --follow --json\n
-Exit codes: 0 listed, 4 not signed in, 5 no such app on this bot, 7 nobody answers, 130 interrupted.\nSee also: hub-cli apps events"
+Exit codes: 0 listed, 4 not signed in, 5 no such app on this bot, 7 unreachable, 130 interrupted.\nSee also: hub-cli apps events"
     )]
     ApiLogs(AppsLogArgs),
-    /// Get a token for an app as the app itself would: by OAuth with PKCE
+    /// Get a token for an app by OAuth with PKCE, as the app itself would
     Authorize(AppsAuthorizeArgs),
 }
 
-/// Apps that you may see, or those on a bot
+/// List the apps that you may see, or those installed on a bot
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli apps list\n  hub-cli apps list --bot demo --json=id,app_slug\n
-Exit codes: 0 listed, 4 not signed in, 5 no such bot or hub, 7 nobody answers.\nSee also: hub-cli apps show")]
+Exit codes: 0 listed, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli apps show")]
 pub struct AppsListArgs {
     /// Which apps
     #[arg(long, conflicts_with = "bot")]
     pub view: Option<AppViewArg>,
-    /// Those on this bot: its id or name
+    /// Apps installed on this bot: its id or name
     #[arg(long)]
     pub bot: Option<String>,
     #[command(flatten)]
-    pub page: PageArgs,
-    #[command(flatten)]
-    pub hub: HubArgs,
+    pub list: ListArgs,
 }
 
-/// One app
+/// Show an app
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps show weather\n  hub-cli apps show weather --json=id,tools\n
-Exit codes: 0 shown, 2 several have the name, 4 not signed in, 5 no such app, 7 nobody answers.\nSee also: hub-cli apps list"
+Exit codes: 0 shown, 2 ambiguous name, 4 not signed in, 5 no such app, 7 unreachable.\nSee also: hub-cli apps list"
 )]
 pub struct AppsShowArgs {
     /// Id, short name or name of the app
@@ -79,34 +76,34 @@ pub struct AppsShowArgs {
     pub hub: HubArgs,
 }
 
-/// What an app is.
+/// The properties of an app.
 #[derive(Debug, Args)]
 pub struct AppFields {
-    /// What it does
+    /// Description
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// Page about it
+    /// Home page
     #[arg(long, value_name = "URL")]
     pub homepage: Option<String>,
-    /// Picture
+    /// Icon
     #[arg(long, value_name = "URL")]
     pub icon_url: Option<String>,
-    /// Where events go; it has to echo a challenge
+    /// URL for events; it has to echo a challenge
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<String>,
-    /// Where its installation begins, when the app begins it itself
+    /// URL that starts the installation, if the app starts it itself
     #[arg(long, value_name = "URL")]
     pub setup_url: Option<String>,
-    /// Where authorizations may lead; may be repeated
+    /// Redirect URI for authorizations; may be repeated
     #[arg(long, value_name = "URL")]
     pub redirect_uri: Vec<String>,
-    /// What it wants to be told of; may be repeated
+    /// Kind of event that it subscribes to; may be repeated
     #[arg(long, value_name = "KIND")]
     pub event: Vec<String>,
-    /// What it asks for; may be repeated
+    /// Scope that it requests; may be repeated
     #[arg(long, value_name = "SCOPE")]
     pub scope: Vec<String>,
-    /// A command by which people call it; may be repeated
+    /// Command that people can send it; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "tools")]
     pub command: Vec<String>,
     /// JSON file with its tools: [{name, description, command, parameters}]; - reads stdin
@@ -114,15 +111,15 @@ pub struct AppFields {
     pub tools: Option<String>,
 }
 
-/// Make an app
+/// Create an app
 ///
-/// Its two secrets are shown once, here. The scopes are `message:read`, `message:write`, `contact:read`, `bot:read`
-/// and `tools:write`; the kinds of events `message`, `message.text` and its like, `command`, `bot.status`,
-/// `app.installed`, `app.uninstalled`.
+/// Its two secrets are shown only here, once. The scopes are `message:read`, `message:write`, `contact:read`,
+/// `bot:read` and `tools:write`; the kinds of events `message`, `message.text` and the other message types,
+/// `command`, `bot.status`, `app.installed`, `app.uninstalled`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps create Weather --webhook-url http://127.0.0.1:3000/events --command weather --scope message:read --scope message:write\n  hub-cli apps create Weather --tools tools.json --owner ada --data-dir ./data --json=id,webhook_secret\n
-Exit codes: 0 made, 2 not acceptable, or no --owner on files, 4 not signed in, 6 the short name is taken, 7 nobody answers.\nSee also: hub-cli apps install"
+Exit codes: 0 created, 2 invalid value, or --local without --owner, 4 not signed in, 6 the short name is taken, 7 unreachable.\nSee also: hub-cli apps install"
 )]
 pub struct AppsCreateArgs {
     /// Name, 1 to 64 characters
@@ -141,16 +138,17 @@ pub struct AppsCreateArgs {
 
 /// Change an app
 ///
-/// What is left out stays; lists are replaced as a whole, and the empty text takes an address away.
+/// Settings that are not named keep their values; lists are replaced as a whole, and an empty string removes an
+/// address.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps edit weather --webhook-url https://weather.example/hub\n  hub-cli apps edit weather --redirect-uri http://127.0.0.1:8976/callback\n
-Exit codes: 0 changed, 2 nothing to change or not acceptable, 4 not yours, 5 no such app, 7 nobody answers.\nSee also: hub-cli apps verify"
+Exit codes: 0 changed, 2 nothing to change, or invalid value, 4 not the owner, 5 no such app, 7 unreachable.\nSee also: hub-cli apps verify"
 )]
 pub struct AppsEditArgs {
     /// Id, short name or name of the app
     pub app: String,
-    /// Another name
+    /// New name
     #[arg(long)]
     pub name: Option<String>,
     #[command(flatten)]
@@ -161,11 +159,11 @@ pub struct AppsEditArgs {
 
 /// Delete an app with its installations
 ///
-/// Its tokens end at once. There is no way back.
+/// Its tokens are revoked immediately. This cannot be undone.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps delete weather --dry-run\n  hub-cli apps delete weather --yes\n
-Exit codes: 0 deleted, 2 not confirmed, 4 not yours, 5 no such app, 7 nobody answers.\nSee also: hub-cli apps uninstall"
+Exit codes: 0 deleted, 2 not confirmed, 4 not the owner, 5 no such app, 7 unreachable.\nSee also: hub-cli apps uninstall"
 )]
 pub struct AppsDeleteArgs {
     /// Id, short name or name of the app
@@ -176,14 +174,14 @@ pub struct AppsDeleteArgs {
     pub hub: HubArgs,
 }
 
-/// Put an app onto a bot
+/// Install an app on a bot
 ///
-/// Its token is shown once, here. An app that begins its installation itself is not put there: the address at which
-/// it begins is shown instead.
+/// Its token is shown only here, once. An app that starts its installation itself is not installed: the address at
+/// which the installation starts is shown instead.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps install weather --bot demo\n  hub-cli apps install weather --bot demo --scope message:read --handle sky --json=app_token\n
-Exit codes: 0 there, or where to go on, 2 not acceptable, 4 not signed in, 5 no such app or bot, 6 there already, or the handle is taken, 7 nobody answers.\nSee also: hub-cli apps authorize"
+Exit codes: 0 installed, or the address to continue at, 2 invalid value, 4 not signed in, 5 no such app or bot, 6 already installed, or the handle is taken, 7 unreachable.\nSee also: hub-cli apps authorize"
 )]
 pub struct AppsInstallArgs {
     /// Id, short name or name of the app
@@ -191,23 +189,23 @@ pub struct AppsInstallArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
-    /// What it gets, of what it asks for; everything when left out; may be repeated
+    /// Scope to grant, of those it requests [default: all]; may be repeated
     #[arg(long, value_name = "SCOPE")]
     pub scope: Vec<String>,
-    /// How people call it there, without the @ [default: its short name]
+    /// Handle on this bot, without the @ [default: its short name]
     #[arg(long)]
     pub handle: Option<String>,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Take an app off a bot
+/// Uninstall an app from a bot
 ///
-/// Its token ends at once.
+/// Its token is revoked immediately.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps uninstall weather --bot demo --yes\n  hub-cli apps uninstall weather --bot bot_01KAJ6Z8QH0000000000000000 --yes --json\n
-Exit codes: 0 done, 2 not confirmed, 4 not signed in, 5 no such app on this bot, 7 nobody answers.\nSee also: hub-cli apps install"
+Exit codes: 0 done, 2 not confirmed, 4 not signed in, 5 no such app on this bot, 7 unreachable.\nSee also: hub-cli apps install"
 )]
 pub struct AppsUninstallArgs {
     /// Id, short name or name of the app
@@ -221,13 +219,13 @@ pub struct AppsUninstallArgs {
     pub hub: HubArgs,
 }
 
-/// Give an app on a bot a new token
+/// Rotate the token of an installed app
 ///
-/// The old one ends at once, or after the grace; the new one is shown once, here.
+/// The old one is revoked immediately, or after the grace period; the new one is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps rotate-token weather --bot demo\n  hub-cli apps rotate-token weather --bot demo --grace 24\n
-Exit codes: 0 done, 2 not acceptable, 4 not signed in, 5 no such app on this bot, 7 nobody answers.\nSee also: hub-cli apps install"
+Exit codes: 0 done, 2 invalid value, 4 not signed in, 5 no such app on this bot, 7 unreachable.\nSee also: hub-cli apps install"
 )]
 pub struct AppsRotateTokenArgs {
     /// Id, short name or name of the app
@@ -242,7 +240,7 @@ pub struct AppsRotateTokenArgs {
     pub hub: HubArgs,
 }
 
-/// A log of an app on a bot.
+/// A log of an installed app.
 #[derive(Debug, Args)]
 pub struct AppsLogArgs {
     /// Id, short name or name of the app
@@ -250,67 +248,54 @@ pub struct AppsLogArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
-    /// Show what comes, until interrupted
+    /// Show new entries until interrupted
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     pub follow: bool,
     #[command(flatten)]
-    pub page: PageArgs,
-    #[command(flatten)]
-    pub hub: HubArgs,
+    pub list: ListArgs,
 }
 
-/// Get a token for an app as the app itself would: by OAuth with PKCE
+/// Get a token for an app by OAuth with PKCE, as the app itself would
 ///
-/// Listens on the app's registered address on this machine, shows the page on which the bot's owner decides,
-/// exchanges the code, and shows the token once, here. The app needs such an address first:
-/// `hub-cli apps edit APP --redirect-uri http://127.0.0.1:8976/callback`.
+/// Listens on the app's registered address on this machine, shows the link to the page on which the bot's owner
+/// decides, exchanges the code, and shows the token only here, once. The app must have such an address: `hub-cli apps
+/// edit APP --redirect-uri http://127.0.0.1:8976/callback`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps authorize weather --bot demo\n  hub-cli apps authorize weather --scope message:read --no-open --timeout 60 --json=app_token\n
-Exit codes: 0 the token is shown, 2 no registered address on this machine, or its port is taken, 4 not signed in, or the bot's owner said no, 5 no such app, 7 nobody answers, 8 nobody decided in time.\nSee also: hub-cli apps install"
+Exit codes: 0 authorized, 2 no redirect URI on this machine, or its port is in use, 4 not signed in, or rejected by the bot's owner, 5 no such app, 7 unreachable, 8 timed out without a decision.\nSee also: hub-cli apps install"
 )]
 pub struct AppsAuthorizeArgs {
     /// Id, short name or name of the app
     pub app: String,
-    /// The bot: its id or name; its owner chooses when left out
+    /// Id or name of the bot [default: its owner chooses]
     #[arg(long)]
     pub bot: Option<String>,
-    /// Which of the app's registered addresses [default: the first on this machine]
+    /// Redirect URI of the app [default: the first on this machine]
     #[arg(long, value_name = "URL")]
     pub redirect_uri: Option<String>,
-    /// What to ask for, of what the app asks for; everything when left out; may be repeated
+    /// Scope to request, of those of the app [default: all]; may be repeated
     #[arg(long, value_name = "SCOPE")]
     pub scope: Vec<String>,
     /// Seconds to wait for the decision, 1 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
-    /// Only show the address, open no browser
+    /// Print the address without opening a browser
     #[arg(long)]
     pub no_open: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Which apps a list shows.
+/// A selection of apps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AppViewArg {
-    /// All that you may see
+    /// All apps that you may see
     All,
-    /// Your own
+    /// Your own apps
     Own,
-    /// What everybody finds
+    /// Published apps
     Public,
-    /// What is on a bot of yours
+    /// Apps installed on your bots
     Installed,
-}
-
-impl From<AppViewArg> for AppView {
-    fn from(view: AppViewArg) -> Self {
-        match view {
-            AppViewArg::All => Self::All,
-            AppViewArg::Own => Self::Own,
-            AppViewArg::Public => Self::Public,
-            AppViewArg::Installed => Self::Installed,
-        }
-    }
 }

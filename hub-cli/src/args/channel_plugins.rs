@@ -2,26 +2,26 @@ use clap::{Args, Subcommand};
 
 use super::{Confirm, HubArgs};
 
-/// The plugins of a channel
+/// Manage the plugins of a channel
 #[derive(Debug, Subcommand)]
 pub enum ChannelPluginsCommand {
-    /// In the order they run
+    /// List them in the order in which they run
     #[command(alias = "ls")]
     List(ChannelPluginsListArgs),
-    /// Install a plugin, or move it to another version
+    /// Install a plugin, or change its version
     Install(ChannelPluginsInstallArgs),
-    /// Take a plugin out of a channel
+    /// Uninstall a plugin from a channel
     #[command(alias = "rm")]
     Uninstall(ChannelPluginArgs),
-    /// Say in which order they run
+    /// Set the order in which they run
     Order(ChannelPluginsOrderArgs),
-    /// Let a plugin run again
+    /// Enable a plugin again
     Enable(ChannelPluginEnableArgs),
-    /// Keep a plugin installed and do not run it
+    /// Disable a plugin without uninstalling it
     Disable(ChannelPluginDisableArgs),
 }
 
-/// Which channel.
+/// A channel.
 #[derive(Debug, Clone, Args)]
 pub struct ChannelTarget {
     /// Id or name of the bot
@@ -34,7 +34,7 @@ pub struct ChannelTarget {
     pub hub: HubArgs,
 }
 
-/// In the order they run
+/// List them in the order in which they run
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n
@@ -45,26 +45,26 @@ pub struct ChannelPluginsListArgs {
     pub target: ChannelTarget,
 }
 
-/// Install a plugin, or move it to another version
+/// Install a plugin, or change its version
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins install tagger --bot demo --channel demo\n  hub-cli channels plugins install tagger --version 1.2.0 --position 0 --bot demo --channel demo\n
-Exit codes: 0 installed, 5 no such plugin, version, bot or channel, 6 the version is over or the channel is full.\nSee also: hub-cli plugins list"
+Exit codes: 0 installed, 5 no such plugin, version, bot or channel, 6 the version is withdrawn or the channel is full.\nSee also: hub-cli plugins list"
 )]
 pub struct ChannelPluginsInstallArgs {
     /// Name or id of the plugin
     pub plugin: String,
-    /// Name or id of the version [default: the newest that may run]
+    /// Name or id of the version [default: the newest approved one]
     #[arg(long)]
     pub version: Option<String>,
-    /// Place in the order, from 0 [default: the end]
+    /// Position in the order, from 0 [default: last]
     #[arg(long)]
     pub position: Option<u32>,
     #[command(flatten)]
     pub target: ChannelTarget,
 }
 
-/// Take a plugin out of a channel
+/// Uninstall a plugin from a channel
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo --yes\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo --dry-run\n
@@ -79,11 +79,11 @@ pub struct ChannelPluginArgs {
     pub target: ChannelTarget,
 }
 
-/// Say in which order they run
+/// Set the order in which they run
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins order tagger bridge --bot demo --channel demo\n  hub-cli channels plugins order bridge --bot demo --channel demo\n
-What is not named runs after what is.\n
+Plugins that are not named run after the others.\n
 Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
 )]
 pub struct ChannelPluginsOrderArgs {
@@ -94,7 +94,7 @@ pub struct ChannelPluginsOrderArgs {
     pub target: ChannelTarget,
 }
 
-/// Let a plugin run again
+/// Enable a plugin again
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n
@@ -107,7 +107,7 @@ pub struct ChannelPluginEnableArgs {
     pub target: ChannelTarget,
 }
 
-/// Keep a plugin installed and do not run it
+/// Disable a plugin without uninstalling it
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n

@@ -1,61 +1,60 @@
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::{
-    ChannelPluginsCommand, Confirm, HubArgs, PageArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs,
+    ChannelPluginsCommand, Confirm, HubArgs, ListArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs,
     SetWebhookArgs,
 };
 
-/// Manage where the messages of a bot go
+/// Manage the channels of a bot
 #[derive(Debug, Subcommand)]
 pub enum ChannelsCommand {
-    /// The channels of a bot, newest first
+    /// List the channels of a bot, newest first
     #[command(alias = "ls")]
     List(ChannelsListArgs),
-    /// One channel with its settings
+    /// Show a channel with its settings
     Show(ChannelArgs),
-    /// Make a channel
+    /// Create a channel
     Create(ChannelsCreateArgs),
     /// Change a channel
     Edit(ChannelsEditArgs),
     /// Delete a channel with its log, traces and deliveries
     #[command(alias = "rm")]
     Delete(ChannelsDeleteArgs),
-    /// Give a channel a new key
+    /// Rotate the key of a channel
     RotateKey(ChannelsRotateKeyArgs),
-    /// Set a channel's webhook
+    /// Configure the webhook of a channel
     SetWebhook(Box<SetWebhookArgs>),
-    /// Set a channel's WebSocket sink
+    /// Configure the WebSocket sink of a channel
     SetWebsocket(Box<SetWebSocketArgs>),
-    /// Let a model answer a channel's messages
+    /// Configure the AI sink of a channel
     SetAi(Box<SetAiArgs>),
-    /// Say which messages a channel gets
+    /// Set which messages a channel receives
     SetFilter(Box<SetFilterArgs>),
-    /// The plugins of a channel
+    /// Manage the plugins of a channel
     #[command(subcommand)]
     Plugins(ChannelPluginsCommand),
 }
 
-/// The channels of a bot, newest first
+/// List the channels of a bot, newest first
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels list --bot demo\n  hub-cli channels list --bot demo --json=id,name\n
-Exit codes: 0 listed, 5 no such bot or hub, 7 nobody answers.\nSee also: hub-cli channels show"
+Exit codes: 0 listed, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli channels show"
 )]
 pub struct ChannelsListArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
     #[command(flatten)]
-    pub page: PageArgs,
-    #[command(flatten)]
-    pub hub: HubArgs,
+    pub list: ListArgs,
 }
 
-/// Which channel.
+/// A channel.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels show orders --bot demo\n  hub-cli channels show orders --bot demo --json\n
-Exit codes: 0 shown, 2 several have the name, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels list"
+Exit codes: 0 shown, 2 ambiguous name, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels list"
 )]
 pub struct ChannelArgs {
     /// Id or name of the channel
@@ -67,13 +66,13 @@ pub struct ChannelArgs {
     pub hub: HubArgs,
 }
 
-/// Make a channel
+/// Create a channel
 ///
-/// Its key is shown once, here.
+/// Its key is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels create orders --bot demo\n  hub-cli channels create help --bot demo --handle help --json=id,api_key\n  hub-cli channels create orders --bot demo --if-absent\n
-Exit codes: 0 made, 2 not acceptable, 5 no such bot or hub, 7 nobody answers, 6 the name or the handle is taken.\nSee also: hub-cli channels rotate-key"
+Exit codes: 0 created, 2 invalid value, 5 no such bot or hub, 7 unreachable, 6 the name or the handle is taken.\nSee also: hub-cli channels rotate-key"
 )]
 pub struct ChannelsCreateArgs {
     /// Name, 1 to 64 characters
@@ -81,10 +80,9 @@ pub struct ChannelsCreateArgs {
     /// Id or name of the bot
     #[arg(long)]
     pub bot: String,
-    /// Take only messages that mention this handle
-    #[arg(long)]
-    pub handle: Option<String>,
-    /// Show the clients what the bot sends, too
+    #[command(flatten)]
+    pub settings: ChannelSettings,
+    /// Also send the bot's own messages to clients
     #[arg(long)]
     pub include_outbound: bool,
     /// Succeed without a change when the bot has a channel with this name; its key is not shown again
@@ -97,27 +95,46 @@ pub struct ChannelsCreateArgs {
 /// Change a channel
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels edit orders --bot demo --name shop\n  hub-cli channels edit orders --bot demo --enabled false\n
-Exit codes: 0 changed, 2 not acceptable, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels edit orders --bot demo --name shop\n  hub-cli channels edit orders --bot demo --enabled false\n  hub-cli channels edit orders --bot demo --handle orders --on-plugin-error retry --lane-hold-s 120\n
+Exit codes: 0 changed, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels show"
 )]
 pub struct ChannelsEditArgs {
     #[command(flatten)]
     pub which: Which,
-    /// Another name
+    /// New name
     #[arg(long)]
     pub name: Option<String>,
-    /// On or off
-    #[arg(long)]
-    pub enabled: Option<bool>,
+    #[command(flatten)]
+    pub settings: ChannelSettings,
+    /// Remove the handle: receive messages without a mention again
+    #[arg(long, conflicts_with = "handle")]
+    pub no_handle: bool,
     #[command(flatten)]
     pub hub: HubArgs,
+}
+
+/// Settings of a channel except those of its sinks.
+#[derive(Debug, Args, Serialize)]
+pub struct ChannelSettings {
+    /// Receive only messages that mention this handle
+    #[arg(long)]
+    pub handle: Option<String>,
+    /// Whether the channel is enabled
+    #[arg(long)]
+    pub enabled: Option<bool>,
+    /// How to handle a delivery whose plugin failed: retry, send or drop
+    #[arg(long, value_name = "ACTION")]
+    pub on_plugin_error: Option<String>,
+    /// How long a failing delivery may block its conversation, in seconds, 0 to 3600
+    #[arg(long, value_name = "SECONDS")]
+    pub lane_hold_s: Option<u32>,
 }
 
 /// Delete a channel with its log, traces and deliveries
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels delete orders --bot demo --yes\n  hub-cli channels delete orders --bot demo --dry-run\n
-Exit codes: 0 deleted, 2 not confirmed, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels list"
+Exit codes: 0 deleted, 2 not confirmed, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels list"
 )]
 pub struct ChannelsDeleteArgs {
     #[command(flatten)]
@@ -128,13 +145,13 @@ pub struct ChannelsDeleteArgs {
     pub hub: HubArgs,
 }
 
-/// Give a channel a new key
+/// Rotate the key of a channel
 ///
-/// The old one ends at once, or after the grace; the new one is shown once, here.
+/// The old one is revoked immediately, or after the grace period; the new one is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels rotate-key orders --bot demo\n  hub-cli channels rotate-key orders --bot demo --grace 24h\n
-Exit codes: 0 done, 2 not acceptable, 5 no such channel, bot or hub, 7 nobody answers.\nSee also: hub-cli channels show"
+Exit codes: 0 done, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels show"
 )]
 pub struct ChannelsRotateKeyArgs {
     #[command(flatten)]

@@ -1,10 +1,10 @@
 use clap::Args;
 use clap_complete::Shell;
 
-/// Print a script with which a shell completes commands and names
+/// Print a shell completion script
 ///
-/// The script asks this program: bots, channels, plugins and profiles are those of the hub that a command would work
-/// on. A hub that does not answer at once is not waited for.
+/// The script runs this program: it completes the bots, channels, plugins and profiles of the hub that a command
+/// would use, unless that hub takes too long to answer.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli completions bash > ~/.local/share/bash-completion/completions/hub-cli\n  hub-cli completions fish > ~/.config/fish/completions/hub-cli.fish\n  hub-cli completions zsh > ~/.zfunc/_hub-cli\n

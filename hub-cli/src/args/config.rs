@@ -2,45 +2,45 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// The settings of the server
+/// Show and check the settings of the server
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Write a hub.toml that explains every setting, with its default
     #[command(after_help = "Examples:\n  hub-cli config init\n  hub-cli config init /etc/hub/hub.toml\n
-Exit codes: 0 written, 6 there is such a file, or it cannot be written.\nSee also: hub-cli config check")]
+Exit codes: 0 written, 6 the file exists or cannot be written.\nSee also: hub-cli config check")]
     Init {
         /// Where to write it
         #[arg(default_value = "hub.toml")]
         file: PathBuf,
     },
-    /// Check the settings as the start of the server does, and print those that are not defaults
+    /// Validate the settings as the server does at its start, and print those that are not defaults
     #[command(
         after_help = "Examples:\n  hub-cli config check\n  hub-cli config check /etc/hub/hub.toml --json\n
-The environment counts too, as it does for the server. With --json: the problems and warnings.
-Exit codes: 0 the server starts with these settings, 9 it does not.\nSee also: hub-cli config list --origin"
+The environment is included, as for the server. With --json: the problems and warnings.
+Exit codes: 0 the settings are valid, 9 it differs.\nSee also: hub-cli config list --origin"
     )]
     Check {
-        /// Print the settings at their defaults, too
+        /// Also print the settings that have their defaults
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         file: ConfigFile,
     },
-    /// The settings that are in force
+    /// Print the effective settings
     #[command(
         alias = "ls",
         after_help = "Examples:\n  hub-cli config list --origin\n  hub-cli config list /etc/hub/hub.toml --json=name,value\n
-Secrets are shown as ***. Flags win over variables, variables over credentials of systemd, those over the file.
+Secrets are shown as ***. Flags override variables, variables override systemd credentials, and those override the file.
 Exit codes: 0 listed, 2 the settings have errors.\nSee also: hub-cli config check, hub-cli help env"
     )]
     List {
-        /// Where each value comes from, too
+        /// Also print the origin of each value
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
         file: ConfigFile,
     },
-    /// The JSON Schema of hub.toml, for editors
+    /// Print the JSON Schema of hub.toml, for editors
     #[command(after_help = "Examples:\n  hub-cli config schema\n  hub-cli config schema > hub.schema.json\n
 Exit codes: 0 printed.\nSee also: hub-cli config init")]
     Schema,

@@ -2,23 +2,23 @@ use clap::Args;
 
 use crate::{ask, exit::Failure, printer::Printer};
 
-/// Whether something that is lost by it is meant.
+/// Confirmation of a destructive command.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Confirm {
-    /// Do it: nothing asks
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Only show what would happen
+    /// Only show what would be done
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 }
 
 impl Confirm {
-    /// Whether to do what can be made good again; otherwise it is only to be shown. At a terminal a yes is asked for.
+    /// Whether to do a reversible change; otherwise it is only shown. At a terminal the user is asked for a yes.
     ///
     /// # Errors
-    /// Exit 2 when neither was said and nobody can be asked, or the answer is no; 130 when it is interrupted. `what`
-    /// says what is lost.
+    /// Exit 2 without a flag when no prompt is possible, or when the answer is no; 130 when it is interrupted. `what`
+    /// describes the loss.
     pub async fn is_meant(self, what: &str, printer: &Printer) -> Result<bool, Failure> {
         match self.said(what, printer)? {
             Some(meant) => Ok(meant),
@@ -26,7 +26,7 @@ impl Confirm {
         }
     }
 
-    /// The same for what cannot be undone: at a terminal its `name` has to be typed.
+    /// As above for changes that cannot be undone: at a terminal the `name` has to be typed.
     ///
     /// # Errors
     /// As [`is_meant`](Self::is_meant).
@@ -37,12 +37,12 @@ impl Confirm {
         }
     }
 
-    /// Whether it is only to be shown.
+    /// Whether the change is only shown.
     pub const fn is_rehearsal(self) -> bool {
         self.dry_run
     }
 
-    /// What the flags say; `None` when somebody has to be asked.
+    /// The answer of the flags; `None` without one.
     fn said(self, what: &str, printer: &Printer) -> Result<Option<bool>, Failure> {
         if self.yes || self.dry_run {
             return Ok(Some(self.yes));

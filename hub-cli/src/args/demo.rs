@@ -1,10 +1,11 @@
 use clap::Args;
 
-/// Run a message through a hub in this process, and show its way
+/// Process a message in a hub in this process, and show each step
 ///
-/// Ada, in a simulated chat network, orders something. The hub stores the message, filters it, posts it signed
-/// to a receiver, and sends the receiver's answer back into the chat. No port, no account, and no file is left.
+/// Ada, a user of a simulated chat network, orders something. The hub stores the message, filters it, posts it,
+/// signed, to a receiver, and sends the receiver's reply to the chat. It needs no port and no account, and leaves no
+/// files.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli demo\n  hub-cli demo --json=reply,verified\n
-Exit codes: 0 everything arrived, 1 a step did not come within 10 s.\nSee also: hub-cli sim say, hub-cli traces show")]
+Exit codes: 0 completed, 1 a step took longer than 10 s.\nSee also: hub-cli sim say, hub-cli traces show")]
 pub struct DemoArgs {}

@@ -59,7 +59,7 @@ pub fn brief(root: Command) -> Command {
             }
             page.push('\n');
         } else {
-            let lines: Vec<String> = names.chunks(BRIEF).map(|line| line.join("  ")).collect();
+            let lines: Vec<String> = names.chunks(BRIEF_COMMANDS).map(|line| line.join("  ")).collect();
             let lines = lines.join(&format!("\n{:10}", ""));
             let _ = writeln!(page, "{header}{group}:{header:#}{:1$}{lines}", "", 9 - group.len());
         }
@@ -69,7 +69,7 @@ pub fn brief(root: Command) -> Command {
 }
 
 /// Names in a line of the brief page.
-const BRIEF: usize = 7;
+const BRIEF_COMMANDS: usize = 7;
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use crate::exit;
 Exit codes: 0 explained, 5 no such command or topic.\nSee also: hub-cli man"
 )]
 pub struct HelpArgs {
-    /// A topic, or the words of a command
+    /// A topic or a command
     pub topic: Vec<String>,
 }
 

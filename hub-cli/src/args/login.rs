@@ -3,7 +3,7 @@ use url::Url;
 
 use super::Confirm;
 
-/// Where a server is when nobody says it.
+/// The default server.
 pub const DEFAULT_SERVER: &str = "http://localhost:9800";
 
 /// Sign in to a hub
@@ -15,7 +15,7 @@ pub const DEFAULT_SERVER: &str = "http://localhost:9800";
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  hub-cli login --code\n  pass show hub | hub-cli login --with-token\n
-Exit codes: 0 signed in, 4 refused, 7 no hub answers, 8 nobody confirmed in time.\nSee also: hub-cli whoami, hub-cli logout"
+Exit codes: 0 signed in, 4 rejected, 7 the hub is unreachable, 8 timed out without a confirmation.\nSee also: hub-cli whoami, hub-cli logout"
 )]
 pub struct LoginArgs {
     /// Address of the hub
@@ -37,13 +37,13 @@ pub struct LoginArgs {
     pub profile: ProfileArgs,
 }
 
-/// Forget how to sign in to a hub
+/// Sign out of a hub
 ///
-/// The API key that signing in made is ended on the hub, and deleted from this machine. A key that you brought along
-/// (`--with-token`) is only deleted here.
+/// The API key that `login` created is revoked on the hub and deleted from this machine. A key given with
+/// `--with-token` is only deleted from this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli logout\n  hub-cli logout --profile work\n
-Exit codes: 0 forgotten, also where the hub does not answer, 4 nobody was signed in.\nSee also: hub-cli login")]
+Exit codes: 0 signed out, even if the hub is unreachable, 4 not signed in.\nSee also: hub-cli login")]
 pub struct LogoutArgs {
     #[command(flatten)]
     pub profile: ProfileArgs,
@@ -53,22 +53,22 @@ pub struct LogoutArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli whoami\n  hub-cli whoami --profile work --json=username,server\n
-Exit codes: 0 shown, 4 nobody is signed in or the key has ended, 7 no hub answers.\nSee also: hub-cli profiles list"
+Exit codes: 0 shown, 4 not signed in or the key is revoked, 7 the hub is unreachable.\nSee also: hub-cli profiles list"
 )]
 pub struct WhoamiArgs {
     #[command(flatten)]
     pub profile: ProfileArgs,
 }
 
-/// Which hub of those the person is signed in to.
+/// One of the hubs that the user is signed in to.
 #[derive(Debug, Clone, Args)]
 pub struct ProfileArgs {
-    /// Name of the profile [default: the one in use]
+    /// Name of the profile [default: the active one]
     #[arg(long, env = "HUB_PROFILE", value_name = "NAME", help_heading = "Hub")]
     pub profile: Option<String>,
 }
 
-/// The hubs you are signed in to
+/// Manage the hubs you are signed in to
 #[derive(Debug, Subcommand)]
 pub enum ProfilesCommand {
     /// List them
@@ -76,14 +76,14 @@ pub enum ProfilesCommand {
     #[command(after_help = "Examples:\n  hub-cli profiles list\n  hub-cli profiles list --json=name,server\n
 Exit codes: 0 listed.\nSee also: hub-cli login --profile NAME")]
     List,
-    /// Use another one from now on
+    /// Switch to another profile
     #[command(after_help = "Examples:\n  hub-cli profiles use work\n  hub-cli profiles use default\n
 Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli profiles list")]
     Use {
         /// Its name
         name: String,
     },
-    /// Forget one
+    /// Remove a profile
     #[command(alias = "rm")]
     #[command(
         after_help = "Examples:\n  hub-cli profiles delete work --yes\n  hub-cli profiles delete default --dry-run\n

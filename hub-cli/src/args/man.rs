@@ -7,7 +7,7 @@ use clap::Args;
 #[command(after_help = "Examples:\n  hub-cli man --out ~/.local/share/man/man1\n  hub-cli man --out man\n
 Exit codes: 0 written, 6 the folder cannot be written.\nSee also: hub-cli completions")]
 pub struct ManArgs {
-    /// Folder for the pages; made when there is none
+    /// Folder for the pages; created if missing
     #[arg(long, value_name = "DIR", required_unless_present = "markdown")]
     pub out: Option<PathBuf>,
     /// Print all of it as one page of Markdown instead

@@ -1,9 +1,10 @@
-//! What can be typed. One file per noun; every leaf shows examples that a test runs through the parser.
+//! The grammar of the command line. One file per noun; every leaf command shows examples that a test runs through the
+//! parser.
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -85,7 +86,7 @@ pub use traces::{
 };
 pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
 pub use users::{
-    CreateAdminArgs, InviteArgs, ResetLinkArgs, UsersCommand, UsersCreateArgs, UsersDeleteArgs,
+    CreateAdminArgs, InviteArgs, ResetLinkArgs, RoleArg, UsersCommand, UsersCreateArgs, UsersDeleteArgs,
     UsersEditArgs, UsersListArgs, UsersShowArgs,
 };
 pub use version::VersionArgs;
@@ -98,9 +99,8 @@ use crate::{
 
 /// The command line of Message Hub.
 ///
-/// Data goes to stdout, everything else to stderr. What deletes has to be confirmed: at a terminal it is asked about,
-/// elsewhere it wants --yes.
-/// `hub-cli help exit-codes`, `env`, `formatting`, `config` and `filters` say what scripts need to know.
+/// Data goes to stdout, everything else to stderr. Deletions have to be confirmed: at a terminal by an answer,
+/// elsewhere with --yes. For scripts: `hub-cli help exit-codes`, `env`, `formatting`, `config` and `filters`.
 #[derive(Debug, Parser)]
 #[command(name = "hub-cli", version, disable_help_subcommand = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  hub-cli demo\n  hub-cli sim say \"order 42\" --as Ada")]
@@ -111,41 +111,46 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// How the output looks.
+/// Output options.
 #[derive(Debug, Args)]
 struct Global {
-    /// Write one JSON document; with a list, only these fields; with ?, the names of the fields
+    /// Print one JSON document; with a list, only these fields; with ?, the names of the fields
     #[arg(long, global = true, value_name = "FIELDS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "", help_heading = "Output")]
     json: Option<String>,
-    /// Write a document per line: for each item of a list, for each thing that happens; with a list of fields, only these
+    /// Print one JSON document per line, for each item or event; with a list of fields, only these
     #[arg(long, global = true, value_name = "FIELDS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "", conflicts_with = "json", help_heading = "Output")]
     jsonl: Option<String>,
-    /// Write what this expression of jq makes of the JSON; texts as they are
+    /// Filter the JSON with this jq expression; strings are printed raw
     #[arg(long, global = true, value_name = "EXPR", value_parser = Jq::parse, help_heading = "Output")]
     jq: Option<Jq>,
-    /// Write the time of day in tables, not how long ago it was
+    /// Print times of day in tables instead of relative times
     #[arg(long, global = true, help_heading = "Output")]
     utc: bool,
-    /// Never ask anything, also at a terminal
+    /// Never prompt, not even at a terminal
     #[arg(long, global = true, help_heading = "Output")]
     no_input: bool,
-    /// Write data and errors, nothing else; twice, no errors either: the exit code says how it ended
+    /// Print only data and errors; twice, only data: the exit code shows the outcome
     #[arg(long, short, global = true, action = ArgAction::Count, help_heading = "Output")]
     quiet: u8,
-    /// Tell each request to a server, and how it was answered; nothing is drawn in place then
+    /// Print each request to a server with its response status; disables progress bars
     #[arg(long, short, global = true, conflicts_with = "quiet", help_heading = "Output")]
     verbose: bool,
-    /// Draw nothing in place, and tell nothing about the progress
+    /// Show no progress
     #[arg(long, global = true, help_heading = "Output")]
     no_progress: bool,
-    /// When to colour
+    /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: Color,
-    /// Work on the data folder or database itself; refused where a command does not
+    /// Open the data folder or database directly; an error for commands that need a server
     #[arg(long, global = true, help_heading = "Hub")]
     local: bool,
+}
+
+/// The name of a value, on the command line and in the API.
+pub fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// A number of hours: `24`, `24h`.
@@ -166,24 +171,24 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::from(count) * unit))
 }
 
-/// Which hub: a data folder or a database.
+/// The hub: a data folder or a database.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hub")]
 pub struct LocalArgs {
     /// Folder of the hub's database and key [default: the same as the server's]
     #[arg(long, env = "HUB_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Database in place of the folder's: sqlite://PATH or postgres://…
+    /// Database instead of the one in the folder: sqlite://PATH or postgres://…
     #[arg(long, env = "HUB_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
 }
 
-/// Which hub, where a command can also ask a server.
+/// The hub, for commands that can also use a server.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hub")]
 pub struct HubArgs {
-    /// Server to ask, with the key of a profile that is signed in there, or with the one in HUB_TOKEN
-    /// [default: that of the profile in use, unless a folder or a database is named]
+    /// Server to use, with the API key of the profile signed in to it, or with HUB_TOKEN [default: the server of the
+    /// active profile, unless a folder or a database is named]
     #[arg(long, env = "HUB_SERVER", value_name = "URL")]
     pub server: Option<url::Url>,
     #[command(flatten)]
@@ -192,29 +197,38 @@ pub struct HubArgs {
     pub local: LocalArgs,
 }
 
-/// Which page of a list.
+/// A page of a list.
 #[derive(Debug, Clone, Args)]
 pub struct PageArgs {
-    /// At most so many, 1 to 200
+    /// Maximum number of items, 1 to 200
     #[arg(long, default_value_t = 50)]
     pub limit: u32,
-    /// Go on from here, as an earlier page said
+    /// Cursor from the previous page
     #[arg(long)]
     pub cursor: Option<String>,
 }
 
-/// Everything the command line can do.
+/// A page of a list, and the hub.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub page: PageArgs,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a message through a hub in this process, and show its way
+    /// Process a message in a hub in this process, and show each step
     Demo(DemoArgs),
     /// Sign in to a hub
     Login(LoginArgs),
-    /// Forget how to sign in to a hub
+    /// Sign out of a hub
     Logout(LogoutArgs),
     /// Show who is signed in
     Whoami(WhoamiArgs),
-    /// The hubs you are signed in to
+    /// Manage the hubs you are signed in to
     #[command(subcommand, alias = "profile")]
     Profiles(ProfilesCommand),
     /// Send a message as a bot
@@ -225,63 +239,63 @@ pub enum Command {
     Listen(Box<ListenArgs>),
     /// Send recorded deliveries again
     Replay(Box<ReplayArgs>),
-    /// Look at what happened to messages
+    /// Inspect the traces of messages
     #[command(subcommand, alias = "trace")]
     Traces(TracesCommand),
-    /// Sign a body as the hub does, or find out why one is refused
+    /// Sign a body as the hub does, or diagnose a rejected signature
     #[command(subcommand)]
     Signature(SignatureCommand),
-    /// Bind chat accounts, and look after them
+    /// Bind and manage chat accounts
     #[command(subcommand, alias = "bot")]
     Bots(BotsCommand),
-    /// Manage where the messages of a bot go
+    /// Manage the channels of a bot
     #[command(subcommand, alias = "channel")]
     Channels(ChannelsCommand),
     /// Try a plugin in the sandbox
     #[command(subcommand)]
     Debug(DebugCommand),
-    /// Write, check and review plugins
+    /// Create, check and review plugins
     #[command(subcommand, alias = "plugin")]
     Plugins(PluginsCommand),
-    /// Make apps, put them onto bots, see what they are told and ask
+    /// Create and install apps, and inspect their events and calls
     #[command(subcommand, alias = "app")]
     Apps(AppsCommand),
     /// Use the simulated chat network
     #[command(subcommand)]
     Sim(SimCommand),
-    /// Manage people
+    /// Manage users
     #[command(subcommand, alias = "user")]
     Users(UsersCommand),
-    /// Count what the hub has and does
+    /// Show statistics of the hub
     Stats(StatsArgs),
-    /// Read what administrators and holders of credentials did
+    /// Read the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Set the AI endpoint that answers for channels
+    /// Configure the AI endpoint that channels use
     #[command(subcommand)]
     AiConfig(AiConfigCommand),
-    /// Look after the database
+    /// Maintain the database
     #[command(subcommand)]
     Db(DbCommand),
-    /// Look whether a hub is set up well, and say what to do
+    /// Check the setup of a hub, and suggest fixes
     Doctor(DoctorArgs),
-    /// The settings of the server
+    /// Show and check the settings of the server
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// The description of the HTTP API
+    /// Print or check the description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
-    /// Print a script with which a shell completes commands and names
+    /// Print a shell completion script
     Completions(CompletionsArgs),
     /// Write the manual pages, one per command
     Man(ManArgs),
-    /// Show which version this is
+    /// Show the version
     Version(VersionArgs),
     /// Explain a command, exit-codes, env, config, filters, formatting
     Help(HelpArgs),
 }
 
-/// A command line that is not run: help, a version, or a mistake.
+/// A command line that is not executed: help, version or an error.
 #[derive(Debug)]
 pub struct Refused {
     error: clap::Error,
@@ -289,12 +303,12 @@ pub struct Refused {
 }
 
 impl Cli {
-    /// All commands, with a first page that groups them.
+    /// All commands; the first page groups them.
     pub fn tree() -> clap::Command {
         groups::grouped(Self::command())
     }
 
-    /// Reads the arguments.
+    /// Parses the arguments.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<(Self, Printer), Refused> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         let wanted = std::env::var("HUB_FORMAT").ok().filter(|wanted| !wanted.is_empty());
@@ -310,7 +324,7 @@ impl Cli {
             (None, Some("json")) => (Some(""), false),
             (None, Some("jsonl")) => (Some(""), true),
             (None, Some(other)) => {
-                let wrong = format!("HUB_FORMAT is {other}: it can be text, json or jsonl");
+                let wrong = format!("HUB_FORMAT is {other}: expected text, json or jsonl");
                 return Err(refused(Self::tree().error(ErrorKind::InvalidValue, wrong)));
             }
         };
@@ -336,7 +350,7 @@ impl Cli {
         Ok((cli, printer))
     }
 
-    /// Parses. `--json=?` asks about a command, it does not run it: what the command needs is made up then.
+    /// Parses. `--json=?` only lists the fields of a command, so its required arguments are filled in.
     fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let parse = |arguments: &[OsString]| {
             let first_page = matches!(arguments, [_]) || matches!(arguments, [_, flag] if flag == "-h");
@@ -352,7 +366,7 @@ impl Cli {
             };
             let made_up = missing.iter().flat_map(|missing| {
                 let flag = missing.split_whitespace().next().filter(|word| word.starts_with("--"));
-                // A text for every argument of text, of a path and of an address.
+                // A valid value for arguments of text, of a path and of an address.
                 flag.into_iter().chain(["http://x"]).map(OsString::from)
             });
             let arguments: Vec<OsString> = arguments.iter().cloned().chain(made_up).collect();
@@ -360,7 +374,7 @@ impl Cli {
         })
     }
 
-    /// Whether the store itself is asked for by a command that works on none.
+    /// Whether the store is requested for a command that does not use one.
     pub fn is_local_in_vain(&self) -> bool {
         let on_a_store = matches!(
             self.command,
@@ -384,12 +398,12 @@ impl Cli {
         self.global.local && !on_a_store
     }
 
-    /// Whether the files are to be worked on though a server is named.
+    /// Whether the files are to be used although a server is named.
     pub fn is_local(&self) -> bool {
         self.global.local
     }
 
-    /// Whether this command sees to signals itself.
+    /// Whether this command handles signals itself.
     pub fn sees_to_signals(&self) -> bool {
         matches!(
             self.command,
@@ -406,7 +420,7 @@ impl Cli {
 }
 
 impl Refused {
-    /// Help and versions go to stdout; a mistake goes to stderr, as JSON where JSON was asked for.
+    /// Help and versions go to stdout; an error goes to stderr, as JSON if JSON was requested.
     pub fn report(self) -> ExitCode {
         if !self.error.use_stderr() {
             // A closed pipe is the reader's choice.
@@ -429,7 +443,7 @@ impl Refused {
     }
 }
 
-/// Whether an argument asks for documents, so that a mistake is told as one too.
+/// Whether an argument requests JSON, so that a usage error is printed as JSON too.
 fn asks_for_json(argument: &OsString) -> bool {
     let names = ["--json", "--jsonl", "--jq"];
     argument.to_str().is_some_and(|text| names.contains(&text.split('=').next().unwrap_or_default()))

@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand, ValueEnum};
 
-/// The description of the HTTP API
+/// Print or check the description of the HTTP API
 #[derive(Debug, Subcommand)]
 pub enum OpenapiCommand {
     /// Print the OpenAPI document, or compare a file with it
@@ -14,17 +14,17 @@ pub enum OpenapiCommand {
 Exit codes: 0 printed or equal, 6 the file is unreadable, 9 it differs.\nSee also: /openapi.json and /docs of a server"
 )]
 pub struct ExportArgs {
-    /// Which form [default: json, or the ending of the file that is checked]
+    /// Format [default: json, or that of the checked file's extension]
     #[arg(long)]
     pub format: Option<DocumentFormat>,
-    /// Which version of OpenAPI [default: 3.0, or 3.1 for a file whose name ends in v3_1.json]
+    /// OpenAPI version [default: 3.0, or 3.1 for a file whose name ends in v3_1.json]
     #[arg(long, value_name = "VERSION")]
     pub spec: Option<SpecVersion>,
-    /// One type for each body, answer and refusal, as some generators want it [default: for a file whose name ends in
-    /// plain.json]
+    /// Separate types for each body, response and error, as some generators need [default: for a file whose name ends
+    /// in plain.json]
     #[arg(long)]
     pub plain: bool,
-    /// Print nothing; say whether this file is the document
+    /// Only check that this file equals the document
     #[arg(long, value_name = "FILE")]
     pub check: Option<String>,
 }
@@ -32,10 +32,10 @@ pub struct ExportArgs {
 /// Versions of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SpecVersion {
-    /// 3.0.3, which every generator reads
+    /// 3.0.3, for all generators
     #[value(name = "3.0")]
     V3_0,
-    /// 3.1, derived from it
+    /// 3.1, derived from 3.0
     #[value(name = "3.1")]
     V3_1,
 }

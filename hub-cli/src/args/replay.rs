@@ -7,15 +7,16 @@ use super::{Confirm, HubArgs, SecretArgs, TraceFilterArgs};
 
 /// Send recorded deliveries again
 ///
-/// To the original webhook the hub sends them, through the channel's plugins as they are now; it waits for the first
-/// attempt of each, and tries failed ones again on its schedule. With --to, --as-recorded or --resign they are sent from
-/// here, past the hub. Traces of a filter come oldest first; those of replays are left out of them.
+/// To the original webhook they are sent by the hub, through the current plugins of the channel; the command waits
+/// for the first attempt of each, and the hub retries failed ones on its schedule. With --to, --as-recorded or
+/// --resign they are sent from here, past the hub. Traces of a filter come oldest first; those of replays are left
+/// out of them.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n
-Recordings hold no secrets: in a body sent as recorded *** stands in their place, and headers that held one are left out.
+Recordings contain no secrets: in recorded bodies they are replaced by ***, and headers with secrets are left out.
 Each result is a row: trace, outcome, status, milliseconds, reason, difference, new trace.\n
-Exit codes: 0 all were answered with 2xx, 1 none was, 2 wrong usage or not confirmed, 3 some were, 4 not signed in, 5 no such trace, bot or channel, 6 a file is not acceptable, 7 nobody answers, or no server works on the files, 9 an answer differs (--compare), 130 interrupted.\nSee also: hub-cli traces export, hub-cli listen"
+Exit codes: 0 all were answered with 2xx, 1 none was sent, 2 wrong usage or not confirmed, 3 some were, 4 not signed in, 5 no such trace, bot or channel, 6 a file is invalid, 7 unreachable, or no server is running, 9 a response differs (--compare), 130 interrupted.\nSee also: hub-cli traces export, hub-cli listen"
 )]
 pub struct ReplayArgs {
     /// Ids of traces; - reads them from stdin, the first word of each line
@@ -41,47 +42,47 @@ pub struct ReplayArgs {
     pub hub: HubArgs,
 }
 
-/// What is sent, and where.
+/// Content and target.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "What is sent")]
+#[command(next_help_heading = "Content and target")]
 pub struct ReplayHow {
-    /// Another URL than the webhook's
+    /// URL instead of the webhook's
     #[arg(long, value_name = "URL")]
     pub to: Option<Url>,
-    /// The recorded request, from here; what --to means without the other two
+    /// Send the recorded request from this machine; the default with --to
     #[arg(long, conflicts_with_all = ["through_plugins", "resign"])]
     pub as_recorded: bool,
-    /// Through plugins: those of the channel, by the hub; with --script these, here
+    /// Through plugins: those of the channel, on the hub; with --script these, on this machine
     #[arg(long, conflicts_with = "resign")]
     pub through_plugins: bool,
-    /// The recorded request from here, signed with the secret; what a secret with --to means
+    /// Send the recorded request from this machine, signed with the secret; the default with --to and a secret
     #[arg(long)]
     pub resign: bool,
-    /// A plugin to run here, in the order of the flags; may be repeated
+    /// Plugin to run on this machine, in the order of the flags; may be repeated
     #[arg(long, value_name = "FILE", requires = "through_plugins")]
     pub script: Vec<PathBuf>,
 }
 
-/// How fast, and when it ends.
+/// Speed and end.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct ReplayPace {
-    /// At most so many begin per second [default: as many as are answered]
+    /// Maximum number of requests per second [default: no limit]
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
-    /// So many at a time; 1 keeps them in order [default: 1, through the hub 16]
+    /// Number of concurrent requests; 1 keeps the order [default: 1, through the hub 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: Option<u16>,
-    /// Say in what each answer differs from the recorded one
+    /// Show how each response differs from the recorded one
     #[arg(long)]
     pub compare: bool,
-    /// Begin no more after the first one that fails
+    /// Stop after the first failure
     #[arg(long)]
     pub stop_on_fail: bool,
-    /// Go on behind this trace, as an earlier run said
+    /// Continue after this trace, which the previous run printed
     #[arg(long, value_name = "TRACE")]
     pub resume_from: Option<String>,
-    /// Seconds that the hub's first attempt at each is waited for
+    /// Seconds to wait for the hub's first attempt of each
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
 }

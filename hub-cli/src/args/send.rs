@@ -4,12 +4,13 @@ use super::HubArgs;
 
 /// Send a message as a bot
 ///
-/// The message is stored, and a running server sends it within a second. With --via-app it is the app's message: with its
-/// scopes, in its log (`apps api-logs`). On files nobody asks for the app's token; a server wants it in HUB_APP_TOKEN.
+/// The message is stored, and a running server sends it within a second. With --via-app it is sent by the app: with
+/// its scopes, and in its log (`apps api-logs`). A server needs the app's token in HUB_APP_TOKEN; with --local it is
+/// not needed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli send demo ada@im.wechat \"on its way\"\n  hub-cli send demo ada@im.wechat - --wait\n  hub-cli send demo ada@im.wechat \"sunny\" --via-app weather\n
-Exit codes: 0 stored (with --wait: sent), 1 refused or failed, 2 the app's token is missing or another one's, 4 not signed in, or the app may not, 5 no such bot or app, 7 nobody answers, or --wait and no server works on the files, 8 not sent in time.\nSee also: hub-cli traces show"
+Exit codes: 0 stored (with --wait: sent), 1 rejected or failed, 2 the app's token is missing or belongs to another app, 4 not signed in, or the app lacks the scope, 5 no such bot or app, 7 unreachable, or --wait and no server is running, 8 timed out.\nSee also: hub-cli traces show"
 )]
 pub struct SendArgs {
     /// Id or name of the bot
@@ -18,13 +19,13 @@ pub struct SendArgs {
     pub to: String,
     /// The text; - reads stdin
     pub text: String,
-    /// As this app on the bot: its id, short name or name
+    /// Send as this app on the bot: its id, short name or name
     #[arg(long, value_name = "APP")]
     pub via_app: Option<String>,
-    /// Wait until the message was sent
+    /// Wait until the message is sent
     #[arg(long)]
     pub wait: bool,
-    /// Longest wait in seconds
+    /// Timeout in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wait")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,

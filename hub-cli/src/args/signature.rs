@@ -1,26 +1,26 @@
 use clap::{Args, Subcommand};
 
-/// Sign a body as the hub does, or find out why one is refused
+/// Sign a body as the hub does, or diagnose a rejected signature
 #[derive(Debug, Subcommand)]
 pub enum SignatureCommand {
-    /// The headers with which the hub would sign a body
+    /// Print the headers with which the hub would sign a body
     Sign(SignArgs),
-    /// Check the signature of a request that arrived, and say what is wrong with it
+    /// Check the signature of a received request, and explain a mismatch
     Verify(VerifyArgs),
 }
 
-/// The secret that was agreed on.
+/// The shared secret.
 #[derive(Debug, Clone, Args)]
 pub struct SecretArgs {
     /// File whose first line is the secret; - reads stdin [default: HUB_WEBHOOK_SECRET]
     #[arg(long, value_name = "FILE", conflicts_with = "secret")]
     pub secret_file: Option<String>,
-    /// The secret itself. Everybody on this machine can read arguments: a file or the variable is better
+    /// The secret itself. Others on this machine can read arguments: prefer a file or the variable
     #[arg(long, value_name = "SECRET")]
     pub secret: Option<String>,
 }
 
-/// The headers with which the hub would sign a body
+/// Print the headers with which the hub would sign a body
 ///
 /// One line per header, as curl takes them from a file: X-Signature (sha256= and the HMAC of the body in hex) and the
 /// three of Standard Webhooks; with --app those of an event for an app.
@@ -47,32 +47,32 @@ pub struct SignArgs {
     pub app: bool,
 }
 
-/// Check the signature of a request that arrived, and say what is wrong with it
+/// Check the signature of a received request, and explain a mismatch
 ///
-/// It finds a body that was parsed and written again, a newline more or less, a digest in base64 or in capitals, a
-/// secret that was decoded or has white space around it, and timestamps that are too old. When nothing of it explains
-/// the difference, the secret or the body is another one.
+/// It recognizes a body that was parsed and serialized again, an added or missing newline, a digest in base64 or
+/// upper case, a secret that was decoded or has surrounding white space, and old timestamps. If none of these
+/// explains the difference, the secret or the body is different.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli signature verify --secret-file hook.secret --body body.json --header \"X-Signature: sha256=0ab1\"\n  hub-cli signature verify --secret-file hook.secret --body body.json --headers request.txt --json\n  hub-cli signature verify --secret-file hook.secret --body - --headers request.txt --at 1790000000\n
-Exit codes: 0 it fits, 2 no secret or no header, 6 a file is unreadable, 9 it does not fit.\nSee also: hub-cli signature sign"
+Exit codes: 0 the signature is correct, 2 no secret or no header, 6 a file is unreadable, 9 the signature is wrong.\nSee also: hub-cli signature sign"
 )]
 pub struct VerifyArgs {
     #[command(flatten)]
     pub secret: SecretArgs,
-    /// File with the exact bytes that arrived; - reads stdin
+    /// File with the exact bytes received; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub body: String,
     /// A header of the request; may be repeated
     #[arg(long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
-    /// File with the request's headers, one per line; other lines are left out; - reads stdin
+    /// File with the request's headers, one per line; other lines are ignored; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub headers: Option<String>,
-    /// When it arrived, in Unix seconds [default: now]
+    /// Time of receipt in Unix seconds [default: now]
     #[arg(long, value_name = "SECONDS")]
     pub at: Option<i64>,
-    /// How many seconds its timestamp may be away from then
+    /// Maximum difference between timestamp and receipt in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub tolerance: u64,
 }

@@ -8,52 +8,52 @@ use super::LocalArgs;
 /// Use the simulated chat network
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
-    /// Write to a bot as a person of the simulated network
+    /// Send a message to a bot as a user of the simulated network
     Say(SimSayArgs),
-    /// Play a file of messages and mishaps
+    /// Run a script of messages and faults
     Script(SimScriptArgs),
-    /// The bots of the simulated network
+    /// List the bots of the simulated network
     #[command(after_help = "Examples:\n  hub-cli sim accounts\n  hub-cli sim accounts --json=wx_id,expired\n
-Exit codes: 0 listed, 7 no simulator answers.\nSee also: hub-cli sim say --bot")]
+Exit codes: 0 listed, 7 the simulator is unreachable.\nSee also: hub-cli sim say --bot")]
     Accounts {
         #[command(flatten)]
         target: SimTarget,
     },
-    /// The people whom a bot of the simulated network knows
+    /// List the contacts of a bot of the simulated network
     #[command(
         after_help = "Examples:\n  hub-cli sim contacts\n  hub-cli sim contacts --bot demo --json=user_id,sends_left\n
-Exit codes: 0 listed, 2 several bots and none named, 5 no such bot, 7 no simulator answers.\nSee also: hub-cli sim say --as, hub-cli bots contacts"
+Exit codes: 0 listed, 2 several bots, and none is named, 5 no such bot, 7 the simulator is unreachable.\nSee also: hub-cli sim say --as, hub-cli bots contacts"
     )]
     Contacts(SimBot),
     /// Scan a code as a phone would, and confirm it
     Scan(SimScanArgs),
-    /// Cut every connection to the network for a while
+    /// Make the network unreachable for a while
     Outage(SimOutageArgs),
-    /// End a bot's login, as the network does now and then
+    /// Expire a bot's login
     #[command(
         after_help = "Examples:\n  hub-cli sim expire-session\n  hub-cli sim expire-session --bot demo\n
-Exit codes: 0 done, 2 several bots and none named, 5 no such bot, 7 no simulator answers.\nSee also: hub-cli bots status --watch, hub-cli bots bind"
+Exit codes: 0 done, 2 several bots, and none is named, 5 no such bot, 7 the simulator is unreachable.\nSee also: hub-cli bots status --watch, hub-cli bots bind"
     )]
     ExpireSession(SimBot),
-    /// The receiver of the demo's webhook: what came, and what it does next
+    /// Inspect and control the receiver of the demo's webhook
     #[command(subcommand)]
     Receiver(ReceiverCommand),
-    /// Run a simulated network of its own
+    /// Run a separate simulated network
     #[command(after_help = "Examples:\n  hub-cli sim serve\n  hub-cli sim serve --listen 127.0.0.1:9901\n
-Exit codes: 0 stopped by a signal, 2 the address is taken.\nSee also: HUB_SIM_URL in `hub-cli help env`")]
+Exit codes: 0 stopped by a signal, 2 the address is in use.\nSee also: HUB_SIM_URL in `hub-cli help env`")]
     Serve {
-        /// Address of the protocol and of its control API; it has no password
+        /// Address of the protocol and of its control API, which needs no authentication
         #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9801")]
         listen: SocketAddr,
     },
-    /// Run a hub in this process to develop an app against
+    /// Run a hub in this process for the development of an app
     App(SimAppArgs),
-    /// Make a running simulator forget everything
+    /// Reset a running simulator
     #[command(
         after_help = "Examples:\n  hub-cli sim reset\n  hub-cli sim reset --sim http://127.0.0.1:9901\n
-The simulator of hub-server keeps the hub's bots: they are logged in again at once, with new accounts.
+In the simulator of hub-server the hub's bots are kept, and logged in again immediately with new accounts.
 The bots of a hub that uses a simulator in another process need a new login.
-Exit codes: 0 done, 7 no simulator answers.\nSee also: hub-cli sim serve"
+Exit codes: 0 done, 7 the simulator is unreachable.\nSee also: hub-cli sim serve"
     )]
     Reset {
         #[command(flatten)]
@@ -61,26 +61,26 @@ Exit codes: 0 done, 7 no simulator answers.\nSee also: hub-cli sim serve"
     },
 }
 
-/// Run a hub in this process to develop an app against
+/// Run a hub in this process for the development of an app
 ///
-/// A whole hub on the simulated network, with one bot and one app on it, in a folder that is removed at the end. The
-/// bot API, its WebSockets and the hub's own API are the server's; POST `/mock/event` writes to the bot, GET
-/// `/mock/messages` shows what the app sent, GET and PUT `/mock/config` what it is, POST `/mock/reset` starts over.
-/// The app may listen anywhere on this machine.
+/// A complete hub on the simulated network, with one bot and one installed app, in a folder that is removed at the
+/// end. It serves the same APIs and WebSockets as hub-server. POST `/mock/event` sends a message to the bot, GET
+/// `/mock/messages` lists what the app sent, GET and PUT `/mock/config` read and change the app's settings, POST
+/// `/mock/reset` starts over. The app may listen on any address of this machine.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli sim app --webhook-url http://localhost:8080/webhook --command weather\n  hub-cli sim app --listen 127.0.0.1:9901 --app-slug my-app --json\n  hub-cli sim app --app-token test-runner-token --bot-id mock-bot --app-slug runner\n
-Exit codes: 0 stopped by a signal, 2 the address is taken, or the app is not acceptable.\nSee also: hub-cli sim serve, hub-cli apps create"
+Exit codes: 0 stopped by a signal, 2 the address is in use, or the app is invalid.\nSee also: hub-cli sim serve, hub-cli apps create"
 )]
 pub struct SimAppArgs {
-    /// Address of everything; the calls under /mock have no password [default: 127.0.0.1:9801, or a free port if that
-    /// is taken]
+    /// Address of all APIs; the calls under /mock need no authentication [default: 127.0.0.1:9801, or a free port if
+    /// that is taken]
     #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
-    /// Where the app's events go; without one it uses the WebSocket, or says it by PUT /mock/config
+    /// URL for the app's events; without one it uses the WebSocket, or sets a URL by PUT /mock/config
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<Url>,
-    /// Short name of the app, by which people call it [default: test-app]
+    /// Short name and handle of the app [default: test-app]
     #[arg(long, value_name = "SLUG")]
     pub app_slug: Option<String>,
     /// Token that the app uses, for suites that bring their own [default: a new one]
@@ -94,7 +94,7 @@ pub struct SimAppArgs {
     pub command: Vec<String>,
 }
 
-/// A value that needs no quotes in a shell, a header or a query.
+/// A value that needs no quoting in a shell, a header or a query.
 fn plain_word(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match text.len() {
@@ -103,7 +103,7 @@ fn plain_word(text: &str) -> Result<String, String> {
     }
 }
 
-/// Which simulator.
+/// The simulator.
 #[derive(Debug, Clone, Args)]
 pub struct SimTarget {
     /// Address of a running simulator
@@ -111,19 +111,19 @@ pub struct SimTarget {
     pub sim: Url,
 }
 
-/// Write to a bot as a person of the simulated network
+/// Send a message to a bot as a user of the simulated network
 ///
-/// The simulator of a running hub-server takes the message, and the hub receives it like any other. Prints the replies
-/// that the person gets, and the traces of the message in the hub on this machine.
+/// The simulator of a running hub-server takes the message, and the hub receives it like any other. Prints the
+/// replies that the sender receives, and the traces of the message in the hub on this machine.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli sim say \"order 42\" --as Ada\n  hub-cli sim say hello --as bob@im.wechat --bot demo\n
-Exit codes: 0 taken, 2 several bots and none named, 5 no such bot, 7 no simulator answers.\nSee also: hub-cli traces list --bot demo"
+Exit codes: 0 received, 2 several bots, and none is named, 5 no such bot, 7 the simulator is unreachable.\nSee also: hub-cli traces list --bot demo"
 )]
 pub struct SimSayArgs {
-    /// What to write; - reads stdin
+    /// Text to send; - reads stdin
     pub text: String,
-    /// Who writes: a name (Ada is ada@im.wechat) or an id; the bot's owner when left out
+    /// Sender: a name (Ada is ada@im.wechat) or an id [default: the bot's owner]
     #[arg(long = "as", value_name = "PERSON")]
     pub person: Option<String>,
     /// How long to wait for a reply; 0s returns at once
@@ -136,7 +136,7 @@ pub struct SimSayArgs {
 /// A bot of a simulator.
 #[derive(Debug, Clone, Args)]
 pub struct SimBot {
-    /// Which: id on the network, or id or name in the hub [default: the only one, or `demo`]
+    /// The bot: id on the network, or id or name in the hub [default: the only one, or `demo`]
     #[arg(long, value_name = "BOT")]
     pub bot: Option<String>,
     #[command(flatten)]
@@ -145,11 +145,10 @@ pub struct SimBot {
     pub local: LocalArgs,
 }
 
-/// Play a file of messages and mishaps
+/// Run a script of messages and faults
 ///
-/// TOML with one `[[step]]` after the other. Each has one of `say` (with `as`), `wait`, `outage` (both like \"2s\"),
-/// `expire = true` and `receiver` (answer, fail, hang, cut; with `times`). The file is checked as a whole before
-/// anything of it happens.
+/// TOML with `[[step]]` tables. Each has one of `say` (with `as`), `wait`, `outage` (both like \"2s\"), `expire =
+/// true` and `receiver` (answer, fail, hang, cut; with `times`). The file is validated before the first step runs.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli sim script morning.toml\n  hub-cli sim script - --bot demo --json\n
@@ -157,7 +156,7 @@ A file:\n
     [[step]]\n    say = \"order 42\"\n    as = \"Ada\"\n
     [[step]]\n    receiver = \"fail\"\n    times = 2\n
     [[step]]\n    outage = \"5s\"\n
-Exit codes: 0 played, 2 several bots and none named, 5 no such bot, 6 the file is not acceptable, 7 no simulator answers, 130 interrupted.\nSee also: hub-cli sim say, hub-cli tail"
+Exit codes: 0 completed, 2 several bots, and none is named, 5 no such bot, 6 the file is invalid, 7 the simulator is unreachable, 130 interrupted.\nSee also: hub-cli sim say, hub-cli tail"
 )]
 pub struct SimScriptArgs {
     /// The file; - reads stdin
@@ -170,27 +169,27 @@ pub struct SimScriptArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli sim scan \"http://sim.local/q/0123\"\n  hub-cli sim scan \"http://sim.local/q/0123\" --as Ada --json=wx_id\n
-Exit codes: 0 done, 5 no such code, 6 the code ran out, 7 no simulator answers.\nSee also: hub-cli bots bind --network sim"
+Exit codes: 0 done, 5 no such code, 6 the code expired, 7 the simulator is unreachable.\nSee also: hub-cli bots bind --network sim"
 )]
 pub struct SimScanArgs {
-    /// The link that the code holds, as `bots bind` tells it
+    /// The link in the code, as printed by `bots bind`
     pub link: String,
-    /// Whose account it becomes: a name (Ada is ada@im.wechat) or an id; somebody new when left out
+    /// Account to bind: a name (Ada is ada@im.wechat) or an id [default: a new one]
     #[arg(long = "as", value_name = "PERSON")]
     pub person: Option<String>,
-    /// Only scan, as somebody who still looks at the phone
+    /// Only scan, without confirming
     #[arg(long, conflicts_with = "person")]
     pub no_confirm: bool,
     #[command(flatten)]
     pub target: SimTarget,
 }
 
-/// Cut every connection to the network for a while
+/// Make the network unreachable for a while
 ///
-/// The network is back afterwards, also when this is interrupted.
+/// The network is reachable again afterwards, also when this is interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli sim outage 30s\n  hub-cli sim outage 2m --bot demo\n
-Exit codes: 0 over, 2 not acceptable, 5 no such bot, 7 no simulator answers, 130 interrupted.\nSee also: hub-cli bots status --watch")]
+Exit codes: 0 completed, 2 invalid value, 5 no such bot, 7 the simulator is unreachable, 130 interrupted.\nSee also: hub-cli bots status --watch")]
 pub struct SimOutageArgs {
     /// How long: 30s, 2m
     #[arg(value_name = "TIME", value_parser = super::duration)]
@@ -204,40 +203,40 @@ pub struct SimOutageArgs {
     pub local: LocalArgs,
 }
 
-/// The receiver of the demo's webhook: what came, and what it does next
+/// Inspect and control the receiver of the demo's webhook
 #[derive(Debug, Subcommand)]
 pub enum ReceiverCommand {
-    /// What came, oldest first
+    /// List the received requests, oldest first
     #[command(
         after_help = "Examples:\n  hub-cli sim receiver show\n  hub-cli sim receiver show --json=content,verified\n
-Exit codes: 0 listed, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver fail"
+Exit codes: 0 listed, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver fail"
     )]
     Show {
         #[command(flatten)]
         target: SimTarget,
     },
-    /// Check and answer, as it does in the beginning
+    /// Check the signature and answer: the initial behaviour
     #[command(after_help = "Examples:\n  hub-cli sim receiver answer\n  hub-cli sim receiver answer --json\n
-Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver show")]
+Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver show")]
     Answer(ReceiverArgs),
     /// Answer 500
     #[command(after_help = "Examples:\n  hub-cli sim receiver fail\n  hub-cli sim receiver fail --times 2\n
-Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver answer")]
+Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver answer")]
     Fail(ReceiverArgs),
     /// Do not answer, until the hub gives up
     #[command(after_help = "Examples:\n  hub-cli sim receiver slow\n  hub-cli sim receiver slow --times 1\n
-Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver answer")]
+Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver answer")]
     Slow(ReceiverArgs),
-    /// Hang up
+    /// Close the connection
     #[command(after_help = "Examples:\n  hub-cli sim receiver cut\n  hub-cli sim receiver cut --times 1\n
-Exit codes: 0 done, 7 no simulator with a receiver answers.\nSee also: hub-cli sim receiver answer")]
+Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver answer")]
     Cut(ReceiverArgs),
 }
 
-/// For how long a receiver behaves so.
+/// How long the receiver keeps a behaviour.
 #[derive(Debug, Args)]
 pub struct ReceiverArgs {
-    /// Only for so many requests
+    /// Only for this number of requests
     #[arg(long, value_name = "N")]
     pub times: Option<u32>,
     #[command(flatten)]

@@ -3,34 +3,34 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use hub_core::traces::TraceStatus;
 
-use super::{HubArgs, PageArgs};
+use super::{HubArgs, ListArgs};
 
-/// Look at what happened to messages
+/// Inspect the traces of messages
 #[derive(Debug, Subcommand)]
 pub enum TracesCommand {
-    /// The traces of a bot, newest first
+    /// List the traces of a bot, newest first
     #[command(alias = "ls")]
     List(TracesListArgs),
-    /// One trace, step by step
+    /// Show a trace, step by step
     Show(TracesShowArgs),
-    /// Write traces as recordings, one JSON document per line
+    /// Export traces as recordings, one JSON document per line
     Export(TracesExportArgs),
-    /// In what two traces differ
+    /// Compare two traces
     Diff(TracesDiffArgs),
-    /// Make a test of a plugin from a trace, with people and secrets replaced
+    /// Create a plugin test from a trace, with personal data and secrets replaced
     ToTest(TracesToTestArgs),
 }
 
-/// Which traces.
+/// A selection of traces.
 #[derive(Debug, Clone, Args)]
 pub struct TraceFilterArgs {
-    /// Only of this channel: its id or name
+    /// Only this channel: its id or name
     #[arg(long)]
     pub channel: Option<String>,
-    /// Only those that began then or later: 30s, 10m, 2h, 7d ago, or an RFC 3339 time
+    /// Only those that began at or after this time: 30s, 10m, 2h, 7d ago, or an RFC 3339 time
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Only those that began before then
+    /// Only those that began before this time
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Only in this state
@@ -38,11 +38,11 @@ pub struct TraceFilterArgs {
     pub status: Option<TraceStatusArg>,
 }
 
-/// The traces of a bot, newest first
+/// List the traces of a bot, newest first
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces list --bot demo\n  hub-cli traces list --bot demo --status error --json=trace_id,summary\n  hub-cli traces list --bot demo --channel orders --since 2h\n
-Exit codes: 0 listed, 2 a time is not acceptable, 5 no such bot, channel or hub.\nSee also: hub-cli traces show"
+Exit codes: 0 listed, 2 invalid time, 5 no such bot, channel or hub.\nSee also: hub-cli traces show"
 )]
 pub struct TracesListArgs {
     /// Id or name of the bot
@@ -51,15 +51,13 @@ pub struct TracesListArgs {
     #[command(flatten)]
     pub filter: TraceFilterArgs,
     #[command(flatten)]
-    pub page: PageArgs,
-    #[command(flatten)]
-    pub hub: HubArgs,
+    pub list: ListArgs,
 }
 
-/// One trace, step by step
+/// Show a trace, step by step
 ///
-/// Or what was sent and answered, for other tools: as it went over the wire, as a command for curl, as a HAR archive. Secrets
-/// are not recorded: *** stands in their place, and curl leaves their headers out.
+/// Or its requests and responses for other tools: as HTTP text, as a curl command, as a HAR archive. Secrets are not
+/// recorded: they are replaced by ***, and curl leaves out their headers.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --json=status,steps\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --curl\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --har > trace.har\n
@@ -68,27 +66,27 @@ Exit codes: 0 shown, 5 no such trace or hub, or nothing was sent (--raw, --curl,
 pub struct TracesShowArgs {
     /// Id of the trace
     pub trace: String,
-    /// Each request and its answer, as they went over the wire
+    /// Each request and its response, as HTTP text
     #[arg(long)]
     pub raw: bool,
     /// The last request as a command for curl
     #[arg(long, conflicts_with = "raw")]
     pub curl: bool,
-    /// Requests and answers as an HTTP archive, which browsers and proxies read
+    /// Requests and responses as an HTTP archive (HAR), for browsers and proxies
     #[arg(long, conflicts_with_all = ["raw", "curl"])]
     pub har: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Write traces as recordings, one JSON document per line
+/// Export traces as recordings, one JSON document per line
 ///
-/// Each line is a trace with its steps and its message, oldest first: what `replay --from` reads. Content is in it,
-/// secrets are not.
+/// Each line is a trace with its steps and its message, oldest first, for `replay --from`. It contains message
+/// content, but no secrets.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces export --bot demo --since 1d --out traces.jsonl\n  hub-cli traces export --bot demo --channel orders --status error\n
-Exit codes: 0 written, 2 a time is not acceptable, 5 no such bot, channel or hub, 6 the file exists or cannot be written.\nSee also: hub-cli replay, hub-cli traces to-test"
+Exit codes: 0 written, 2 invalid time, 5 no such bot, channel or hub, 6 the file exists or cannot be written.\nSee also: hub-cli replay, hub-cli traces to-test"
 )]
 pub struct TracesExportArgs {
     /// Id or name of the bot
@@ -96,17 +94,16 @@ pub struct TracesExportArgs {
     pub bot: String,
     #[command(flatten)]
     pub filter: TraceFilterArgs,
-    /// A new file, for its owner alone; stdout without it
+    /// New file, readable only by you [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// In what two traces differ
+/// Compare two traces
 ///
-/// Request, answer and steps of one beside the other; ids and times of the
-/// delivery are left out, because they are others each time.
+/// Shows request, response and steps side by side, without the ids and times of the delivery, which always differ.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001 --json=same,response\n
@@ -116,34 +113,35 @@ pub struct TracesDiffArgs {
     /// Id of a trace
     #[arg(value_name = "A")]
     pub before: String,
-    /// Id of another
+    /// Id of the other trace
     #[arg(value_name = "B")]
     pub after: String,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Make a test of a plugin from a trace, with people and secrets replaced
+/// Create a plugin test from a trace, with personal data and secrets replaced
 ///
-/// Writes the recording and a case that `plugins test` runs. The source of a plugin of the hub is written next to the
-/// case; one of --script stays where it is and is named by its path, so that the case tests each change of it. User ids, names, telephone numbers,
-/// e-mail addresses and tokens become fakes, each always the same; what is expected is what the plugin makes of them.
+/// Writes the recording and a case for `plugins test`. The source of a plugin of the hub is written next to the case;
+/// a source given with --script is not copied but referred to by its path, so that the case tests its changes. User
+/// ids, names, telephone numbers, e-mail addresses and tokens are replaced consistently; the expected result is the
+/// plugin's output for the replaced data.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces to-test tr_01KAJ6Z8QH0000000000000000 --out cases\n  hub-cli traces to-test tr_01KAJ6Z8QH0000000000000000 --script tagger.js --out cases\n
-Look through what was written before it leaves this machine: a name that only stands in a text is not known to be one.\n
+Review the files before you share them: names inside a text are not recognized.\n
 Exit codes: 0 written, 2 no plugin is named and several ran, 5 no such trace, plugin or hub, 6 a file exists already or cannot be written.\nSee also: hub-cli plugins test, hub-cli debug request --trace"
 )]
 pub struct TracesToTestArgs {
     /// Id of the trace
     pub trace: String,
-    /// Folder for the files; made when it is not there
+    /// Folder for the files; created if missing
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Name of the plugin, where several ran
     #[arg(long, value_name = "NAME", conflicts_with = "script")]
     pub plugin: Option<String>,
-    /// A source of yours in place of the plugin that ran; the case refers to this file
+    /// Local source instead of the plugin that ran; the case refers to this file
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     #[command(flatten)]
@@ -153,13 +151,13 @@ pub struct TracesToTestArgs {
 /// States of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TraceStatusArg {
-    /// Work goes on
+    /// Still in progress
     Pending,
-    /// Done
+    /// Completed
     Ok,
-    /// Given up
+    /// Failed permanently
     Error,
-    /// Nothing had to happen
+    /// No delivery was needed
     Skipped,
 }
 

@@ -1,51 +1,51 @@
 use clap::{Args, Subcommand, ValueEnum};
-use hub_core::{access::Role, accounts::UserStatus};
+use hub_core::access::Role;
 
-use super::{Confirm, HubArgs, LocalArgs, UserSessionsCommand};
+use super::{Confirm, HubArgs, ListArgs, LocalArgs, UserSessionsCommand};
 
-/// Manage people
+/// Manage users
 #[derive(Debug, Subcommand)]
 pub enum UsersCommand {
-    /// Everybody who has an account, newest first
+    /// List the users, newest first
     #[command(alias = "ls")]
     List(UsersListArgs),
-    /// One user
+    /// Show a user
     Show(UsersShowArgs),
-    /// Make an account for somebody
+    /// Create an account for another person
     Create(UsersCreateArgs),
     /// Change a user's role, status or name
     Edit(UsersEditArgs),
-    /// Switch a user off: sessions end, keys open nothing, bots rest
+    /// Disable a user: sessions end, keys are rejected, bots stop
     #[command(
         after_help = "Examples:\n  hub-cli users disable ada\n  hub-cli users disable usr_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 done, 4 not signed in or no administrator, 5 no such user, 6 the last administrator, 7 nobody answers.\nSee also: hub-cli users list"
+Exit codes: 0 done, 4 not signed in or not an administrator, 5 no such user, 6 the last administrator, 7 unreachable.\nSee also: hub-cli users list"
     )]
     Disable(UsersShowArgs),
-    /// Switch a user on again
+    /// Enable a user again
     #[command(
         after_help = "Examples:\n  hub-cli users enable ada\n  hub-cli users enable usr_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 done, 4 not signed in or no administrator, 5 no such user, 6 the last administrator, 7 nobody answers.\nSee also: hub-cli users list"
+Exit codes: 0 done, 4 not signed in or not an administrator, 5 no such user, 6 the last administrator, 7 unreachable.\nSee also: hub-cli users list"
     )]
     Enable(UsersShowArgs),
-    /// Delete a user with everything of theirs
+    /// Delete a user with all their data
     #[command(alias = "rm")]
     Delete(UsersDeleteArgs),
-    /// See and end a user's sessions
+    /// List and end the sessions of a user
     #[command(subcommand, alias = "session")]
     Sessions(UserSessionsCommand),
-    /// Make an invitation to register
+    /// Create an invitation to register
     Invite(InviteArgs),
-    /// Make a link with which a user sets a new password
+    /// Create a password reset link for a user
     ResetLink(ResetLinkArgs),
-    /// Make an administrator
+    /// Create an administrator
     CreateAdmin(CreateAdminArgs),
 }
 
-/// Everybody who has an account, newest first
+/// List the users, newest first
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users list --role admin\n  hub-cli users list --q ada --json=id,username,status\n
-Exit codes: 0 listed, 4 not signed in or no administrator, 5 no such hub, 7 nobody answers.\nSee also: hub-cli users show"
+Exit codes: 0 listed, 4 not signed in or not an administrator, 5 no such hub, 7 unreachable.\nSee also: hub-cli users show"
 )]
 pub struct UsersListArgs {
     /// Only with this role
@@ -58,16 +58,14 @@ pub struct UsersListArgs {
     #[arg(long, value_name = "TEXT")]
     pub q: Option<String>,
     #[command(flatten)]
-    pub page: super::PageArgs,
-    #[command(flatten)]
-    pub hub: HubArgs,
+    pub list: ListArgs,
 }
 
-/// One user
+/// Show a user
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users show ada\n  hub-cli users show ada --json=id,bots,last_seen_at\n
-Exit codes: 0 done, 4 not signed in or no administrator, 5 no such user, 6 the last administrator, 7 nobody answers.\nSee also: hub-cli users list"
+Exit codes: 0 done, 4 not signed in or not an administrator, 5 no such user, 6 the last administrator, 7 unreachable.\nSee also: hub-cli users list"
 )]
 pub struct UsersShowArgs {
     /// Id or name of the user
@@ -76,25 +74,25 @@ pub struct UsersShowArgs {
     pub hub: HubArgs,
 }
 
-/// Make an account for somebody
+/// Create an account for another person
 ///
-/// Prints a link with which they set their password: nobody sets it for them. On the files of a hub, whatever it says about
-/// registering; on a server by an invitation that is used at once, so not where registration is closed.
+/// Prints a link with which they set their password. With --local it works whatever the registration mode of the hub
+/// is; on a server it uses an invitation, so registration must not be closed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users create bob\n  hub-cli users create bob --role admin --server https://hub.example.com --json=id,reset_link\n
-Exit codes: 0 made, 2 the name is not acceptable, 4 no administrator, 5 no such hub, 6 the name is taken, or registration is closed, 7 nobody answers.\nSee also: hub-cli users invite, hub-cli users reset-link"
+Exit codes: 0 created, 2 invalid name, 4 not an administrator, 5 no such hub, 6 the name is taken, or registration is closed, 7 unreachable.\nSee also: hub-cli users invite, hub-cli users reset-link"
 )]
 pub struct UsersCreateArgs {
     /// 2 to 32 of a-z, 0-9, _ and -
     pub username: String,
-    /// What they may do
+    /// Role
     #[arg(long, default_value = "member")]
     pub role: RoleArg,
-    /// Name to show, 1 to 64 characters
+    /// Display name, 1 to 64 characters
     #[arg(long, value_name = "NAME")]
     pub display_name: Option<String>,
-    /// Draw the link as a QR code too
+    /// Also draw the link as a QR code
     #[arg(long)]
     pub qr: bool,
     #[command(flatten)]
@@ -105,30 +103,31 @@ pub struct UsersCreateArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users edit ada --role admin\n  hub-cli users edit ada --status disabled --display-name \"Ada L.\"\n
-Exit codes: 0 changed, 2 nothing to change or a bad value, 4 no administrator, 5 no such user, 6 the last administrator, 7 nobody answers.\nSee also: hub-cli users disable"
+Exit codes: 0 changed, 2 nothing to change, or invalid value, 4 not an administrator, 5 no such user, 6 the last administrator, 7 unreachable.\nSee also: hub-cli users disable"
 )]
 pub struct UsersEditArgs {
     /// Id or name of the user
     pub user: String,
-    /// Another role
+    /// New role
     #[arg(long)]
     pub role: Option<RoleArg>,
-    /// Another status
+    /// New status
     #[arg(long)]
     pub status: Option<UserStatusArg>,
-    /// Another name to show, 1 to 64 characters
+    /// New display name, 1 to 64 characters
     #[arg(long, value_name = "NAME")]
     pub display_name: Option<String>,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Delete a user with everything of theirs
+/// Delete a user with all their data
 ///
-/// Sessions and keys end, bots stop and are gone with their channels, messages and traces. There is no way back.
+/// Sessions and keys are revoked, and bots are deleted with their channels, messages and traces. This cannot be
+/// undone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hub-cli users delete ada --dry-run\n  hub-cli users delete ada --yes\n
-Exit codes: 0 deleted, 2 without --yes, 4 no administrator, 5 no such user, 6 the last administrator, 7 nobody answers.\nSee also: hub-cli users disable")]
+Exit codes: 0 deleted, 2 without --yes, 4 not an administrator, 5 no such user, 6 the last administrator, 7 unreachable.\nSee also: hub-cli users disable")]
 pub struct UsersDeleteArgs {
     /// Id or name of the user
     pub user: String,
@@ -138,50 +137,49 @@ pub struct UsersDeleteArgs {
     pub hub: HubArgs,
 }
 
-/// Make an invitation to register
+/// Create an invitation to register
 ///
-/// It lets one person register, once, on a hub whose registration is `invite`. This is its only sight.
+/// It can be used once, on a hub whose registration mode is `invite`. It is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users invite\n  hub-cli users invite --days 14 --server https://hub.example.com\n
-Exit codes: 0 made, 2 a bad number of days, 4 no administrator, 6 registration is closed, 7 nobody answers.\nSee also: hub-cli users list"
+Exit codes: 0 created, 2 invalid number of days, 4 not an administrator, 6 registration is closed, 7 unreachable.\nSee also: hub-cli users list"
 )]
 pub struct InviteArgs {
-    /// After how many days it ends, 1 to 90
+    /// Validity in days, 1 to 90
     #[arg(long, default_value_t = 7)]
     pub days: u32,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Make a link with which a user sets a new password
+/// Create a password reset link for a user
 ///
-/// It works once, for an hour; a later one ends it. Whoever opens it chooses the password themselves: nobody sets it
-/// for them. Their sessions end with that. This is its only sight. On the files of a hub, the link leads to
-/// `HUB_PUBLIC_URL`.
+/// The link can be used once, within an hour; a newer link replaces it. Setting the password ends the user's
+/// sessions. The link is shown only here, once. With --local, the link leads to `HUB_PUBLIC_URL`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users reset-link ada\n  hub-cli users reset-link ada --qr --server https://hub.example.com\n
-Exit codes: 0 made, 4 no administrator, or your own account, 5 no such user, 7 nobody answers.\nSee also: hub-cli users sessions revoke"
+Exit codes: 0 created, 4 not an administrator, or your own account, 5 no such user, 7 unreachable.\nSee also: hub-cli users sessions revoke"
 )]
 pub struct ResetLinkArgs {
     /// Id or name of the user
     pub user: String,
-    /// Draw the link as a QR code too
+    /// Also draw the link as a QR code
     #[arg(long)]
     pub qr: bool,
     #[command(flatten)]
     pub hub: HubArgs,
 }
 
-/// Make an administrator
+/// Create an administrator
 ///
-/// Who may write to the hub's files may do this, whatever the hub says about registering. The first
-/// administrator gets the demo bot.
+/// This needs write access to the hub's files, and works whatever the registration mode is. The first administrator
+/// gets the demo bot.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli users create-admin ada --password-file ./password\n  pwgen 20 1 | hub-cli users create-admin ada --password-file -\n
-Exit codes: 0 made, 2 the name or the password is not acceptable, 6 the name is taken or the file is unreadable.\nSee also: hub-cli help env"
+Exit codes: 0 created, 2 invalid name or password, 6 the name is taken or the file is unreadable.\nSee also: hub-cli help env"
 )]
 pub struct CreateAdminArgs {
     /// 2 to 32 of a-z, 0-9, _ and -
@@ -218,13 +216,4 @@ pub enum UserStatusArg {
     Active,
     /// May not
     Disabled,
-}
-
-impl From<UserStatusArg> for UserStatus {
-    fn from(status: UserStatusArg) -> Self {
-        match status {
-            UserStatusArg::Active => Self::Active,
-            UserStatusArg::Disabled => Self::Disabled,
-        }
-    }
 }

@@ -2,32 +2,25 @@
 
 use std::time::Duration;
 
-use hub_core::{store::audit::AuditFilter, time::Clock};
 use serde_json::Value;
 
-use super::users::cell;
 use crate::{
     args::{AuditListArgs, StatsArgs},
+    client::Client,
+    document::cell,
     exit::Failure,
+    poll::every,
     printer::{Format, List, Printer},
-    reach::Reach,
 };
 
-/// Time between two looks.
-const LOOK: Duration = Duration::from_secs(1);
-
-pub const LIST_FIELDS: [&str; 10] =
-    ["id", "at", "actor", "actor_name", "credential", "action", "target", "target_name", "detail", "ip"];
-
-pub const STATS_FIELDS: [&str; 8] =
-    ["users", "bots", "channels", "messages", "deliveries", "oldest_pending_at", "plugin_runs", "series"];
+const STATS: &str = "/api/admin/stats";
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub async fn list(args: AuditListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let filter = AuditFilter { actor: args.actor, action: args.action, target: args.target };
-    let reach = Reach::open(&args.hub, local).await?;
-    let mut page = reach.audit(&filter, &args.page).await?;
-    reach.close().await;
-    let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let filters = [("actor", args.actor), ("action", args.action), ("target", args.target)];
+    let client = Client::open(&args.list.hub, local).await?;
+    let page = client.list("/api/admin/audit", &filters, &args.list.page).await?;
+    client.close().await;
     let or = |entry: &Value, name: &str, id: &str| {
         let named = cell(entry, name);
         if named.is_empty() { cell(entry, id) } else { named }
@@ -42,30 +35,26 @@ pub async fn list(args: AuditListArgs, local: bool, printer: &Printer) -> Result
             cell(entry, "detail"),
         ]
     };
-    printer.list(List {
-        columns: &["AT", "WHO", "WHAT", "TO", "FROM", "DETAIL"],
-        rows: items.iter().map(row).collect(),
-        items,
-        next_cursor: page["next_cursor"].as_str().map(str::to_owned),
-        empty: "nothing was done yet",
-    })
+    let columns = &["AT", "WHO", "WHAT", "TO", "FROM", "DETAIL"];
+    printer.list(List::of(page, columns, row, "no entries yet"))
 }
 
 pub async fn stats(args: StatsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let stats = reach.stats().await?;
+    let client = Client::open(&args.hub, local).await?;
     if args.watch {
-        return watch(&reach, stats, printer).await;
+        return watch(&client, printer).await;
     }
-    reach.close().await;
+    let stats = client.get(STATS).await?;
+    client.close().await;
     let text = text_of(&stats);
     printer.one(stats, &text)
 }
 
-/// Shows the numbers, and again whenever one of them is another: in place at a terminal, otherwise below each other.
-async fn watch(reach: &Reach, mut stats: Value, printer: &Printer) -> Result<(), Failure> {
-    let (clock, mut shown) = (Clock::system(), String::new());
-    loop {
+/// Prints the numbers, and again whenever one changes: in place at a terminal, otherwise one after another.
+async fn watch(client: &Client, printer: &Printer) -> Result<(), Failure> {
+    let mut shown = String::new();
+    every(POLL_INTERVAL, async || {
+        let stats = client.get(STATS).await?;
         let text = text_of(&stats);
         if text != shown {
             match printer.format {
@@ -74,12 +63,12 @@ async fn watch(reach: &Reach, mut stats: Value, printer: &Printer) -> Result<(),
             }
             shown = text;
         }
-        clock.sleep(LOOK).await;
-        stats = reach.stats().await?;
-    }
+        Ok(None)
+    })
+    .await
 }
 
-/// One line per number; the series is summed up by its last ten minutes.
+/// One line per number; the series is summarized by its last ten minutes.
 fn text_of(stats: &Value) -> String {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: String| lines.push(format!("{name:<22}  {value}"));

@@ -1,33 +1,20 @@
 //! `channels plugins …`.
 
-use hub_core::plugins::{InstallationPatch, NewInstallation};
-use serde_json::Value;
+use hub_core::{id::PluginId, page::MAX_LIMIT};
+use serde_json::{Value, json};
 
-use super::users::cell;
 use crate::{
-    args::{ChannelPluginsCommand, ChannelTarget},
+    args::{ChannelPluginsCommand, ChannelTarget, PageArgs},
+    client::{ChannelRef, Client, id_of},
+    document::{cell, without_nulls},
     exit::Failure,
     printer::{List, Printer},
-    reach::{ChannelPlace, Reach},
 };
-
-pub const FIELDS: [&str; 10] = [
-    "plugin_id",
-    "name",
-    "version",
-    "version_id",
-    "position",
-    "enabled",
-    "status",
-    "reason",
-    "paused",
-    "content_hash",
-];
 
 /// A channel of an open hub.
 struct Place {
-    reach: Reach,
-    channel: ChannelPlace,
+    client: Client,
+    channel: ChannelRef,
 }
 
 pub async fn run(command: ChannelPluginsCommand, local: bool, printer: &Printer) -> Result<(), Failure> {
@@ -35,30 +22,35 @@ pub async fn run(command: ChannelPluginsCommand, local: bool, printer: &Printer)
         ChannelPluginsCommand::List(args) => Place::find(&args.target, local).await?.list(printer).await,
         ChannelPluginsCommand::Install(args) => {
             let place = Place::find(&args.target, local).await?;
-            let plugin_id = place.reach.plugin_id(&args.plugin).await?;
-            let new = NewInstallation { plugin_id, version: args.version, position: args.position };
-            let done = place.reach.install_channel_plugin(place.channel, new).await?;
-            printer.note(&format!("{} {} runs in this channel", cell(&done, "name"), cell(&done, "version")));
+            let id = place.plugin_id(&args.plugin).await?;
+            let new = json!({ "plugin_id": id, "version": args.version, "position": args.position });
+            let path = format!("{}/install", place.path());
+            let done = place.client.post(&path, &without_nulls(&new)).await?;
+            printer.note(&format!(
+                "{} {} is installed in this channel",
+                cell(&done, "name"),
+                cell(&done, "version")
+            ));
             place.show(done, printer).await
         }
         ChannelPluginsCommand::Uninstall(args) => {
             let place = Place::find(&args.target, local).await?;
-            let id = place.reach.plugin_id(&args.plugin).await?;
-            let what =
-                format!("{} runs no more in this channel, and loses its place in the order", args.plugin);
+            let id = place.plugin_id(&args.plugin).await?;
+            let what = format!(
+                "this uninstalls {} from this channel; its position in the order is lost",
+                args.plugin
+            );
             if args.confirm.is_meant(&what, printer).await? {
-                place.reach.uninstall_channel_plugin(place.channel, id).await?;
+                place.client.delete(&format!("{}/{id}", place.path())).await?;
             } else {
-                printer.note(&format!("{what}; nothing was changed"));
+                printer.note(&format!("{what} (dry run: nothing was changed)"));
             }
             place.list(printer).await
         }
         ChannelPluginsCommand::Order(args) => {
             let place = Place::find(&args.target, local).await?;
             for (position, plugin) in (0..).zip(&args.plugins) {
-                place
-                    .change(plugin, InstallationPatch { position: Some(position), ..Default::default() })
-                    .await?;
+                place.change(plugin, &json!({ "position": position })).await?;
             }
             place.list(printer).await
         }
@@ -77,26 +69,34 @@ async fn switch(
     printer: &Printer,
 ) -> Result<(), Failure> {
     let place = Place::find(target, local).await?;
-    let patch = InstallationPatch { enabled: Some(on), ..Default::default() };
-    let done = place.change(plugin, patch).await?;
+    let done = place.change(plugin, &json!({ "enabled": on })).await?;
     place.show(done, printer).await
 }
 
 impl Place {
     async fn find(target: &ChannelTarget, local: bool) -> Result<Self, Failure> {
-        let reach = Reach::open(&target.hub, local).await?;
-        let channel = reach.channel_place(&target.bot, &target.channel).await?;
-        Ok(Self { reach, channel })
+        let client = Client::open(&target.hub, local).await?;
+        let channel = client.channel_ref(&target.bot, &target.channel).await?;
+        Ok(Self { client, channel })
     }
 
-    async fn change(&self, plugin: &str, patch: InstallationPatch) -> Result<Value, Failure> {
-        let id = self.reach.plugin_id(plugin).await?;
-        self.reach.change_channel_plugin(self.channel, id, patch).await
+    fn path(&self) -> String {
+        format!("{}/plugins", self.channel.path())
+    }
+
+    async fn plugin_id(&self, wanted: &str) -> Result<PluginId, Failure> {
+        id_of(&self.client.plugin(wanted).await?)
+    }
+
+    async fn change(&self, plugin: &str, changes: &Value) -> Result<Value, Failure> {
+        let id = self.plugin_id(plugin).await?;
+        self.client.put(&format!("{}/{id}", self.path()), changes).await
     }
 
     async fn list(self, printer: &Printer) -> Result<(), Failure> {
-        let installed = self.reach.channel_plugins(self.channel).await?;
-        self.reach.close().await;
+        let page = PageArgs { limit: MAX_LIMIT, cursor: None };
+        let installed = self.client.list(&self.path(), &[], &page).await?;
+        self.client.close().await;
         let row = |plugin: &Value| {
             let state = match plugin {
                 plugin if plugin["enabled"] == false => "off".to_owned(),
@@ -107,17 +107,12 @@ impl Place {
                 ["position", "name", "version", "plugin_id"].map(|field| cell(plugin, field));
             vec![position, name, version, state, id]
         };
-        printer.list(List {
-            columns: &["#", "NAME", "VERSION", "STATUS", "PLUGIN ID"],
-            rows: installed.iter().map(row).collect(),
-            items: installed,
-            next_cursor: None,
-            empty: "no plugins in this channel",
-        })
+        let columns = &["#", "NAME", "VERSION", "STATUS", "PLUGIN ID"];
+        printer.list(List::of(installed, columns, row, "no plugins in this channel"))
     }
 
     async fn show(self, plugin: Value, printer: &Printer) -> Result<(), Failure> {
-        self.reach.close().await;
+        self.client.close().await;
         let state = if plugin["enabled"] == true { "on" } else { "off" };
         let [position, name, version] = ["position", "name", "version"].map(|field| cell(&plugin, field));
         printer.one(plugin, &format!("{position}\t{name} {version}\t{state}"))

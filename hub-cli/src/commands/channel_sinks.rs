@@ -1,21 +1,25 @@
-//! `channels set-webhook`, `set-websocket`, `set-ai` and `set-filter`: the settings that are there, or a file's, with
-//! the flags on top, checked as the HTTP API checks them.
+//! `channels set-webhook`, `set-websocket`, `set-ai` and `set-filter`: the current settings, or those of a file,
+//! overridden by the flags.
 
-use hub_core::{time::Clock, traces::TraceStatus};
+use hub_core::{
+    time::Clock,
+    traces::{Trace, TraceStatus},
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{read_file, secret::first_line, traces, users::cell, waterfall};
+use super::{read_file, secret::first_line, traces, waterfall};
 use crate::{
     args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile, Which},
+    client::{ChannelRef, Client, read},
+    document::cell,
     exit::{Exit, Failure},
     printer::Printer,
-    reach::{ChannelPlace, Part, Reach},
 };
 
 pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let (place, channel) = find(&reach, &args.which).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let (place, channel) = find(&client, &args.which).await?;
     let is_new = cell(&channel["webhook"], "url").is_empty();
     let mut draft = Draft::of(&channel, Part::Webhook, args.settings.file.as_deref())?;
     draft.switch(&args.settings, is_new);
@@ -26,9 +30,9 @@ pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -
     if let Some(path) = &args.secret_file {
         draft.put_in("auth", "secret", Some(first_line(path)?.expose().to_owned()));
     }
-    let mut channel = reach.set_channel_part(place, Part::Webhook, draft.0).await?;
-    let trace = if args.test { Some(reach.ping_channel(place).await?) } else { None };
-    reach.close().await;
+    let mut channel = draft.store(&client, place).await?;
+    let trace = if args.test { Some(ping(&client, place).await?) } else { None };
+    client.close().await;
     let webhook = &channel["webhook"];
     let mut text = line(&channel, &format!("webhook {}\t{}", state(webhook), cell(webhook, "url")));
     if let Some(secret) = webhook["auth"]["secret"].as_str() {
@@ -47,21 +51,21 @@ pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -
 }
 
 pub async fn set_websocket(args: SetWebSocketArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let (place, channel) = find(&reach, &args.which).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let (place, channel) = find(&client, &args.which).await?;
     let mut draft = Draft::of(&channel, Part::WebSocket, args.settings.file.as_deref())?;
     draft.switch(&args.settings, false);
     draft.put("include_outbound", args.include_outbound);
     draft.put("allowed_origins", args.allow_origin);
-    let channel = reach.set_channel_part(place, Part::WebSocket, draft.0).await?;
-    reach.close().await;
+    let channel = draft.store(&client, place).await?;
+    client.close().await;
     let text = format!("websocket {}", state(&channel["websocket"]));
     print(channel, &text, printer)
 }
 
 pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let (place, channel) = find(&reach, &args.which).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let (place, channel) = find(&client, &args.which).await?;
     let ai = &channel["ai"];
     let is_unset = |field: &str| cell(ai, field).is_empty();
     let is_new = ai["enabled"] == false && ["base_url", "model", "system_prompt"].into_iter().all(is_unset);
@@ -75,8 +79,8 @@ pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(
     if let Some(path) = &args.api_key_file {
         draft.put("api_key", Some(first_line(path)?.expose()));
     }
-    let channel = reach.set_channel_part(place, Part::Ai, draft.0).await?;
-    reach.close().await;
+    let channel = draft.store(&client, place).await?;
+    client.close().await;
     if let Some(warning) = channel["ai"]["warning"].as_str() {
         printer.note(&format!("warning: {warning} (hub-cli ai-config set)"));
     }
@@ -85,8 +89,8 @@ pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(
 }
 
 pub async fn set_filter(args: SetFilterArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let (place, channel) = find(&reach, &args.which).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let (place, channel) = find(&client, &args.which).await?;
     let before = if args.clear { json!({ "filter": {} }) } else { channel };
     let mut draft = Draft::of(&before, Part::Filter, args.file.as_deref())?;
     draft.put("user_ids", args.user_ids);
@@ -94,22 +98,51 @@ pub async fn set_filter(args: SetFilterArgs, local: bool, printer: &Printer) -> 
     draft.put("message_types", args.message_types);
     draft.put("match", args.mode);
     draft.put("expression", args.expression);
-    let channel = reach.set_channel_part(place, Part::Filter, draft.0).await?;
-    reach.close().await;
+    let channel = draft.store(&client, place).await?;
+    client.close().await;
     let text = format!("filter {}", channel["filter"]);
     print(channel, &text, printer)
 }
 
-async fn find(reach: &Reach, which: &Which) -> Result<(ChannelPlace, Value), Failure> {
-    let place = reach.channel_place(&which.bot, &which.channel).await?;
-    Ok((place, reach.channel_document(place).await?))
+async fn find(client: &Client, which: &Which) -> Result<(ChannelRef, Value), Failure> {
+    let place = client.channel_ref(&which.bot, &which.channel).await?;
+    Ok((place, client.get(&place.path()).await?))
 }
 
-/// Settings on their way to be checked.
-struct Draft(Map<String, Value>);
+/// Sends a signed ping to the webhook of a channel; returns its trace.
+async fn ping(client: &Client, place: ChannelRef) -> Result<Trace, Failure> {
+    read(client.post(&format!("{}/webhook/test", place.path()), &Value::Null).await?)
+}
+
+/// A part of a channel with settings that are replaced as a whole.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Webhook,
+    WebSocket,
+    Ai,
+    Filter,
+}
+
+impl Part {
+    /// Its name in the document of a channel, and in paths.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::WebSocket => "websocket",
+            Self::Ai => "ai",
+            Self::Filter => "filter",
+        }
+    }
+}
+
+/// Settings of a part that are not stored yet.
+struct Draft {
+    part: Part,
+    settings: Map<String, Value>,
+}
 
 impl Draft {
-    /// A file's settings, or else those that are there.
+    /// The settings of a file, or the current ones.
     fn of(channel: &Value, part: Part, file: Option<&str>) -> Result<Self, Failure> {
         let value = match file {
             Some(path) => serde_json::from_str(&read_file(path)?)
@@ -117,32 +150,38 @@ impl Draft {
             None => settable(channel[part.as_str()].clone()),
         };
         match value {
-            Value::Object(fields) => Ok(Self(fields)),
+            Value::Object(settings) => Ok(Self { part, settings }),
             _ => Err(Failure::usage("the settings must be a JSON object")),
         }
     }
 
+    /// Stores them; returns the channel.
+    async fn store(self, client: &Client, place: ChannelRef) -> Result<Value, Failure> {
+        let path = format!("{}/{}", place.path(), self.part.as_str());
+        client.put(&path, &Value::Object(self.settings)).await
+    }
+
     fn put(&mut self, name: &str, value: Option<impl Serialize>) {
         if let Some(value) = value {
-            self.0.insert(name.to_owned(), json!(value));
+            self.settings.insert(name.to_owned(), json!(value));
         }
     }
 
     fn put_in(&mut self, part: &str, name: &str, value: Option<String>) {
         if let Some(value) = value {
-            let part = self.0.entry(part.to_owned()).or_insert_with(|| json!({}));
+            let part = self.settings.entry(part.to_owned()).or_insert_with(|| json!({}));
             part[name] = json!(value);
         }
     }
 
-    /// On or off as the flags say; what was never set before, or comes from a file that does not say, is on.
+    /// Enabled as the flags say; by default if it is new, or from a file without the field.
     fn switch(&mut self, settings: &SettingsFile, is_new: bool) {
         let said = if settings.on || settings.off { Some(settings.on) } else { None };
         self.put("enabled", said.or((is_new && settings.file.is_none()).then_some(true)));
     }
 }
 
-/// Settings as a server shows them, without what it only shows.
+/// Settings from a server, without read-only fields.
 fn settable(mut settings: Value) -> Value {
     if let Some(fields) = settings.as_object_mut() {
         fields.remove("has_api_key");

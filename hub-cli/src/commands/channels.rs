@@ -2,41 +2,42 @@
 
 use serde_json::{Value, json};
 
-use super::users::cell;
 use crate::{
     args::{
-        ChannelArgs, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
-        ChannelsRotateKeyArgs,
+        ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs,
+        ChannelsListArgs, ChannelsRotateKeyArgs,
     },
+    client::Client,
+    document::{cell, without_nulls},
     exit::Failure,
+    fields::Fields,
     printer::{List, Printer},
-    reach::Reach,
 };
 
-/// The last one is only there after a test.
-pub const FIELDS: [&str; 14] = [
-    "id",
-    "bot_id",
-    "name",
-    "handle",
-    "enabled",
-    "api_key_prefix",
-    "filter",
-    "websocket",
-    "webhook",
-    "ai",
-    "stats",
-    "created_at",
-    "api_key",
-    "test",
-];
-pub const KEY_FIELDS: [&str; 3] = ["id", "api_key", "old_key_expires_at"];
 pub const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
 
+/// The names in a command's JSON document.
+pub fn fields(command: &ChannelsCommand) -> Fields {
+    match command {
+        ChannelsCommand::List(_) => Fields::of("listChannels"),
+        ChannelsCommand::Show(_) => Fields::of("getChannel"),
+        ChannelsCommand::Create(_) => Fields::of("createChannel"),
+        ChannelsCommand::Edit(_) => Fields::of("updateChannel"),
+        ChannelsCommand::Delete(_) => Fields::own(&DELETE_FIELDS),
+        ChannelsCommand::RotateKey(_) => Fields::of("regenerateChannelKey").and(&["id"]),
+        ChannelsCommand::SetWebhook(_) => Fields::of("setWebhookSink").and(&["test"]),
+        ChannelsCommand::SetWebsocket(_) => Fields::of("setWebSocketSink"),
+        ChannelsCommand::SetAi(_) => Fields::of("setAiSink"),
+        ChannelsCommand::SetFilter(_) => Fields::of("setChannelFilter"),
+        ChannelsCommand::Plugins(_) => Fields::of("listChannelPlugins"),
+    }
+}
+
 pub async fn list(args: ChannelsListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let page = reach.channels(reach.bot(&args.bot).await?, &args.page).await?;
-    reach.close().await;
+    let client = Client::open(&args.list.hub, local).await?;
+    let path = format!("/api/bots/{}/channels", client.bot(&args.bot).await?);
+    let page = client.list(&path, &[], &args.list.page).await?;
+    client.close().await;
     let row = |channel: &Value| {
         let sinks =
             ["websocket", "webhook", "ai"].into_iter().filter(|sink| channel[sink]["enabled"] == true);
@@ -54,56 +55,70 @@ pub async fn list(args: ChannelsListArgs, local: bool, printer: &Printer) -> Res
 }
 
 pub async fn show(args: ChannelArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let channel = reach.channel_document(reach.channel_place(&args.bot, &args.channel).await?).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let channel = client.get(&client.channel_ref(&args.bot, &args.channel).await?.path()).await?;
+    client.close().await;
     let text = serde_json::to_string_pretty(&channel).unwrap_or_default();
     printer.one(channel, &text)
 }
 
 pub async fn create(args: ChannelsCreateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot(&args.bot).await?;
-    let there = if args.if_absent { reach.channel_named(bot, &args.name).await? } else { None };
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.bot(&args.bot).await?;
+    let mut body = without_nulls(&args.settings);
+    body["name"] = args.name.as_str().into();
+    if args.include_outbound {
+        body["websocket"] = json!({ "include_outbound": true });
+    }
+    let there = if args.if_absent { client.channel_named(bot, &args.name).await? } else { None };
     let channel = match there {
         Some(channel) => channel,
-        None => reach.create_channel(bot, args.name, args.handle, args.include_outbound).await?,
+        None => client.post(&format!("/api/bots/{bot}/channels"), &body).await?,
     };
-    reach.close().await;
+    client.close().await;
     let text = format!("{}\t{}", cell(&channel, "id"), cell(&channel, "api_key"));
     printer.one(channel, &text)
 }
 
 pub async fn edit(args: ChannelsEditArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let place = reach.channel_place(&args.which.bot, &args.which.channel).await?;
-    let channel = reach.edit_channel(place, args.name, args.enabled).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let channel = client.channel_ref(&args.which.bot, &args.which.channel).await?;
+    let mut body = without_nulls(&args.settings);
+    if let Some(name) = args.name {
+        body["name"] = name.into();
+    }
+    if args.no_handle {
+        body["handle"] = Value::Null;
+    }
+    let channel = client.put(&channel.path(), &body).await?;
+    client.close().await;
     let text = format!("{}\t{}\t{}", cell(&channel, "id"), cell(&channel, "name"), state(&channel));
     printer.one(channel, &text)
 }
 
 pub async fn delete(args: ChannelsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let place = reach.channel_place(&args.which.bot, &args.which.channel).await?;
-    let channel = reach.channel_document(place).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let place = client.channel_ref(&args.which.bot, &args.which.channel).await?;
+    let channel = client.get(&place.path()).await?;
     let (id, name) = (cell(&channel, "id"), cell(&channel, "name"));
     let what = format!("{name} ({id}), which received {} messages", cell(&channel["stats"], "received"));
     let meant = args.confirm.is_meant_for_good(&format!("this deletes {what}"), &name, printer).await?;
     if meant {
-        reach.delete_channel(place).await?;
+        client.delete(&place.path()).await?;
     }
-    reach.close().await;
+    client.close().await;
     let document = json!({ "id": id, "name": name, "deleted": meant });
     let verb = if meant { "deleted" } else { "would delete" };
     printer.one(document, &format!("{verb} {what}"))
 }
 
 pub async fn rotate_key(args: ChannelsRotateKeyArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let place = reach.channel_place(&args.which.bot, &args.which.channel).await?;
-    let made = reach.rotate_channel_key(place, args.grace).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let place = client.channel_ref(&args.which.bot, &args.which.channel).await?;
+    let grace = [("grace_hours", args.grace.map(|hours| hours.to_string()))];
+    let path = format!("{}/regenerate-key", place.path());
+    let made = client.call("POST", &path, &grace, &Value::Null).await?;
+    client.close().await;
     let key = cell(&made, "api_key");
     let document = json!({
         "id": place.channel, "api_key": made["api_key"], "old_key_expires_at": made["old_key_expires_at"],

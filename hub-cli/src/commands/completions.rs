@@ -1,4 +1,4 @@
-//! `completions`: the script with which a shell asks this program what can stand there.
+//! `completions`: the shell completion script.
 
 use clap_complete::{Shell, env::Shells};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::{
 
 pub const FIELDS: [&str; 0] = [];
 
-/// The variable by which the script asks.
+/// The variable of completion requests.
 pub const VARIABLE: &str = "COMPLETE";
 
 pub fn run(args: &CompletionsArgs, printer: &Printer) -> Result<(), Failure> {

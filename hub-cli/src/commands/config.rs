@@ -1,4 +1,4 @@
-//! `config`: the settings of the server, from where the server reads them.
+//! `config`: the settings of the server, from the same sources.
 
 use hub_core::private_files;
 use hub_server::config::{Config, DEFAULT_FILE, Report, schema};
@@ -19,14 +19,14 @@ pub const SCHEMA_FIELDS: [&str; 5] = ["$schema", "title", "type", "properties", 
 /// Runs a command.
 ///
 /// # Errors
-/// When a file cannot be written, or the settings that are to be listed have errors.
+/// When a file cannot be written, or the settings have errors.
 pub fn run(command: ConfigCommand, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Init { file } => {
             let path = file.display().to_string();
             private_files::create_new(&file, DEFAULT_FILE.as_bytes())
                 .map_err(|error| Failure::file(&path, error))?;
-            printer.note("every setting is in it, commented out");
+            printer.note("it contains every setting, commented out");
             printer.one(json!({ "file": path }), &path)?;
         }
         ConfigCommand::Check { all, file } => return check(all, file, printer),

@@ -26,13 +26,13 @@ use crate::{
 
 pub const FIELDS: [&str; 7] = ["said", "reply", "verified", "receiver", "trace_id", "trace", "elapsed_ms"];
 
-/// How long one step may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between two looks at the store.
-const LOOK: Duration = Duration::from_millis(5);
-const SAID: &str = "order 42";
+/// Timeout of one step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the demo runs on. The folder is removed when this is dropped.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MESSAGE: &str = "order 42";
+
+/// The parts of the demo. The folder is removed when this is dropped.
 struct Stage {
     hub: Hub,
     simulator: Simulator,
@@ -63,7 +63,7 @@ impl Stage {
         let mut egress = EgressConfig::default();
         egress.in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(receiver.clone()));
         let mut config = HubConfig::default();
-        // The held poll of this chat network brings nothing that anybody waits for.
+        // No one waits for the result of the pending long poll.
         config.poll_grace = Duration::ZERO;
         let hub = Hub::builder()
             .config(config)
@@ -81,23 +81,23 @@ impl Stage {
         self.hub.start().await?;
         let demo = seed(&self.hub, &self.simulator, &self.receiver).await?;
         let demo = demo.ok_or_else(|| missing("the demo's bot"))?;
-        self.simulator.say(&demo.wx_id, Some(ADA), SAID)?;
-        let answers = self.simulator.wait_outbound(Some(&demo.wx_id), 0, PATIENCE).await;
+        self.simulator.say(&demo.wx_id, Some(ADA), MESSAGE)?;
+        let answers = self.simulator.wait_outbound(Some(&demo.wx_id), 0, STEP_TIMEOUT).await;
         let reply = answers.into_iter().next();
         let received = self.receiver.received().pop();
         let received = received.ok_or_else(|| missing("the webhook's request to the receiver"))?;
         let reply = reply.ok_or_else(|| missing("the reply in the chat"))?;
         let trace = self.trace(&demo).await?.ok_or_else(|| missing("the trace's last step"))?;
         if !received.verdict.verified {
-            let what = format!("the receiver refused the signature: {}", received.verdict.reason);
+            let what = format!("the receiver rejected the signature: {}", received.verdict.reason);
             return Err(Failure::new(Exit::Failed, "INTERNAL_ERROR", what));
         }
         Ok(Played { reply, received, trace, begun, ended: self.clock.now() })
     }
 
-    /// The trace, once the reply stands in it.
+    /// The trace, once the reply is in it.
     async fn trace(&self, demo: &Demo) -> Result<Option<Trace>, Failure> {
-        let until = self.clock.now() + PATIENCE;
+        let until = self.clock.now() + STEP_TIMEOUT;
         let query = TraceQuery { channel_id: Some(demo.channel_id), ..TraceQuery::default() };
         let page = PageRequest::parse(&query.list_name(demo.bot_id), Some(1), None)?;
         loop {
@@ -115,7 +115,7 @@ impl Stage {
             if self.clock.now() >= until {
                 return Ok(None);
             }
-            self.clock.sleep(LOOK).await;
+            self.clock.sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -124,11 +124,11 @@ fn missing(what: &str) -> Failure {
     Failure::new(
         Exit::Failed,
         "INTERNAL_ERROR",
-        format!("{what} did not come within {} s", PATIENCE.as_secs()),
+        format!("{what} did not arrive within {} s", STEP_TIMEOUT.as_secs()),
     )
 }
 
-/// What happened.
+/// The outcome of the demo.
 struct Played {
     reply: Outbound,
     received: Received,
@@ -141,7 +141,7 @@ impl Played {
     fn document(&self) -> Value {
         let elapsed = u64::try_from(self.ended.since(self.begun).as_millis()).unwrap_or(u64::MAX);
         json!({
-            "said": SAID,
+            "said": MESSAGE,
             "reply": self.reply.text,
             "verified": self.received.verdict.verified,
             "receiver": self.received,
@@ -155,7 +155,7 @@ impl Played {
         let strong = |text: &str| printer.paint(text, Tone::Strong);
         let verdict = printer.paint("verified", Tone::Good);
         format!(
-            "{}\n  Ada → {NAME}   {SAID}\n  {NAME} → Ada   {}\n\n{}\n  POST {RECEIVER_URL}  attempt {}\n  \
+            "{}\n  Ada → {NAME}   {MESSAGE}\n  {NAME} → Ada   {}\n\n{}\n  POST {RECEIVER_URL}  attempt {}\n  \
              signature {verdict} ({})\n\n{}",
             strong("chat"),
             clean(&self.reply.text),

@@ -26,11 +26,11 @@ pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
     let Some(file) = &args.check else { return print(document, format, printer) };
     let found = read_file(file)?;
     if let Some(line) = first_difference(document, &found) {
-        let what = format!("{file} is not the document of this version: line {line} differs");
+        let what = format!("{file} differs from the document of this version in line {line}");
         return Err(Failure::new(Exit::CheckFailed, "CONFLICT", what)
-            .with_hint("hub-cli openapi export prints the right one"));
+            .with_hint("print the current one with hub-cli openapi export"));
     }
-    printer.note(&format!("{file} is the document of this version"));
+    printer.note(&format!("{file} equals the document of this version"));
     match printer.format {
         Format::Json(_) => printer.one(json!({ "file": file, "equal": true }), ""),
         Format::Text => Ok(()),
@@ -55,7 +55,7 @@ fn choose(args: &ExportArgs, format: DocumentFormat) -> Result<&'static str, Fai
 
 fn print(document: &str, format: DocumentFormat, printer: &Printer) -> Result<(), Failure> {
     if printer.format != Format::Text && format == DocumentFormat::Yaml {
-        return Err(Failure::usage("--json and --format yaml contradict each other"));
+        return Err(Failure::usage("--json and --format yaml cannot be combined"));
     }
     printer.one(if printer.format == Format::Text { Value::Null } else { parsed(document)? }, document)
 }

@@ -39,7 +39,7 @@ fn find<'c>(root: &'c mut Command, words: &[String]) -> Result<&'c mut Command, 
     Ok(found)
 }
 
-/// A command and all below it. What every command takes stands at the first one alone.
+/// A command with its subcommands. Global options are only at the root.
 fn tree(command: &Command, first: bool) -> Value {
     let shown = |argument: &&Arg| !argument.is_hide_set() && (first || !argument.is_global_set());
     let below = command.get_subcommands().filter(|command| !command.is_hide_set());
@@ -65,7 +65,7 @@ fn argument(argument: &Arg) -> Value {
     })
 }
 
-/// The lines of a command's help that can be typed; they may begin with what is piped into it.
+/// The example lines of a command's help; they may begin with a pipe.
 fn examples(command: &Command) -> Vec<String> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let lines = help.lines().filter(|line| line.starts_with("  ") && line.contains("hub-cli "));

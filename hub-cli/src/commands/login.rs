@@ -11,10 +11,10 @@ use super::read_file;
 use crate::{
     args::{LoginArgs, LogoutArgs, WhoamiArgs},
     browser,
+    client::HttpClient,
     exit::{Exit, Failure},
     printer::{Format, Printer},
     profiles::{DEFAULT, Profile, Profiles},
-    remote::Remote,
     screen,
 };
 
@@ -22,18 +22,18 @@ pub const FIELDS: [&str; 3] = ["profile", "server", "username"];
 pub const LOGOUT_FIELDS: [&str; 4] = ["profile", "server", "username", "key_ended"];
 pub const WHOAMI_FIELDS: [&str; 6] = ["profile", "server", "id", "username", "display_name", "role"];
 
-/// How often the hub is asked whether somebody has confirmed.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let own = !args.with_token;
     let key = if own {
-        ask_by_qr(&Remote::anonymous(&args.server)?, &args, printer).await?
+        ask_by_qr(&HttpClient::anonymous(&args.server)?, &args, printer).await?
     } else {
         Secret::new(read_file("-")?.lines().next().unwrap_or_default().trim())
     };
-    let me = Remote::new(&args.server, key.clone())?.call("GET", "/api/auth/me", &[], &Value::Null).await?;
+    let me =
+        HttpClient::new(&args.server, key.clone())?.call("GET", "/api/auth/me", &[], &Value::Null).await?;
     let username = screen::clean(me["username"].as_str().unwrap_or_default());
     let name = args.profile.profile.unwrap_or_else(|| DEFAULT.to_owned());
     let document = json!({ "profile": name, "server": args.server, "username": username });
@@ -44,22 +44,22 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     printer.one(document, &told)
 }
 
-/// Whether a phone can use the drawing: all of it is on the screen, with the lines that follow, and the link leads to
-/// another machine than the phone itself.
+/// Whether a phone can use the drawing: it fits on the screen with the lines that follow, and the link leads to
+/// another machine.
 fn is_worth_drawing(link: &str, art: &str, rows: usize) -> bool {
     const LINES_BELOW: usize = 4;
     let leads_here = Url::parse(link).is_ok_and(|url| is_this_machine(&url));
     !leads_here && art.lines().count() + LINES_BELOW <= rows
 }
 
-/// Shows a code and waits until somebody confirms it; the API key.
-async fn ask_by_qr(hub: &Remote, args: &LoginArgs, printer: &Printer) -> Result<Secret, Failure> {
+/// Shows a code, waits for the confirmation, and returns the API key.
+async fn ask_by_qr(hub: &HttpClient, args: &LoginArgs, printer: &Printer) -> Result<Secret, Failure> {
     let login = hub.call("POST", "/api/auth/qr/generate", &[], &Value::Null).await?;
     let text = |field: &str| login[field].as_str().unwrap_or_default();
     let (qr_id, poll_secret) = (text("qr_id"), text("poll_secret"));
     let link = screen::clean(text("qr_text"));
     let code = screen::clean(text("user_code"));
-    // On stderr whatever the format: without it nobody can go on.
+    // On stderr with every format, because the user needs it to continue.
     match printer.format {
         Format::Json(_) => {
             Printer::ready(&json!({ "status": "waiting", "qr_text": link, "user_code": code }).to_string());
@@ -97,31 +97,31 @@ async fn ask_by_qr(hub: &Remote, args: &LoginArgs, printer: &Printer) -> Result<
             }
             "expired" => {
                 return Err(
-                    Failure::timed_out("nobody confirmed the code in time").with_hint("hub-cli login")
+                    Failure::timed_out("the code was not confirmed in time").with_hint("hub-cli login")
                 );
             }
             "cancelled" => {
-                return Err(Failure::new(Exit::Denied, "FORBIDDEN", "the code was refused"));
+                return Err(Failure::new(Exit::Denied, "FORBIDDEN", "the code was rejected"));
             }
             _ => {}
         }
         shown = status;
-        clock.sleep(LOOK).await;
+        clock.sleep(POLL_INTERVAL).await;
     }
 }
 
 pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let (name, profile) = profiles.find(args.profile.profile.as_deref())?;
-    // A key that somebody brought along may be in use elsewhere.
+    // A given key may be in use elsewhere.
     let ended = if profile.own { end_key(profile).await.map(|()| true) } else { Ok(false) };
     let told = match &ended {
         Ok(true) => format!("signed out of {}", profile.server),
         Ok(false) => {
-            format!("{name} is forgotten; its key still works until it is ended on {}", profile.server)
+            format!("signed out of {name}; its key stays valid until it is revoked on {}", profile.server)
         }
         Err(failure) => format!(
-            "{name} is forgotten; its key still works until it is ended on {}, which said: {}",
+            "signed out of {name}; its key stays valid until it is revoked on {}, which reported: {}",
             profile.server, failure.message
         ),
     };
@@ -137,9 +137,9 @@ pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> 
     printer.one(document, &told)
 }
 
-/// Ends a profile's key on its hub; one that has ended already is as good.
+/// Revokes a profile's key on its hub; it may have been revoked already.
 async fn end_key(profile: &Profile) -> Result<(), Failure> {
-    let hub = Remote::new(&profile.server, profile.key.clone())?;
+    let hub = HttpClient::new(&profile.server, profile.key.clone())?;
     let all = [("limit", Some("200".to_owned()))];
     let listed = match hub.call("GET", "/api/user/api-keys", &all, &Value::Null).await {
         Err(failure) if failure.code == "INVALID_TOKEN" => return Ok(()),
@@ -147,14 +147,14 @@ async fn end_key(profile: &Profile) -> Result<(), Failure> {
     };
     let own = listed["items"].as_array().into_iter().flatten().find(|key| key["current"] == true);
     let id = own.and_then(|key| key["id"].as_str());
-    let id = id.ok_or_else(|| Failure::not_found("it does not list the key"))?;
+    let id = id.ok_or_else(|| Failure::not_found("the key is not in its list"))?;
     hub.call("DELETE", &format!("/api/user/api-keys/{id}"), &[], &Value::Null).await.map(|_| ())
 }
 
 pub async fn whoami(args: WhoamiArgs, printer: &Printer) -> Result<(), Failure> {
     let profiles = Profiles::load()?;
     let (name, profile) = profiles.find(args.profile.profile.as_deref())?;
-    let me = Remote::new(&profile.server, profile.key.clone())?
+    let me = HttpClient::new(&profile.server, profile.key.clone())?
         .call("GET", "/api/auth/me", &[], &Value::Null)
         .await?;
     let document = json!({

@@ -1,4 +1,4 @@
-//! What the commands do. One file per verb that has more to it than a call.
+//! The commands. One file per verb that is more than a call.
 
 mod ai_config;
 mod apps;
@@ -44,19 +44,20 @@ use crate::{
         SignatureCommand, UserSessionsCommand, UsersCommand,
     },
     exit::{Exit, Failure},
+    fields::Fields,
     printer::{Color, Format, Printer, Talk},
 };
 
-/// Most that is read from stdin or from a small file, in bytes.
+/// Maximum size of stdin or of a small file, in bytes.
 const MAX_INPUT: u64 = 1 << 20;
 
 /// Runs a command.
 ///
 /// # Errors
-/// Why it failed, with its exit code.
+/// The failure, with its exit code.
 pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     if let Format::Json(Some(wanted)) = &printer.format {
-        let known = fields(&cli.command);
+        let known = fields(&cli.command).names();
         if wanted.len() == 1 && wanted[0] == "?" {
             let names = known.join("\n");
             return Printer::new(Format::Text, Talk::Quiet, Color::Never)
@@ -69,7 +70,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         }
     }
     if cli.is_local_in_vain() {
-        return Err(Failure::usage("--local: this command works on no data folder").with_hint(
+        return Err(Failure::usage("--local: this command does not use a data folder").with_hint(
             "send, traces, replay, tail, bots, channels, sim say, plugins, apps, users, ai-config, stats, audit, db and doctor do; leave --local out",
         ));
     }
@@ -149,54 +150,56 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
 }
 
 /// The names in a command's JSON document, or in the items of its list.
-fn fields(command: &Command) -> &'static [&'static str] {
+fn fields(command: &Command) -> Fields {
     match command {
-        Command::Demo(_) => &demo::FIELDS,
-        Command::Login(_) => &login::FIELDS,
-        Command::Logout(_) => &login::LOGOUT_FIELDS,
-        Command::Whoami(_) => &login::WHOAMI_FIELDS,
-        Command::Profiles(ProfilesCommand::List) => &profiles::FIELDS,
-        Command::Profiles(ProfilesCommand::Use { .. }) => &profiles::FIELDS[..1],
-        Command::Profiles(ProfilesCommand::Delete { .. }) => &profiles::DELETE_FIELDS,
-        Command::Send(_) => &send::FIELDS,
+        Command::Demo(_) => Fields::own(&demo::FIELDS),
+        Command::Login(_) => Fields::own(&login::FIELDS),
+        Command::Logout(_) => Fields::own(&login::LOGOUT_FIELDS),
+        Command::Whoami(_) => Fields::own(&login::WHOAMI_FIELDS),
+        Command::Profiles(ProfilesCommand::List) => Fields::own(&profiles::FIELDS),
+        Command::Profiles(ProfilesCommand::Use { .. }) => Fields::own(&profiles::FIELDS[..1]),
+        Command::Profiles(ProfilesCommand::Delete { .. }) => Fields::own(&profiles::DELETE_FIELDS),
+        Command::Send(_) => Fields::own(&send::FIELDS),
         Command::Tail(_) => traces::list_fields(),
-        Command::Listen(_) => &listen::FIELDS,
+        Command::Listen(_) => Fields::own(&listen::FIELDS),
         Command::Bots(command) => bots::fields(command),
-        Command::Channels(ChannelsCommand::RotateKey(_)) => &channels::KEY_FIELDS,
-        Command::Channels(ChannelsCommand::Delete(_)) => &channels::DELETE_FIELDS,
-        Command::Channels(ChannelsCommand::Plugins(_)) => &channel_plugins::FIELDS,
-        Command::Channels(ChannelsCommand::SetWebhook(_)) => &channels::FIELDS,
-        Command::Channels(_) => &channels::FIELDS[..13],
-        Command::Replay(_) => &replay::FIELDS,
+        Command::Channels(command) => channels::fields(command),
+        Command::Replay(_) => Fields::own(&replay::FIELDS),
         Command::Traces(command) => traces::fields(command),
-        Command::Signature(SignatureCommand::Sign(_)) => &signature::SIGN_FIELDS,
-        Command::Signature(SignatureCommand::Verify(_)) => &signature::VERIFY_FIELDS,
-        Command::Debug(_) => &debug::FIELDS,
+        Command::Signature(SignatureCommand::Sign(_)) => Fields::own(&signature::SIGN_FIELDS),
+        Command::Signature(SignatureCommand::Verify(_)) => Fields::own(&signature::VERIFY_FIELDS),
+        Command::Debug(_) => Fields::own(&debug::FIELDS),
         Command::Plugins(command) => plugins::fields(command),
         Command::Apps(command) => apps::fields(command),
-        Command::Sim(command) => sim::fields(command),
-        Command::Users(UsersCommand::CreateAdmin(_)) => &create_admin::FIELDS,
-        Command::Users(UsersCommand::Delete(_)) => &users::DELETE_FIELDS,
-        Command::Users(UsersCommand::Invite(_)) => &users::INVITE_FIELDS,
-        Command::Users(UsersCommand::ResetLink(_)) => &users::RESET_LINK_FIELDS,
-        Command::Users(UsersCommand::Sessions(UserSessionsCommand::List(_))) => &user_sessions::FIELDS,
-        Command::Users(UsersCommand::Sessions(UserSessionsCommand::Revoke(_))) => {
-            &user_sessions::REVOKE_FIELDS
+        Command::Sim(command) => Fields::own(sim::fields(command)),
+        Command::Users(UsersCommand::CreateAdmin(_)) => Fields::own(&create_admin::FIELDS),
+        Command::Users(UsersCommand::Delete(_)) => Fields::own(&users::DELETE_FIELDS),
+        Command::Users(UsersCommand::Invite(_)) => Fields::of("createInvite"),
+        Command::Users(UsersCommand::ResetLink(_)) => Fields::of("createResetLink"),
+        Command::Users(UsersCommand::Sessions(UserSessionsCommand::List(_))) => {
+            Fields::of("listUserSessions")
         }
-        Command::Users(UsersCommand::Create(_)) => &users::FIELDS,
-        Command::Users(_) => &users::FIELDS[..12],
-        Command::Stats(_) => &audit::STATS_FIELDS,
-        Command::Audit(_) => &audit::LIST_FIELDS,
-        Command::AiConfig(AiConfigCommand::Show(_) | AiConfigCommand::Set(_)) => &ai_config::FIELDS,
-        Command::AiConfig(AiConfigCommand::Test(_)) => &ai_config::TEST_FIELDS,
-        Command::Db(command) => db::fields(command),
-        Command::Doctor(_) => &doctor::FIELDS,
-        Command::Config(command) => config::fields(command),
-        Command::Openapi(OpenapiCommand::Export(_)) => &export::FIELDS,
-        Command::Completions(_) => &completions::FIELDS,
-        Command::Man(_) => &man::FIELDS,
-        Command::Version(_) => &version::FIELDS,
-        Command::Help(_) => &help::FIELDS,
+        Command::Users(UsersCommand::Sessions(UserSessionsCommand::Revoke(_))) => {
+            Fields::own(&user_sessions::REVOKE_FIELDS)
+        }
+        Command::Users(UsersCommand::Create(_)) => Fields::of("getUser").and(&users::LINK_FIELDS),
+        Command::Users(UsersCommand::List(_)) => Fields::of("listUsers"),
+        Command::Users(UsersCommand::Show(_)) => Fields::of("getUser"),
+        Command::Users(UsersCommand::Edit(_) | UsersCommand::Disable(_) | UsersCommand::Enable(_)) => {
+            Fields::of("updateUser")
+        }
+        Command::Stats(_) => Fields::of("getStats"),
+        Command::Audit(_) => Fields::of("listAudit"),
+        Command::AiConfig(AiConfigCommand::Show(_) | AiConfigCommand::Set(_)) => Fields::of("getAiConfig"),
+        Command::AiConfig(AiConfigCommand::Test(_)) => Fields::of("testAiConfig"),
+        Command::Db(command) => Fields::own(db::fields(command)),
+        Command::Doctor(_) => Fields::own(&doctor::FIELDS),
+        Command::Config(command) => Fields::own(config::fields(command)),
+        Command::Openapi(OpenapiCommand::Export(_)) => Fields::own(&export::FIELDS),
+        Command::Completions(_) => Fields::own(&completions::FIELDS),
+        Command::Man(_) => Fields::own(&man::FIELDS),
+        Command::Version(_) => Fields::own(&version::FIELDS),
+        Command::Help(_) => Fields::own(&help::FIELDS),
     }
 }
 

@@ -30,13 +30,13 @@ pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Fail
         }
         ProfilesCommand::Delete { name, confirm } => {
             let profile = profiles.all.get(&name).ok_or_else(|| unknown(&name))?;
-            let what = format!("{name} is forgotten, and its key for {} with it", profile.server);
+            let what = format!("this removes {name} and its key for {}", profile.server);
             let meant = confirm.is_meant(&what, printer).await?;
             if meant {
                 profiles.all.remove(&name);
                 profiles.save()?;
             } else {
-                printer.note(&format!("{what}; nothing was changed"));
+                printer.note(&format!("{what} (dry run: nothing was changed)"));
             }
             printer.one(json!({ "name": name, "deleted": meant }), &name)
         }
@@ -61,6 +61,6 @@ fn list(profiles: &Profiles, printer: &Printer) -> Result<(), Failure> {
         rows: profiles.all.iter().map(row).collect(),
         items: profiles.all.iter().map(item).collect(),
         next_cursor: None,
-        empty: "nobody is signed in: hub-cli login --server URL",
+        empty: "not signed in: hub-cli login --server URL",
     })
 }

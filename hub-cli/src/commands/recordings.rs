@@ -1,4 +1,4 @@
-//! The traces of a hub as recordings, one after another.
+//! The traces of a hub as a stream of recordings.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -13,20 +13,20 @@ use serde_json::json;
 
 use crate::{
     args::{PageArgs, TraceFilterArgs},
+    client::Client,
     exit::Failure,
-    reach::Reach,
 };
 
-/// A trace may have begun so much before its id was made, and the other way round.
-const SLACK: Duration = Duration::from_secs(60);
+/// Maximum difference between the start of a trace and the time in its id.
+const ID_CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 /// The query of these arguments.
 ///
 /// # Errors
-/// When a time is none, or there is no such channel.
-pub async fn query(reach: &Reach, bot: BotId, filter: &TraceFilterArgs) -> Result<TraceQuery, Failure> {
+/// When a time is invalid, or there is no such channel.
+pub async fn query(client: &Client, bot: BotId, filter: &TraceFilterArgs) -> Result<TraceQuery, Failure> {
     let channel_id = match &filter.channel {
-        Some(channel) => Some(reach.channel(bot, channel).await?),
+        Some(channel) => Some(client.channel(bot, channel).await?),
         None => None,
     };
     let times = Times::of(filter.since.as_ref(), filter.until.as_ref())?;
@@ -34,7 +34,7 @@ pub async fn query(reach: &Reach, bot: BotId, filter: &TraceFilterArgs) -> Resul
     Ok(TraceQuery { channel_id, status, since: times.since, until: times.until, ..TraceQuery::default() })
 }
 
-/// Between when.
+/// The time range.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     pub since: Option<Timestamp>,
@@ -45,7 +45,7 @@ impl Times {
     /// Those of the arguments.
     ///
     /// # Errors
-    /// When one is no time.
+    /// When one is invalid.
     pub fn of(since: Option<&String>, until: Option<&String>) -> Result<Self, Failure> {
         let now = Clock::system().now();
         let read = |flag: &str, text: Option<&String>| {
@@ -60,7 +60,7 @@ impl Times {
     }
 }
 
-/// A time, or one so long before now: `30s`, `10m`, `2h`, `7d`.
+/// A time, or a duration before now: `30s`, `10m`, `2h`, `7d`.
 pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let unit = match text.chars().next_back()? {
         's' => 1,
@@ -73,12 +73,23 @@ pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     Some(now - Duration::from_secs(u64::from(count) * unit))
 }
 
-/// A recording of a trace, with its message as far as the hub still has it.
+/// The id of a trace.
 ///
 /// # Errors
-/// What the hub says.
-pub async fn of_trace(reach: &Reach, trace: Trace) -> Result<Recording, Failure> {
-    let message = reach.message_of(&trace).await?;
+/// When it is invalid.
+pub fn trace_id(text: &str) -> Result<TraceId, Failure> {
+    text.parse().map_err(|_| {
+        Failure::not_found(format!("{text} is not the id of a trace"))
+            .with_hint("hub-cli traces list --bot BOT")
+    })
+}
+
+/// A recording of a trace, with its message if the hub still has it.
+///
+/// # Errors
+/// Errors of the hub.
+pub async fn of_trace(client: &Client, trace: Trace) -> Result<Recording, Failure> {
+    let message = client.message_of(&trace).await?;
     Ok(Recording::new(trace, message.as_ref()))
 }
 
@@ -87,10 +98,10 @@ pub fn line(recording: &Recording) -> String {
     json!(recording).to_string()
 }
 
-/// Goes through the traces of a query, oldest first, and holds a page of recordings at a time.
+/// Iterates over the traces of a query, oldest first, with a page of recordings in memory.
 #[derive(Debug)]
 pub struct Recordings<'r> {
-    reach: &'r Reach,
+    client: &'r Client,
     bot: BotId,
     query: TraceQuery,
     behind: Option<TraceId>,
@@ -102,9 +113,9 @@ pub struct Recordings<'r> {
 }
 
 impl<'r> Recordings<'r> {
-    /// Those behind a trace, or all of them. None that begins from now on is among them.
+    /// Those after a trace, or all of them, except those that begin from now on.
     pub fn new(
-        reach: &'r Reach,
+        client: &'r Client,
         bot: BotId,
         mut query: TraceQuery,
         behind: Option<TraceId>,
@@ -114,24 +125,25 @@ impl<'r> Recordings<'r> {
         let now = Clock::system().now();
         query.until = Some(query.until.map_or(now, |until| until.min(now)));
         if let Some(behind) = behind {
-            // The id tells when it was made; what is before it is left out one by one.
+            // The id contains its time; traces before it are skipped one by one.
             let made = behind.made_at();
-            query.since = Some(query.since.map_or(made - SLACK, |since| since.max(made - SLACK)));
-            // Nothing is left when all of it is over.
+            query.since =
+                Some(query.since.map_or(made - ID_CLOCK_SLACK, |since| since.max(made - ID_CLOCK_SLACK)));
+            // Empty when the whole range is in the future.
             query.since = query.since.min(query.until);
         }
-        Self { reach, bot, query, behind, replays, page: VecDeque::new(), cursor: None, is_last: false }
+        Self { client, bot, query, behind, replays, page: VecDeque::new(), cursor: None, is_last: false }
     }
 
-    /// How many there are.
+    /// Their number.
     ///
     /// # Errors
-    /// What the hub says.
+    /// Errors of the hub.
     pub async fn count(&self) -> Result<u64, Failure> {
         let (mut count, mut cursor) = (0, None);
         loop {
             let page = PageArgs { limit: MAX_LIMIT, cursor };
-            let page = self.reach.traces(self.bot, &self.query, &page).await?;
+            let page = self.client.traces(self.bot, &self.query, &page).await?;
             count += page.items.iter().filter(|trace| self.is_wanted(trace)).count() as u64;
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -140,7 +152,7 @@ impl<'r> Recordings<'r> {
         }
     }
 
-    /// The same from the start.
+    /// Starts over.
     pub fn again(&self) -> Self {
         let (page, cursor) = (VecDeque::new(), None);
         Self { query: self.query.clone(), page, cursor, is_last: false, ..*self }
@@ -149,7 +161,7 @@ impl<'r> Recordings<'r> {
     /// The next one.
     ///
     /// # Errors
-    /// What the hub says.
+    /// Errors of the hub.
     pub async fn next(&mut self) -> Result<Option<Recording>, Failure> {
         loop {
             while let Some(recording) = self.page.pop_front() {
@@ -161,7 +173,7 @@ impl<'r> Recordings<'r> {
                 return Ok(None);
             }
             let wanted = PageArgs { limit: MAX_LIMIT, cursor: self.cursor.take() };
-            let page = self.reach.recordings(self.bot, &self.query, &wanted).await?;
+            let page = self.client.recordings(self.bot, &self.query, &wanted).await?;
             self.page = page.items.into();
             self.is_last = page.next_cursor.is_none();
             self.cursor = page.next_cursor;

@@ -5,10 +5,10 @@ use hub_core::secret::Secret;
 use super::read_file;
 use crate::{args::SecretArgs, exit::Failure, printer::Printer};
 
-/// Where it is looked for when no flag names it.
+/// The variable of the secret.
 pub const VARIABLE: &str = "HUB_WEBHOOK_SECRET";
 
-/// The secret that flags or the environment name; `None` when none does.
+/// The secret of the flags or the environment; `None` without one.
 ///
 /// # Errors
 /// When its file cannot be read, or is empty.
@@ -21,16 +21,16 @@ pub fn given(args: &SecretArgs, printer: &Printer) -> Result<Option<Secret>, Fai
         return Ok(Some(secret));
     }
     if let Some(secret) = &args.secret {
-        printer.note("warning: --secret can be read by everybody on this machine; --secret-file or HUB_WEBHOOK_SECRET cannot");
+        printer.note("warning: --secret is visible to everyone on this machine; use --secret-file or HUB_WEBHOOK_SECRET");
         return Ok(Some(Secret::new(secret.as_str())));
     }
     Ok(std::env::var(VARIABLE).ok().filter(|secret| !secret.is_empty()).map(Secret::new))
 }
 
-/// The same where there has to be one.
+/// The same, but required.
 ///
 /// # Errors
-/// When there is none, too.
+/// Also without one.
 pub fn required(args: &SecretArgs, printer: &Printer) -> Result<Secret, Failure> {
     given(args, printer)?.ok_or_else(|| {
         Failure::usage("there is no secret")

@@ -1,41 +1,50 @@
-//! `send`: accepts a message into the outbox, and with `--wait` sees it leave.
+//! `send`: accepts a message into the outbox, and with `--wait` waits until it is sent.
 
 use std::time::Duration;
 
 use hub_core::{
-    id::{BotId, TraceId},
+    access::Actor,
+    apps::token_prefix,
+    id::{AppId, BotId, TraceId},
+    secret::Secret,
     time::Clock,
     traces::{Trace, TraceStatus},
 };
 use serde_json::{Value, json};
 
-use super::{text_or_stdin, users::cell};
+use super::text_or_stdin;
 use crate::{
     args::SendArgs,
+    client::{Client, InstallationRef, id_of},
+    document::cell,
     exit::{Exit, Failure},
+    poll::every,
     printer::Printer,
-    reach::Reach,
 };
 
 pub const FIELDS: [&str; 4] = ["message_id", "trace_id", "bot_id", "status"];
 
-/// Time between two looks at the trace.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The operation with which an app sends.
+const BOT_API_SEND: &str = "/bot/v1/messages/send";
+/// Source of an app's token: arguments are visible to every user of the machine.
+const APP_TOKEN: &str = "HUB_APP_TOKEN";
 
 pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let content = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot(&args.bot).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.bot(&args.bot).await?;
     if args.wait {
-        reach.expect_work().await?;
+        client.expect_work().await?;
     }
+    let body = json!({ "to_user_id": args.to, "content": content });
     let sent = match &args.via_app {
-        Some(app) => reach.send_as_app(reach.app_place_on(app, bot).await?, args.to, content).await?,
-        None => reach.send(bot, args.to, content).await?,
+        Some(app) => send_as_app(&client, app, bot, &body).await?,
+        None => client.post(&format!("/api/bots/{bot}/send"), &body).await?,
     };
     let status = if args.wait {
         let named = format!("message {} (trace {})", cell(&sent, "message_id"), cell(&sent, "trace_id"));
-        let trace = wait(&reach, bot, trace_of(&sent)?, Duration::from_secs(args.timeout)).await?;
+        let trace = wait(&client, bot, trace_of(&sent)?, Duration::from_secs(args.timeout)).await?;
         match trace {
             Some(trace) if trace.status == TraceStatus::Ok => "sent".to_owned(),
             Some(trace) => {
@@ -44,13 +53,13 @@ pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), F
             }
             None => {
                 let what = format!("{named} was not sent within {} s", args.timeout);
-                return Err(Failure::timed_out(what).with_hint("is a server running on this hub?"));
+                return Err(Failure::timed_out(what).with_hint("is a server running for this hub?"));
             }
         }
     } else {
         cell(&sent, "status")
     };
-    reach.close().await;
+    client.close().await;
     let text = format!("{}\t{}\t{status}", cell(&sent, "message_id"), cell(&sent, "trace_id"));
     let document = json!({
         "message_id": sent["message_id"], "trace_id": sent["trace_id"], "bot_id": bot, "status": status,
@@ -58,27 +67,54 @@ pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), F
     printer.one(document, &text)
 }
 
-fn trace_of(sent: &Value) -> Result<TraceId, Failure> {
-    let id = sent["trace_id"].as_str().and_then(|id| id.parse().ok());
-    id.ok_or_else(|| Failure::unreachable("the server's answer names no trace"))
+/// Sends as an app on a bot, through the bot API: with its token to a server; on files the operator acts for the app,
+/// and the call is in the app's log all the same.
+async fn send_as_app(client: &Client, app: &str, bot: BotId, body: &Value) -> Result<Value, Failure> {
+    let app: AppId = id_of(&client.app(app).await?)?;
+    let mut sent = if let Some(hub) = client.hub() {
+        let app = hub.apps().acting(&Actor::Operator, bot, app).await?;
+        client.acting_as(app).exchange("POST", BOT_API_SEND, &[], body).await?
+    } else {
+        let installation = client.installation(InstallationRef { bot, app }).await?;
+        let token = app_token(&installation["app_token_prefix"])?;
+        let server = client.server().ok_or_else(|| Failure::usage("there is no local hub"))?;
+        server.as_app(token)?.exchange("POST", BOT_API_SEND, &[], body).await?
+    };
+    sent["status"] = "queued".into();
+    Ok(sent)
 }
 
-/// The trace of a send once it is over; `None` when that takes longer than `limit`.
-async fn wait(reach: &Reach, bot: BotId, id: TraceId, limit: Duration) -> Result<Option<Trace>, Failure> {
+/// The token in the environment, when it is the one whose prefix the bot's list shows.
+fn app_token(prefix: &Value) -> Result<Secret, Failure> {
+    let rotate = "replace a lost one with hub-cli apps rotate-token";
+    let token = std::env::var(APP_TOKEN).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
+        Failure::usage(format!("--via-app: a server needs the app's token in {APP_TOKEN}")).with_hint(rotate)
+    })?;
+    let token = Secret::new(token);
+    if *prefix != token_prefix(&token.last4()) {
+        return Err(Failure::usage(format!("--via-app: {APP_TOKEN} is not the app's token on this bot"))
+            .with_hint(rotate));
+    }
+    Ok(token)
+}
+
+fn trace_of(sent: &Value) -> Result<TraceId, Failure> {
+    let id = sent["trace_id"].as_str().and_then(|id| id.parse().ok());
+    id.ok_or_else(|| Failure::unreachable("the server's response contains no trace"))
+}
+
+/// The trace of a completed send; `None` when that takes longer than `limit`.
+async fn wait(client: &Client, bot: BotId, id: TraceId, limit: Duration) -> Result<Option<Trace>, Failure> {
     let clock = Clock::system();
     let until = clock.now() + limit;
-    loop {
-        let trace = match reach.trace(Some(bot), id).await {
-            // A server writes it down when it takes the message up.
+    every(POLL_INTERVAL, async || {
+        let trace = match client.trace(Some(bot), id).await {
+            // A server creates it when it starts to process the message.
             Err(failure) if failure.exit == Exit::NotFound => None,
             found => Some(found?),
         };
-        if let Some(trace) = trace.filter(|trace| trace.status != TraceStatus::Pending) {
-            return Ok(Some(trace));
-        }
-        if clock.now() >= until {
-            return Ok(None);
-        }
-        clock.sleep(LOOK).await;
-    }
+        let over = trace.filter(|trace| trace.status != TraceStatus::Pending);
+        Ok((over.is_some() || clock.now() >= until).then_some(over))
+    })
+    .await
 }

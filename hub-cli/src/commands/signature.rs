@@ -1,4 +1,4 @@
-//! `signature sign` and `signature verify`: the signatures of the webhook sink and of apps' events, by hand.
+//! `signature sign` and `signature verify`: the signatures of the webhook sink and of apps' events.
 
 use std::{io::Read, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     screen,
 };
 
-/// Most of a body that is read, in bytes.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: u64 = 16 << 20;
 
 pub const SIGN_FIELDS: [&str; 5] =
@@ -94,7 +94,7 @@ fn verify(args: &VerifyArgs, printer: &Printer) -> Result<Exit, Failure> {
     Ok(if verified { Exit::Done } else { Exit::CheckFailed })
 }
 
-/// A header in a line; other lines, like that of the request, are none.
+/// The header in a line; `None` for other lines, such as the request line.
 fn header(line: &str) -> Option<(String, String)> {
     let (name, value) = line.split_once(':')?;
     let (name, value) = (name.trim(), value.trim());
@@ -103,7 +103,7 @@ fn header(line: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// As the documents of the hub spell them.
+/// Spelled as in the documentation.
 fn spelled(name: &str) -> String {
     match name {
         "x-signature" => "X-Signature".to_owned(),

@@ -1,9 +1,8 @@
-//! `tail`: the messages of a bot as they come and go, and their traces as they come to an end.
+//! `tail`: follows the messages of a bot, and their traces when they are completed.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
-    bots::MessageFilter,
     id::{BotId, ChannelId, MessageId, TraceId},
     page::MAX_LIMIT,
     time::{Clock, Timestamp},
@@ -11,36 +10,36 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{recordings::moment, traces, users::cell};
+use super::{recordings::moment, traces};
 use crate::{
     args::{PageArgs, TailArgs},
+    client::Client,
+    document::{cell, next_cursor, take_items},
     exit::Failure,
     printer::{Printer, Tone},
-    reach::Reach,
     screen,
 };
 
-/// Known traces that are read again to see whether those that were unfinished are over.
+/// Maximum number of known traces that are read again for unfinished ones.
 const MAX_BACK: u32 = MAX_LIMIT;
-/// Time between two looks.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let start = Start::of(args.since.as_ref())?;
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot(&args.bot).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.bot(&args.bot).await?;
     let channel = match &args.channel {
-        Some(channel) => Some(reach.channel(bot, channel).await?),
+        Some(channel) => Some(client.channel(bot, channel).await?),
         None => None,
     };
     let tail = Tail {
-        reach: &reach,
+        client: &client,
         bot,
         channel,
         since: if let Start::At(time) = start { Some(time) } else { None },
     };
     let (mut after, mut said) = match start {
-        // Ids of all kinds stand in the order of time, and a message is there before its trace.
+        // Ids of all kinds are in the order of time, and a message exists before its trace.
         Start::Behind(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
         Start::At(_) => (None, None),
         Start::Now => (
@@ -65,7 +64,7 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
         let last_look = !args.follow;
         let mut over = Vec::new();
         let listed = tail.newer(after, usize::MAX, open.keys().next().copied()).await?;
-        // What is not listed any more was deleted, or many newer traces came: it is shown as it was.
+        // Traces that are no longer listed were deleted, or are too old: they are shown in their last state.
         let oldest = listed.first().map(|trace| trace.trace_id);
         while let Some(entry) = open.first_entry().filter(|entry| oldest.is_none_or(|id| *entry.key() < id)) {
             over.push(entry.remove());
@@ -87,13 +86,13 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
         if last_look {
             break;
         }
-        clock.sleep(LOOK).await;
+        clock.sleep(POLL_INTERVAL).await;
     }
-    reach.close().await;
+    client.close().await;
     Ok(())
 }
 
-/// From where on.
+/// The start.
 #[derive(Clone, Copy)]
 enum Start {
     Now,
@@ -115,16 +114,16 @@ impl Start {
     }
 }
 
-/// What is followed.
+/// The followed bot.
 struct Tail<'r> {
-    reach: &'r Reach,
+    client: &'r Client,
     bot: BotId,
     channel: Option<ChannelId>,
     since: Option<Timestamp>,
 }
 
 impl Tail<'_> {
-    /// Traces behind a known one, oldest first, at most `most` of the newest; with an `open` one, also those back to
+    /// Traces after a known one, oldest first, at most `most` of the newest; with an `open` one, also those back to
     /// it, at most [`MAX_BACK`].
     async fn newer(
         &self,
@@ -135,7 +134,7 @@ impl Tail<'_> {
         let query = TraceQuery { channel_id: self.channel, since: self.since, ..TraceQuery::default() };
         let (mut found, mut cursor, mut back) = (Vec::new(), None, 0);
         'pages: loop {
-            let page = self.reach.traces(self.bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
+            let page = self.client.traces(self.bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
             for trace in page.items {
                 if after.is_some_and(|after| trace.trace_id <= after) {
                     back += 1;
@@ -157,21 +156,22 @@ impl Tail<'_> {
         Ok(found)
     }
 
-    /// Messages behind a known one, oldest first, at most `most` of the newest.
+    /// Messages after a known one, oldest first, at most `most` of the newest.
     async fn messages(&self, after: Option<MessageId>, most: usize) -> Result<Vec<Value>, Failure> {
-        let filter = MessageFilter { since: self.since, ..MessageFilter::default() };
+        let path = format!("/api/bots/{}/messages", self.bot);
+        let filters = [("since", self.since.map(|since| since.to_string()))];
         let (mut found, mut cursor) = (Vec::new(), None);
         'pages: loop {
             let page = PageArgs { limit: MAX_LIMIT, cursor };
-            let mut page = self.reach.messages(self.bot, &filter, &page).await?;
-            for message in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            let mut page = self.client.list(&path, &filters, &page).await?;
+            cursor = next_cursor(&page);
+            for message in take_items(&mut page) {
                 let is_known = |after| id(&message).is_none_or(|id| id <= after);
                 if after.is_some_and(is_known) || found.len() >= most {
                     break 'pages;
                 }
                 found.push(message);
             }
-            cursor = page["next_cursor"].as_str().map(str::to_owned);
             if cursor.is_none() {
                 break;
             }
@@ -180,7 +180,7 @@ impl Tail<'_> {
         Ok(found)
     }
 
-    /// Whether a message goes through the channel that is followed, if it is one.
+    /// Whether a message belongs to the followed channel, if there is one.
     fn is_of_channel(&self, message: &Value) -> bool {
         let ids = || message["channel_ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
         self.channel.is_none_or(|channel| ids().any(|id| *id == channel.to_string()))

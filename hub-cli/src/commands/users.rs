@@ -2,8 +2,8 @@
 
 use data_encoding::HEXLOWER;
 use hub_core::{
+    access::Actor,
     accounts::{NewUser, UserStatus},
-    admin::{UserPatch, UserQuery},
     bots::qr::qr_text_art,
     random::Random,
     secret::Secret,
@@ -12,100 +12,92 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{
-        InviteArgs, ResetLinkArgs, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs, UsersListArgs,
-        UsersShowArgs,
+        HubArgs, InviteArgs, ResetLinkArgs, RoleArg, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs,
+        UsersListArgs, UsersShowArgs, word,
     },
+    client::Client,
+    document::{cell, without_nulls},
     exit::Failure,
+    fields::Fields,
     printer::{List, Printer},
-    reach::Reach,
     screen,
 };
 
-/// Of a user; the last two of one who was just made.
-pub const FIELDS: [&str; 14] = [
-    "id",
-    "username",
-    "display_name",
-    "email",
-    "role",
-    "status",
-    "has_password",
-    "bots",
-    "sessions",
-    "api_keys",
-    "last_seen_at",
-    "created_at",
-    "reset_link",
-    "expires_at",
-];
-
 pub const DELETE_FIELDS: [&str; 3] = ["id", "username", "deleted"];
-pub const INVITE_FIELDS: [&str; 3] = ["invite", "invite_link", "expires_at"];
-pub const RESET_LINK_FIELDS: [&str; 2] = ["reset_link", "expires_at"];
-
-/// A field of a document as a cell.
-pub(super) fn cell(document: &Value, field: &str) -> String {
-    match &document[field] {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
+/// Validity of the link for a new user.
+pub const LINK_FIELDS: [&str; 2] = ["reset_link", "expires_at"];
 
 pub async fn list(args: UsersListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let query =
-        UserQuery { role: args.role.map(Into::into), status: args.status.map(Into::into), q: args.q.clone() };
-    let reach = Reach::open(&args.hub, local).await?;
-    let mut page = reach.users(&query, &args.page).await?;
-    reach.close().await;
-    let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let filters =
+        [("role", args.role.as_ref().map(word)), ("status", args.status.as_ref().map(word)), ("q", args.q)];
+    let client = Client::open(&args.list.hub, local).await?;
+    let page = client.list("/api/admin/users", &filters, &args.list.page).await?;
+    client.close().await;
     let row = |user: &Value| {
         ["id", "username", "role", "status", "bots", "last_seen_at"].map(|field| cell(user, field)).to_vec()
     };
-    printer.list(List {
-        columns: &["USER ID", "NAME", "ROLE", "STATUS", "BOTS", "LAST SEEN"],
-        rows: items.iter().map(row).collect(),
-        items,
-        next_cursor: page["next_cursor"].as_str().map(str::to_owned),
-        empty: "no such users",
-    })
+    let columns = &["USER ID", "NAME", "ROLE", "STATUS", "BOTS", "LAST SEEN"];
+    printer.list(List::of(page, columns, row, "no such users"))
 }
 
 pub async fn show(args: UsersShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let user = reach.user(&args.user).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let user = client.user(&args.user).await?;
+    client.close().await;
     print(user, printer)
 }
 
 pub async fn create(args: UsersCreateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    // Nobody knows it: the link is the way in.
-    let password = Secret::new(HEXLOWER.encode(&Random::system().bytes::<32>()));
-    let new = NewUser { username: args.username, password, display_name: args.display_name, email: None };
-    let reach = Reach::open(&args.hub, local).await?;
-    let mut user = reach.create_user(new, args.role.into()).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let path = create_account(&client, &args).await?;
+    let mut user = client.get(&path).await?;
     let name = cell(&user, "username");
-    let made = reach.reset_link(&name).await?;
-    reach.close().await;
-    for field in RESET_LINK_FIELDS {
-        user[field] = made[field].clone();
+    let mut link = client.post(&format!("{path}/reset-link"), &Value::Null).await?;
+    client.close().await;
+    for field in LINK_FIELDS {
+        user[field] = link[field].take();
     }
     show_link(user, &name, args.qr, printer)
 }
 
-pub async fn edit(args: UsersEditArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let patch = UserPatch {
-        role: args.role.map(Into::into),
-        status: args.status.map(Into::into),
-        display_name: args.display_name,
+/// Creates an account with an undisclosed password; returns its path. The API has no operation for it: with local
+/// files the hub creates it; on a server it is registered with an invitation, and the session of registering is
+/// revoked.
+async fn create_account(client: &Client, args: &UsersCreateArgs) -> Result<String, Failure> {
+    let password = Secret::new(HEXLOWER.encode(&Random::system().bytes::<32>()));
+    let (username, display_name) = (args.username.clone(), args.display_name.clone());
+    let Some(server) = client.server() else {
+        let hub = client.hub().ok_or_else(|| Failure::usage("there is no local hub"))?;
+        let new = NewUser { username, password, display_name, email: None };
+        let user = hub.accounts().create_user(&Actor::Operator, new, args.role.into()).await?;
+        return Ok(format!("/api/admin/users/{}", user.id));
     };
-    if patch == UserPatch::default() {
+    let invite = client.post("/api/admin/invites", &json!({ "expires_in_days": 1 })).await?;
+    let body = without_nulls(&json!({
+        "username": username,
+        "password": password.expose(),
+        "display_name": display_name,
+        "invite": invite["invite"],
+    }));
+    let registered = server.anonymously()?.call("POST", "/api/auth/register", &[], &body).await?;
+    let path = client.user_path(registered["username"].as_str().unwrap_or(&username)).await?;
+    client.delete(&format!("{path}/sessions")).await?;
+    if args.role == RoleArg::Admin {
+        client.put(&path, &json!({ "role": "admin" })).await?;
+    }
+    Ok(path)
+}
+
+pub async fn edit(args: UsersEditArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let changes = without_nulls(&json!({
+        "role": args.role.as_ref().map(word),
+        "status": args.status.as_ref().map(word),
+        "display_name": args.display_name,
+    }));
+    if changes == json!({}) {
         return Err(Failure::usage("nothing to change").with_hint("add --role, --status or --display-name"));
     }
-    let reach = Reach::open(&args.hub, local).await?;
-    let user = reach.update_user(&args.user, patch).await?;
-    reach.close().await;
-    print(user, printer)
+    change(&args.hub, &args.user, &changes, local, printer).await
 }
 
 pub async fn switch(
@@ -114,45 +106,56 @@ pub async fn switch(
     local: bool,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    let patch = UserPatch { status: Some(status), ..UserPatch::default() };
-    let reach = Reach::open(&args.hub, local).await?;
-    let user = reach.update_user(&args.user, patch).await?;
-    reach.close().await;
+    change(&args.hub, &args.user, &json!({ "status": status.as_str() }), local, printer).await
+}
+
+async fn change(
+    hub: &HubArgs,
+    user: &str,
+    changes: &Value,
+    local: bool,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let client = Client::open(hub, local).await?;
+    let user = client.put(&client.user_path(user).await?, changes).await?;
+    client.close().await;
     print(user, printer)
 }
 
 pub async fn delete(args: UsersDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let user = reach.user(&args.user).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let user = client.user(&args.user).await?;
     let name = cell(&user, "username");
-    let what = format!("{name} goes for good, with {} bots and everything of theirs", cell(&user, "bots"));
+    let what =
+        format!("this permanently deletes {name} with {} bots and all their data", cell(&user, "bots"));
     let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
     if meant {
-        reach.delete_user(&user).await?;
+        client.delete(&format!("/api/admin/users/{}", cell(&user, "id"))).await?;
     }
-    reach.close().await;
+    client.close().await;
     printer.note(&if meant {
-        format!("{name} is gone")
+        format!("{name} was deleted")
     } else {
-        format!("{name} would go, with {} bots; nothing was changed", cell(&user, "bots"))
+        format!("{name} would be deleted with {} bots; nothing was changed", cell(&user, "bots"))
     });
     let document = json!({ "id": user["id"], "username": user["username"], "deleted": meant });
     printer.one(document, &cell(&user, "id"))
 }
 
 pub async fn invite(args: InviteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let invite = reach.invite(args.days).await?;
-    reach.close().await;
-    printer.note(&format!("one person can register with it until {}", cell(&invite, "expires_at")));
+    let client = Client::open(&args.hub, local).await?;
+    let invite = client.post("/api/admin/invites", &json!({ "expires_in_days": args.days })).await?;
+    client.close().await;
+    printer.note(&format!("one user can register with it until {}", cell(&invite, "expires_at")));
     let text = screen::clean(&cell(&invite, "invite_link"));
     printer.one(invite, &text)
 }
 
 pub async fn reset_link(args: ResetLinkArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let made = reach.reset_link(&args.user).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let made =
+        client.post(&format!("{}/reset-link", client.user_path(&args.user).await?), &Value::Null).await?;
+    client.close().await;
     show_link(made, &args.user, args.qr, printer)
 }
 
@@ -160,17 +163,16 @@ pub async fn reset_link(args: ResetLinkArgs, local: bool, printer: &Printer) -> 
 fn show_link(made: Value, user: &str, qr: bool, printer: &Printer) -> Result<(), Failure> {
     let link = screen::clean(&cell(&made, "reset_link"));
     if qr {
-        // Asked for: on stderr whatever the format.
+        // Requested with a flag: on stderr with every format.
         Printer::ready(&qr_text_art(&link)?);
     }
     let until = cell(&made, "expires_at");
-    printer.note(&format!("whoever opens it sets the password of {user}, once, until {until}"));
+    printer.note(&format!("anyone who opens it sets the password of {user}, once, until {until}"));
     printer.one(made, &link)
 }
 
 fn print(user: Value, printer: &Printer) -> Result<(), Failure> {
-    let own = FIELDS.iter().filter(|field| !RESET_LINK_FIELDS.contains(field));
-    let lines = own.map(|field| format!("{field:<13}  {}", crate::screen::clean(&cell(&user, field))));
-    let text = lines.collect::<Vec<_>>().join("\n");
+    let line = |field| format!("{field:<13}  {}", screen::clean(&cell(&user, field)));
+    let text = Fields::of("getUser").names().into_iter().map(line).collect::<Vec<_>>().join("\n");
     printer.one(user, &text)
 }

@@ -13,10 +13,10 @@ use crate::{
 
 /// Columns of the bar, narrow and otherwise.
 const BAR: [usize; 2] = [8, 16];
-/// Below this many columns a detail says nothing.
+/// Minimum width of a detail, in columns.
 const MIN_DETAIL: usize = 10;
 
-/// The whole picture.
+/// The waterfall.
 pub fn draw(trace: &Trace, now: Timestamp, printer: &Printer) -> String {
     let columns = Columns::of(trace, printer.columns());
     let steps = trace.steps.iter().map(|step| line(trace, step, &columns, printer));
@@ -30,7 +30,7 @@ pub fn draw(trace: &Trace, now: Timestamp, printer: &Printer) -> String {
         .join("\n")
 }
 
-/// The id, the status and the summary: below them where it does not fit next to them.
+/// The id, the status and the summary, which is below them if it does not fit.
 fn heading(trace: &Trace, printer: &Printer) -> Vec<String> {
     let took = duration(trace.duration_ms);
     let plain = format!("trace {}  {}  {took}", trace.trace_id, trace.status.as_str());
@@ -113,7 +113,7 @@ fn bar(from: u64, length: u64, columns: &Columns) -> String {
     pad(&format!("{}{drawn}", " ".repeat(start)), columns.bar)
 }
 
-/// Whether the locale says that blocks can be drawn.
+/// Whether the locale supports block characters.
 fn is_utf8() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
@@ -142,7 +142,7 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// The one thing to know of a step.
+/// The most important detail of a step.
 fn detail(step: &Step) -> String {
     let text = |name: &str| match &step.detail[name] {
         Value::Null => String::new(),

@@ -88,7 +88,7 @@ fn an_app_from_its_making_to_its_end() {
     let (row, _) = told(path, &["apps", "events", "weather", "--bot", "demo", "--limit", "1"]);
     assert!(row.contains("\tapp.installed\tpending\t0"), "{row}");
     let (calls, none) = told(path, &["apps", "api-logs", "weather", "--bot", "demo"]);
-    assert_eq!((calls.as_str(), none.trim()), ("", "it asked nothing yet"));
+    assert_eq!((calls.as_str(), none.trim()), ("", "no calls yet"));
 
     refuses(path, &["apps", "uninstall", "weather", "--bot", "demo"], 2, "INVALID_PARAMS");
     let gone = document(path, &["apps", "uninstall", "weather", "--bot", "demo", "--yes"]);
@@ -170,7 +170,7 @@ impl LocalService for Url {
 fn what_comes_is_followed() {
     let folder = hub_of_one_moment();
     let path = folder.path();
-    // Nobody answers there yet: the app is not told of messages.
+    // No one answers there yet: the app is not told of messages.
     let made = document(path, &[&CREATE[..], &["--webhook-url", "http://app.example/hook"]].concat());
     assert_eq!(made["webhook_verified"], false);
     document(path, &["apps", "install", "weather", "--bot", "demo"]);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    program::{documents, ends},
+    program::{documents, ends, feed},
     stage::Stage,
 };
 
@@ -77,7 +77,7 @@ fn traces(requests: &[String]) -> usize {
 }
 
 #[test]
-fn an_export_makes_one_request_per_page_and_none_per_trace() {
+fn exports_and_replays_make_one_request_per_page_and_none_per_trace() {
     let stage = Stage::new();
     for text in ["order 1", "order 2", "order 3"] {
         stage.say(text);
@@ -98,6 +98,18 @@ fn an_export_makes_one_request_per_page_and_none_per_trace() {
     let (output, requests) = gate.run(&stage, &["replay", "--bot", "demo", "--dry-run"]);
     ends(&output, 0);
     assert_eq!(traces(&requests), 2, "{requests:#?}");
+    let ids: Vec<&str> = exported.iter().map(|line| line["trace_id"].as_str().unwrap()).collect();
+    let (output, requests) = gate.run(&stage, &[&["replay", "--dry-run"], &ids[..]].concat());
+    assert_eq!(ends(&output, 0).0.lines().count(), ids.len());
+    assert_eq!(traces(&requests), 2, "{requests:#?}");
+    gate.requests.lock().unwrap().clear();
+    let lines = format!("{}\n", ids.join("\n")).repeat(100);
+    let mut command = stage.signed_in();
+    let piped = command.env("HUB_SERVER", &gate.url).args(["replay", "-", "--dry-run"]);
+    assert_eq!(ends(&feed(piped, &lines), 0).0.lines().count(), 300);
+    // How many lines have arrived by a request is not known, but they are more than one.
+    let asked = traces(&gate.requests.lock().unwrap());
+    assert!(asked < 100, "{asked} requests for 300 ids");
     // Nothing is unfinished: a list is enough.
     let (output, requests) = gate.run(&stage, &["tail", "--bot", "demo", "--follow=false", "--since", "1h"]);
     ends(&output, 0);

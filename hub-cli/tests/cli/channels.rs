@@ -2,12 +2,48 @@
 
 use hub_core::egress::EgressConfig;
 use hub_server::running;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    hubs::hub_with_demo,
-    program::{command, refuses, run, stderr, stdout},
+    hubs::{hub_with_demo, temp},
+    program::{command, document, prints, refuses, run, stderr, stdout},
 };
+
+#[test]
+fn edit_has_a_flag_for_every_setting_of_the_api() {
+    let api: Value = serde_json::from_str(include_str!("../../../openapi/hub.json")).unwrap();
+    let settings = api["components"]["schemas"]["UpdateChannel"]["properties"].as_object().unwrap();
+    assert!(settings.len() >= 5, "{settings:?}");
+    let help = prints(temp().path(), &["help", "channels", "edit"], 0);
+    for setting in settings.keys() {
+        let flag = format!("--{} ", setting.replace('_', "-"));
+        assert!(help.contains(&flag), "{flag}: {help}");
+    }
+}
+
+#[test]
+fn the_settings_of_a_channel_are_edited_and_shown() {
+    let folder = hub_with_demo();
+    let set = |arguments: &[&str]| {
+        document(folder.path(), &[&["channels"], arguments, &["--bot", "demo"]].concat())
+    };
+    set(&["create", "orders", "--on-plugin-error", "drop"]);
+    let edited = set(&["edit", "orders", "--handle", "help", "--lane-hold-s", "120", "--enabled", "false"]);
+    let shown = set(&["show", "orders"]);
+    assert_eq!(edited, shown);
+    for (setting, value) in [
+        ("handle", json!("help")),
+        ("lane_hold_s", json!(120)),
+        ("enabled", json!(false)),
+        ("on_plugin_error", json!("drop")),
+    ] {
+        assert_eq!(shown[setting], value, "{setting}");
+    }
+    assert_eq!(set(&["edit", "orders", "--no-handle"]).get("handle"), None);
+    let one =
+        prints(folder.path(), &["channels", "show", "orders", "--bot", "demo", "--json=lane_hold_s"], 0);
+    assert_eq!(one.trim(), r#"{"lane_hold_s":120}"#);
+}
 
 #[test]
 fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
@@ -51,7 +87,7 @@ fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
         (&webhook["url"], &webhook["timeout_ms"]),
         (&"https://example.com/other".into(), &10_000.into())
     );
-    // Whether there is a network or not, nobody takes it there.
+    // Whether there is a network or not, no one takes it there.
     let output =
         run(folder.path(), &["channels", "set-webhook", "orders", "--bot", "demo", "--test", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

@@ -1,4 +1,4 @@
-//! What a shell is offered while somebody types.
+//! What a shell is offered while someone types.
 
 use std::path::Path;
 

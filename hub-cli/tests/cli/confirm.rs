@@ -1,4 +1,4 @@
-//! What is lost is asked about: by a terminal in words, of a program by a flag (`ux` 2.1). Whatever is not confirmed
+//! What is lost is asked about: by a terminal in words, of a program by a flag. Whatever is not confirmed
 //! changes nothing.
 
 use std::path::Path;
@@ -112,7 +112,8 @@ fn at_a_terminal_everything_asks_and_nothing_but_the_answer_goes_on() {
     let before = inventory(path);
     let losses = losses(path);
     for (arguments, answer) in &losses {
-        let question = if answer.to_lowercase().starts_with('y') { "go on? [y/N]" } else { "to go on:" };
+        let question =
+            if answer.to_lowercase().starts_with('y') { "continue? [y/N]" } else { "to continue:" };
         for (keys, exit) in [("no\r", 2), ("\r", 2), ("\u{4}", 2), ("\u{3}", 130)] {
             let mut terminal = Terminal::start(&program(path, arguments));
             terminal.wait_for(0, question);
@@ -130,7 +131,7 @@ fn at_a_terminal_everything_asks_and_nothing_but_the_answer_goes_on() {
     for (arguments, answer) in &losses {
         // The restore brings back what went before it.
         let mut terminal = Terminal::start(&program(path, arguments));
-        let asked = terminal.wait_for(0, "go on");
+        let asked = terminal.wait_for(0, "continue");
         terminal.press(&format!("{answer}\r"));
         let (ended, seen) = terminal.end();
         let withdrawn = arguments[..2] == ["plugins", "delete"];
@@ -140,7 +141,7 @@ fn at_a_terminal_everything_asks_and_nothing_but_the_answer_goes_on() {
     refuses(path, &["bots", "show", "demo", "--local"], 5, "NOT_FOUND");
     refuses(path, &["users", "show", "bob", "--local"], 5, "NOT_FOUND");
     let profiles = program(path, &["profiles".to_owned(), "list".to_owned()]).output().unwrap();
-    assert!(ends(&profiles, 0).1.contains("nobody is signed in"));
+    assert!(ends(&profiles, 0).1.contains("not signed in: hub-cli login"));
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn a_name_is_the_whole_name_and_the_right_one() {
         let mut terminal = Terminal::start(&delete);
         terminal.wait_for(
             0,
-            "demo goes for good, with its channels, messages and contacts\r\ntype demo to go on:",
+            "this permanently deletes demo with its channels, messages and contacts\r\ntype demo to continue:",
         );
         terminal.press(typed);
         let (ended, seen) = terminal.end();
@@ -174,7 +175,7 @@ fn a_hub_that_is_not_there_is_restored_without_a_question() {
     let (ended, seen) = Terminal::start(&restore).end();
     assert_eq!(ended, 0, "{seen}");
     let (_, told) = ends(&run(empty.path(), &["db", "restore", &file, "--dry-run"]), 0);
-    assert!(told.contains("would take the place of the hub in "), "{told}");
+    assert!(told.contains("would replace the hub in "), "{told}");
 }
 
 #[test]
@@ -184,9 +185,9 @@ fn a_replay_of_many_asks_before_anything_is_sent() {
     replay.args(["replay", "--bot", "demo"]);
     for (keys, exit) in [("n\r", 2), ("\u{3}", 130), ("y\r", 7)] {
         let mut terminal = Terminal::start(&replay);
-        terminal.wait_for(0, "people may be answered\r\ngo on? [y/N]");
+        terminal.wait_for(0, "people may receive replies\r\ncontinue? [y/N]");
         terminal.press(keys);
-        // With a yes it goes on to find that nobody works on these files.
+        // With a yes it goes on to find that no one works on these files.
         let (ended, seen) = terminal.end();
         assert_eq!(ended, exit, "{keys:?}: {seen}");
     }

@@ -1,4 +1,4 @@
-//! Promises of every command, kept by going through the whole tree (`ux` 2.5).
+//! Promises of every command, kept by going through the whole tree.
 
 use std::{
     io::{BufRead, BufReader},
@@ -42,7 +42,7 @@ fn c5_a_person_signs_in_by_a_code_at_a_terminal() {
     terminal.press("\u{3}");
     let (exit, seen) = terminal.end();
     assert_eq!(exit, 130, "{seen}");
-    assert_eq!(std::fs::read_dir(config.path()).unwrap().count(), 0, "nobody is signed in");
+    assert_eq!(std::fs::read_dir(config.path()).unwrap().count(), 0, "no one is signed in");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_listener_finds_its_server_as_every_command_does() {
     fails(&torn, 2, "INVALID_PARAMS");
 }
 
-/// Signs in by a code that Ada confirms, with nothing but what a program is told; gives the document.
+/// Signs in by a code that Ada confirms, with only the output for programs; returns the document.
 fn signs_in(stage: &Stage, command: &mut Command) -> Value {
     command.args(["login", "--server", &stage.url, "--json", "--no-input"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -189,7 +189,7 @@ fn signs_in(stage: &Stage, command: &mut Command) -> Value {
     serde_json::from_str(&out).unwrap()
 }
 
-/// `ux` C6: a whole session of a program, with nothing but documents and exit codes.
+/// A whole session of a program, with nothing but documents and exit codes.
 #[test]
 fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
     let stage = Stage::new();
@@ -241,7 +241,7 @@ fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
     program(&["channels", "delete", channel, "--bot", "demo"], 2);
     does(&["channels", "delete", channel, "--bot", "demo", "--yes"]);
     program(&["channels", "show", channel, "--bot", "demo"], 5);
-    // Backups are made beside the server, on its files.
+    // Backups are made next to the server, on its files.
     let (old, new, file) = (stage.path(), config.path().join("restored"), config.path().join("hub.tar"));
     let [old, new, file] = [old, &new, &file].map(|path| path.to_str().unwrap());
     assert_eq!(does(&["db", "backup", "--to", file, "--data-dir", old])["file"], file);
@@ -254,7 +254,7 @@ fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
     program(&["whoami"], 4);
 }
 
-/// `ux` C9: what people write is shown and cannot do anything.
+/// What people write is shown and cannot do anything.
 #[test]
 fn c9_a_message_cannot_change_the_terminal() {
     let stage = Stage::new();

@@ -75,7 +75,7 @@ fn the_demo_as_a_document() {
     let some = run(folder.path(), &["demo", "--json=verified,reply"]);
     let some: Value = serde_json::from_str(&stdout(&some)).unwrap();
     assert_eq!(some, serde_json::json!({ "verified": true, "reply": "42 is on its way" }));
-    assert_eq!(stderr(&output), "", "no prose beside a document");
+    assert_eq!(stderr(&output), "", "no prose next to a document");
 }
 
 #[test]

@@ -95,11 +95,11 @@ fn a_lost_or_exchanged_key_and_an_emptied_database_are_named_with_what_helps() {
     };
     std::fs::remove_file(&key).unwrap();
     let told = check("keys.rotation");
-    assert!(told.contains("is sealed with the key") && told.contains("db restore"), "{told}");
+    assert!(told.contains("is encrypted with the key") && told.contains("db restore"), "{told}");
     assert!(!key.exists(), "doctor creates no key");
     hub_core::private_files::create_new(&key, PLANTED[2].replace('5', "6").as_bytes()).unwrap();
     let told = check("keys.rotation");
-    assert!(told.contains("is sealed with the key") && told.contains("the key here is"), "{told}");
+    assert!(told.contains("is encrypted with the key") && told.contains("the available key is"), "{told}");
     std::fs::write(folder.path().join("hub/hub.db"), "").unwrap();
     let told = check("store.open");
     assert!(told.contains("0 bytes") && told.contains("db restore"), "{told}");

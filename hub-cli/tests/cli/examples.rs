@@ -1,4 +1,4 @@
-//! The first example of every command, run as it stands, where nobody looks and nobody can be asked (`ux` C4).
+//! The first example of every command, run as it is, where no one looks and no one can be asked .
 
 use std::{
     io::Read,
@@ -21,8 +21,8 @@ use crate::{
     stage::Stage,
 };
 
-/// The promise is 5 s on a machine that does nothing else. A debug build beside the other tests on two busy cores may
-/// take some times as long; whoever waits for a key or an answer that never comes takes for ever.
+/// The promise is 5 s on a machine that does nothing else. A debug build next to the other tests on two busy cores
+/// may take some times as long; a command that waits for a key or an answer that never comes takes forever.
 const CAP: Duration = Duration::from_secs(45);
 
 /// Every command without commands below it: its words, and its examples.
@@ -45,7 +45,7 @@ pub fn leaves() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// What goes on until somebody interrupts it: what stands on stderr once it is at work, and how it then ends.
+/// What goes on until someone interrupts it: what is on stderr once it is at work, and how it then ends.
 const ENDLESS: [(&str, &str, i32); 7] = [
     ("login", "code: ", 130),
     ("tail", "ready", 130),
@@ -61,7 +61,7 @@ const OF_A_SERVER: [&str; 6] = ["login", "listen", "bots bind", "bots reconnect"
 
 /// Those that do not end with 0: their examples name what is not there, or is there already.
 const ENDS_OTHERWISE: [(&str, i32); 14] = [
-    // Nobody works on these files.
+    // No one works on these files.
     ("replay", 7),
     ("traces to-test", 5),
     ("signature verify", 9),
@@ -69,7 +69,7 @@ const ENDS_OTHERWISE: [(&str, i32); 14] = [
     ("channels create", 6),
     ("channels plugins order", 5),
     ("plugins new", 6),
-    // On files nobody is signed in whose it could be.
+    // On files no one is signed in whose it could be.
     ("apps create", 2),
     ("apps verify", 7),
     ("apps install", 6),
@@ -81,7 +81,7 @@ const ENDS_OTHERWISE: [(&str, i32); 14] = [
     ("doctor", 9),
 ];
 
-/// What lets them listen where nobody else does.
+/// What lets them listen where no one else does.
 fn more(words: &str) -> &'static str {
     match words {
         "sim serve" | "sim app" => "--listen 127.0.0.1:0",
@@ -142,7 +142,7 @@ struct Ended {
     err: String,
 }
 
-/// Waits for a program, but not for ever; interrupts it once this stands on stderr.
+/// Waits for a program, but not for ever; interrupts it once this is on stderr.
 fn within_cap(mut command: Command, ready: Option<&str>) -> Ended {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pipes = [
@@ -222,7 +222,7 @@ fn c4_no_example_hangs_or_colours_without_a_terminal() {
         let mut command = command(&hub);
         ends(&feed(command.env("HOME", surroundings.path()).args(login), &stage.key), 0);
     }
-    // Somewhere to listen for the browser; nobody else takes it in between.
+    // Somewhere to listen for the browser; no one else takes it in between.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let back = format!("http://{free}/callback");
     stage.document(&["apps", "create", "Weather", "--scope", "message:read", "--redirect-uri", &back]);

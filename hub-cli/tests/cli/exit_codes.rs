@@ -1,4 +1,4 @@
-//! Every exit code from a real case, with nothing on stdout (`ux` C3).
+//! Every exit code from a real case, with nothing on stdout.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,7 @@ fn listed() -> Vec<i32> {
     codes.collect()
 }
 
-/// Somebody who has the right to work on the files, and does nothing.
+/// Someone who has the right to work on the files, and does nothing.
 fn works(path: &Path) -> std::fs::File {
     store::claim_file(&data_dir::database(path)).unwrap()
 }
@@ -61,7 +61,7 @@ fn c3_every_exit_code_comes_from_a_real_case() {
     for (exit, arguments) in cases {
         match exit {
             0 => assert!(!prints(path, arguments, 0).is_empty()),
-            // What was done stands there, each line whole.
+            // What was done is there, each line whole.
             3 => {
                 let lines = documents(&prints(path, &[arguments, &["--json"]].concat(), 3));
                 assert_eq!((&lines[0]["outcome"], &lines[1]["outcome"]), (&"ok".into(), &"fail".into()));

@@ -1,5 +1,5 @@
-//! What is made from the commands themselves (`ux` C7), and what lists and help look like (`ux` C2). The files are
-//! written anew with `HUB_UPDATE_GOLDEN=1`.
+//! What is made from the commands themselves, and what lists and help look like. The files are
+//! written again with `HUB_UPDATE_GOLDEN=1`.
 
 use std::{fs, path::PathBuf};
 

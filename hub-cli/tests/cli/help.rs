@@ -14,7 +14,7 @@ use crate::{
 fn help_tells_what_scripts_need() {
     let folder = temp();
     let codes = run(folder.path(), &["help", "exit-codes"]);
-    for code in ["  0  done", "  7  nobody answers", "130  interrupted"] {
+    for code in ["  0  done", "  7  unreachable", "130  interrupted"] {
         assert!(stdout(&codes).contains(code), "{code}");
     }
     assert!(stdout(&run(folder.path(), &["help", "env"])).contains("HUB_DATA_DIR"));
@@ -30,7 +30,7 @@ fn the_first_page_fits_a_terminal_and_the_options_are_behind_help() {
     assert!(first.contains("ai-config") && !first.contains("--json"), "{first}");
     assert_eq!(prints(folder.path(), &["-h"], 0).trim_end(), first.trim_end());
     let all = prints(folder.path(), &["--help"], 0);
-    assert!(all.contains("--json") && all.contains("Set the AI endpoint"), "{all}");
+    assert!(all.contains("--json") && all.contains("Configure the AI endpoint"), "{all}");
 }
 
 /// The lines of a topic below a heading.

@@ -78,7 +78,7 @@ pub fn hub_of_one_moment() -> TempDir {
     folder
 }
 
-/// Somebody to be registered.
+/// Someone to be registered.
 pub fn user(name: &str) -> NewUser {
     NewUser { username: name.to_owned(), password: "tr0mbone solo".into(), display_name: None, email: None }
 }
@@ -91,7 +91,7 @@ async fn open(folder: &Path, clock: Clock) -> (Hub, Simulator, DemoReceiver) {
     let mut egress = EgressConfig::default();
     egress.in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(receiver.clone()));
     let mut config = HubConfig::default();
-    // The held poll of this chat network brings nothing that anybody waits for.
+    // No one waits for the result of the pending long poll.
     config.poll_grace = Duration::ZERO;
     let hub = Hub::builder()
         .config(config)

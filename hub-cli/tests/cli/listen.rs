@@ -52,7 +52,7 @@ fn assert_is_as_before(seen: &str) {
     assert!(words.contains(&"icanon") && words.contains(&"echo") && words.contains(&"isig"), "{terminal}");
 }
 
-/// `ux` C5: messages are watched.
+/// Messages are watched.
 #[test]
 fn c5_the_panel_shows_what_comes_and_ends_with_q() {
     let (stage, key) = stage();
@@ -111,7 +111,7 @@ fn without_a_terminal_the_panel_is_lines() {
     let (stage, _) = stage();
     let refused = listen(&stage, "hubc_nobody", "http://127.0.0.1:1/", &["--ui"]).output().unwrap();
     let (out, err) = ends(&refused, 4);
-    assert!(out.is_empty() && err.contains("so these are lines") && !err.contains('\u{1b}'), "{err}");
+    assert!(out.is_empty() && err.contains("printing lines instead") && !err.contains('\u{1b}'), "{err}");
 }
 
 #[test]
@@ -153,6 +153,44 @@ fn what_was_recorded_is_replayed_with_the_same_bodies() {
     let refused = listen(&stage, &key, &first.url, &["--record", folder.path().to_str().unwrap()]).output();
     let refused = refused.unwrap();
     assert_eq!(refused.status.code(), Some(6), "{}", stderr(&refused));
+}
+
+#[test]
+fn of_two_listeners_with_one_key_the_first_answers_and_the_other_says_so() {
+    let (stage, key) = stage();
+    let start = |reply: &'static str| {
+        let sink = Sink::new(move |_| (200, format!("{{\"reply\":\"{reply}\"}}")));
+        let mut command = listen(&stage, &key, &sink.url, &[]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.next().unwrap().starts_with("ready channel=demo"));
+        let (tell, told) = std::sync::mpsc::sync_channel(1_000);
+        std::thread::spawn(move || lines.try_for_each(|line| tell.send(line)));
+        (child, told, sink)
+    };
+    let listeners = [start("tea"), start("coffee")];
+    stage.say("which one?");
+    for (.., sink) in &listeners {
+        sink.wait(1);
+    }
+    let said = "the reply was not sent: another listener of this channel has replied";
+    let is_told = || listeners.iter().any(|(_, told, _)| told.try_iter().any(|line| line.contains(said)));
+    let watch = hub_core::time::Stopwatch::start();
+    while !is_told() {
+        assert!(watch.elapsed().as_secs() < 30, "neither listener says that the other one answered");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let sent = || stage.simulator.outbound(Some(&stage.demo.wx_id), 0);
+    let replies = || sent().into_iter().filter(|one| ["tea", "coffee"].contains(&&*one.text)).count();
+    while replies() == 0 {
+        assert!(watch.elapsed().as_secs() < 30, "no reply was sent");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(replies(), 1);
+    for (mut child, ..) in listeners {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
 
 /// The names of the temporary channels of the demo's bot.

@@ -27,4 +27,5 @@ mod server;
 mod signature;
 mod sim;
 mod stage;
+mod transports;
 mod users;

@@ -76,7 +76,7 @@ fn tail_follows_one_channel_and_begins_so_long_ago() {
         server
     };
     assert_eq!(tail(&["--since", "1h"]).0, 2);
-    // That its filter passed over the other one is told too.
+    // That its filter skipped the other one is reported too.
     assert_eq!(tail(&["--since", "1h", "--channel", "orders"]), (1, 2));
     assert_eq!(tail(&["--since", "1h", "--channel", "orders", "--status", "ok"]), (0, 1));
     assert_eq!(tail(&["--since", "2099-01-01T00:00:00Z", "--channel", "demo"]), (0, 0));
@@ -162,7 +162,7 @@ fn a_trace_is_shown_in_the_forms_of_other_tools() {
     assert!(raw.contains("\nHTTP/1.1 200\n") && raw.contains("x-signature: ***"), "{raw}");
 
     let (curl, told) = shown("--curl");
-    assert!(told.contains("left out, its value is not recorded: x-signature"), "{told}");
+    assert!(told.contains("omitted header, its value is not recorded: x-signature"), "{told}");
     // A shell reads it as it was meant.
     let script = format!("curl() {{ printf '%s\\0' \"$@\"; }}\n{curl}");
     let read = std::process::Command::new("/bin/sh").args(["-c", &script]).output().unwrap();

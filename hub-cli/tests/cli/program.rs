@@ -32,7 +32,7 @@ pub fn run_with_input(folder: &Path, arguments: &[&str], input: &str) -> Output 
 pub fn feed(command: &mut Command, input: &str) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
-    // Whoever refuses at once reads nothing.
+    // A receiver that rejects at once reads nothing.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -53,7 +53,7 @@ pub fn ends(output: &Output, exit: i32) -> (String, String) {
     (out, err)
 }
 
-/// What a command that failed said; nothing of it stands on stdout.
+/// What a command that failed said; nothing of it is on stdout.
 #[track_caller]
 pub fn fails(output: &Output, exit: i32, code: &str) -> String {
     let (out, err) = ends(output, exit);
@@ -86,7 +86,7 @@ pub fn documents(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A command is refused: stdout stays empty, and the code stands in both forms, for people and as JSON.
+/// A command is refused: stdout stays empty, and the code is in both forms, for people and as JSON.
 #[track_caller]
 pub fn refuses(folder: &Path, arguments: &[&str], exit: i32, code: &str) {
     fails(&run(folder, arguments), exit, code);

@@ -90,7 +90,7 @@ impl Terminal {
             assert!(watch.elapsed() < PATIENCE, "it does not end: {:?}", self.seen());
             thread::sleep(Duration::from_millis(20));
         };
-        // It ends when nobody holds the other side any more: then everything was read.
+        // It ends when no one holds the other side any more: then everything was read.
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
         }

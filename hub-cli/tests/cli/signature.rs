@@ -1,4 +1,4 @@
-//! Signatures at the command line: made, checked, and what is told when they do not fit.
+//! Signatures at the command line: created, checked, and the explanation of a mismatch.
 
 use std::{path::Path, process::Output};
 
@@ -105,5 +105,5 @@ fn refusals_say_what_to_do_and_no_secret_is_shown() {
     refused(&["verify", "--body", "body", "--secret-file", "secret", "--header", "X-Signature"], 2);
     let (_, err) =
         ends(&signature(folder.path(), &["sign", "--body", "body", "--secret", "a-secret"], None, ""), 0);
-    assert!(err.contains("warning: --secret can be read") && !err.contains("a-secret"), "{err}");
+    assert!(err.contains("warning: --secret is visible") && !err.contains("a-secret"), "{err}");
 }

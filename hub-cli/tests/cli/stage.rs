@@ -1,4 +1,4 @@
-//! A hub at work behind a port, with the demo's bot and channel, and the command line beside it.
+//! A hub at work behind a port, with the demo's bot and channel, and the command line next to it.
 
 use std::{
     io::{Read, Write},
@@ -69,7 +69,7 @@ impl Stage {
         let mut egress = EgressConfig::default();
         egress.in_process.insert(RECEIVER_HOST.to_owned(), Arc::new(receiver.clone()));
         let mut config = HubConfig::default();
-        // The held poll of this chat network brings nothing that anybody waits for.
+        // No one waits for the result of the pending long poll.
         config.poll_grace = Duration::ZERO;
         let worker = WorkerProgram::Path(env!("CARGO_BIN_EXE_hub-cli").into());
         let (hub, demo, key, session) = runtime.block_on(async {

@@ -79,7 +79,7 @@ fn an_account_is_made_and_its_user_sets_the_password() {
         (&json!("bob"), &json!("member"), &json!(0))
     );
     let eve = stage.document(&["users", "create", "eve", "--role", "admin"]);
-    assert_eq!((&eve["role"], &eve["sessions"]), (&json!("admin"), &json!(0)), "nobody is signed in as her");
+    assert_eq!((&eve["role"], &eve["sessions"]), (&json!("admin"), &json!(0)), "no one is signed in as her");
     for link in [&made, &eve] {
         let link = link["reset_link"].as_str().unwrap();
         assert!(link.starts_with("http://localhost:9800/login/reset#hubr_"), "{link}");
@@ -112,7 +112,7 @@ fn a_link_sets_a_password_and_is_drawn() {
         "{out}"
     );
     assert!(err.contains('█') && err.contains("sets the password of bob, once, until"), "{err}");
-    assert!(!err.contains("hubr_"), "what is shown beside the data is no secret in letters: {err}");
+    assert!(!err.contains("hubr_"), "what is shown next to the data is no secret in letters: {err}");
     let token = |link: &str| link.trim().split_once('#').unwrap().1.to_owned();
     let (first, second) = (token(link), token(&out));
     let runtime = tokio::runtime::Runtime::new().unwrap();

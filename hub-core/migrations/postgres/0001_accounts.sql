@@ -28,7 +28,7 @@ CREATE TABLE sessions (
 );
 CREATE INDEX sessions_by_user ON sessions (user_id, id);
 
--- One-time things (design rule D17): a hash, what it is for, until when, and whether it was used.
+-- One-time tokens: a hash, what it is for, until when, and whether it was used.
 CREATE TABLE one_time (
     hash       TEXT NOT NULL PRIMARY KEY,
     purpose    TEXT NOT NULL,

@@ -23,7 +23,7 @@ CREATE TABLE bots (
     created_at        INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX bots_by_owner ON bots (owner_id, id);
--- One person's account on a network belongs to one bot, of whichever user (reliability Q8).
+-- One person's account on a network belongs to one bot, of whichever user.
 CREATE UNIQUE INDEX bots_by_network_owner ON bots (network, owner_user_id) WHERE owner_user_id <> '';
 CREATE INDEX bots_by_wx_id ON bots (wx_id);
 

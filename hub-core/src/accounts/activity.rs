@@ -1,14 +1,14 @@
-//! What happened to an account, for its user: their part of the audit log. A device that was let in by QR code, a
-//! new key or a guessed password shows here, so that a person who was talked into it learns of it (reliability Q2).
+//! What happened to an account, for its user: their part of the audit log. A device that was let in by QR code, a new
+//! key or a guessed password shows here, so that a person who was talked into it learns of it.
 
 use serde_json::Value;
 
 use crate::{
     access::Actor,
     accounts::Accounts,
-    audit::AuditEntry,
     error::Result,
     id::UserId,
+    model::audit::AuditEntry,
     page::{Page, PageRequest},
 };
 
@@ -26,11 +26,11 @@ pub struct Activity {
 /// Who did something to an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActivityBy {
-    /// Its user, or somebody who signed in as them.
+    /// Its user, or someone signed in as that user.
     User,
     /// An administrator or the operator; which one is not the user's to know.
     Administrator,
-    /// Somebody who did not get in.
+    /// Someone who failed to sign in.
     Stranger,
 }
 
@@ -39,7 +39,7 @@ impl Accounts<'_> {
     /// [`Accounts::activity_list`] names.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn activity(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Activity>> {
         let user = *actor.user()?;
         let own = user.session_id.map(|id| id.to_string()).or_else(|| user.key_id.map(|id| id.to_string()));

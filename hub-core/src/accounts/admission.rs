@@ -1,4 +1,4 @@
-//! Who may make an account: the registration mode, the setup token, invitations (`contract.md` §2).
+//! Who may make an account: the registration mode, the setup token, invitations.
 
 use crate::{
     access::Role,
@@ -10,8 +10,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// What somebody shows to be let in. Whatever makes an account without a session, a password as well as a passkey
-/// or a provider, asks [`Accounts::admission`] early and [`Admission::admit`] in the transaction that adds the user.
+/// Credentials for registration. Everything that creates an account without a session, by password, passkey or
+/// provider, calls [`Accounts::admission`] early and [`Admission::admit`] in the transaction that adds the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
     /// Nothing: registration is open.

@@ -1,4 +1,4 @@
-//! API keys of users: what programs of a user show in place of a session (`contract.md` §2).
+//! API keys of users: what programs of a user show in place of a session.
 //!
 //! A key may do what its user may, but for what [`Actor::in_person`](crate::access::Actor::in_person) closes: it
 //! makes no keys and changes no password.
@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{Actor, UserActor},
     accounts::Accounts,
-    audit::{Action, NewEntry},
+    audit::Action,
     error::{Error, ErrorCode, Problems, Result},
     id::{KeyId, UserId},
     idempotency::{self, Idempotent},
+    model::{audit::NewEntry, revocation::Revoked, user::ApiKey},
     page::{Page, PageRequest},
-    revocation::Revoked,
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     store::Tx,
     text,
-    time::Timestamp,
 };
 
 /// Most keys of one user, expired ones included.
@@ -30,31 +29,7 @@ pub const MAX_KEY_DAYS: u32 = 3650;
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An API key, without the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ApiKey {
-    /// The id.
-    pub id: KeyId,
-    /// What its user calls it.
-    pub name: String,
-    /// The last four characters of the secret.
-    pub last4: String,
-    /// Since when.
-    pub created_at: Timestamp,
-    /// Until when; `None` until it is ended.
-    pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
-    pub last_used_at: Option<Timestamp>,
-}
-
-impl ApiKey {
-    /// What is shown of the secret after its creation: its prefix and the last four characters.
-    pub fn prefix(&self) -> String {
-        format!("{}…{}", TokenKind::UserKey.prefix(), self.last4)
-    }
-}
-
-/// What somebody gives to get a key.
+/// A request for a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewApiKey {
     /// What to call it, 1 to 64 characters.
@@ -94,7 +69,7 @@ impl Accounts<'_> {
     /// gives the first answer again, secret included.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field; `FORBIDDEN` for an API key and for anybody who is not a user;
+    /// `INVALID_PARAMS` with every invalid field; `FORBIDDEN` for an API key, and unless the caller is a user;
     /// `CONFLICT` when the user has [`MAX_KEYS`], or the idempotency key was used for something else.
     pub async fn create_api_key(
         &self,
@@ -120,7 +95,7 @@ impl Accounts<'_> {
     /// A key that is not stored yet.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field.
+    /// `INVALID_PARAMS` with every invalid field.
     pub(super) fn fresh_api_key(self, new: NewApiKey) -> Result<CreatedApiKey> {
         let mut problems = Problems::default();
         text::check_name(&mut problems, "name", &new.name, 1..=64);
@@ -147,7 +122,7 @@ impl Accounts<'_> {
     /// [`Accounts::api_key_list`] names.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn api_keys(&self, actor: &Actor, page: &PageRequest) -> Result<Page<ApiKey>> {
         let user_id = actor.user()?.user_id;
         let rows = self.ctx.store.read().await?.user_keys().page(user_id, page).await?;
@@ -162,7 +137,7 @@ impl Accounts<'_> {
     /// Ends one of the user's API keys; a key may end itself.
     ///
     /// # Errors
-    /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` for anybody who is not a user.
+    /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` unless the caller is a user.
     pub async fn delete_api_key(&self, actor: &Actor, id: KeyId) -> Result<()> {
         let user_id = actor.user()?.user_id;
         let revocation = self.ctx.revocation(Revoked::Key(id));
@@ -180,8 +155,8 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Who presents this key. A text that was never handed out costs no query (reliability K1). The use is noted
-    /// at most once a minute, behind the answer.
+    /// Who presents this key. A text that was never handed out costs no query. The use is noted at most once a
+    /// minute, behind the answer.
     ///
     /// # Errors
     /// `INVALID_TOKEN` for a text that is no living key of an active user.

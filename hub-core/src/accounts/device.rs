@@ -1,10 +1,10 @@
-//! Browsers that a user has signed in with before. Who guesses at an account is slowed down by its name, whoever and
-//! wherever they are; its user goes on to sign in from a browser that is known (reliability A6).
+//! Browsers in which a user has signed in before. Guessing is limited per account name, for any client; the user can
+//! still sign in from a recognised browser.
 //!
-//! The browser keeps a cookie that the hub has signed. It names its user and opens nothing: all it does is that a
-//! sign-in counts against the browser's own limit and not against everybody's. Nothing is stored for it but one
-//! number of the user, which is signed too; a changed password, and whatever ends all sessions of the user, moves
-//! that number on, and no browser is known any more.
+//! The browser keeps a cookie that the hub has signed. It names its user and grants no access: it only makes a
+//! sign-in count against the browser's own limit instead of the common one. The hub stores one number per user, which
+//! is signed too; a changed password, and everything that revokes all sessions of the user, increments that number,
+//! and no browser is recognised any more.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const LONGEST: usize = 256;
 /// A browser that its user has signed in with before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownDevice {
-    /// Tells it from other ones; it opens nothing.
+    /// Distinguishes it from others; it grants no access.
     pub mark: TokenHash,
 }
 
@@ -67,8 +67,8 @@ impl Accounts<'_> {
         Ok(Some(Secret::new(format!("{claim}.{signature}"))))
     }
 
-    /// The browser behind a cookie, when the user of this name has signed in with it before and nothing has ended
-    /// that. The account is looked up only for whoever shows a cookie that was signed for this name.
+    /// The browser behind a cookie, if the user of this name has signed in with it before and it was not revoked
+    /// since. The account is looked up only for a cookie that was signed for this name.
     pub async fn known_device(&self, cookie: &str, username: &str) -> Result<Option<KnownDevice>> {
         let signed = || {
             let name = canonical_username(username)?;

@@ -2,10 +2,11 @@ use super::*;
 use crate::{
     access::Actor,
     accounts::{
-        ClientInfo, NewPassword, UserStatus,
+        NewPassword, UserStatus,
         tests::{House, PASSWORD},
     },
     admin::UserPatch,
+    model::session::ClientInfo,
     secret::Secret,
 };
 
@@ -104,7 +105,7 @@ async fn whatever_ends_all_sessions_forgets_the_browsers() {
 
     let known = cookie(&house, ada).await;
     let link = admin.create_reset_link(&Actor::Operator, ada).await.unwrap();
-    assert!(knows(&house, &known, "ada").await, "a link that nobody has used");
+    assert!(knows(&house, &known, "ada").await, "a link that no one has used");
     let token: Secret = link.url.expose().split_once('#').unwrap().1.into();
     let new = "a third passphrase".into();
     house.accounts().reset_password(&token, new, &ClientInfo::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Ceremonies of signing in: begun by one browser, ended once by the same, within minutes (reliability C1, L1).
+//! Ceremonies of signing in: begun by one browser, ended once by the same, within minutes.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Ceremonies under way; beyond that `RATE_LIMITED`.
-const MOST: u32 = 10_000;
+const MAX_CEREMONIES: u32 = 10_000;
 /// The same of one browser; a further one ends the oldest.
-const MOST_PER_BROWSER: u32 = 5;
+const MAX_PER_BROWSER: u32 = 5;
 
 /// The browser in which a ceremony runs, known by a cookie that only it has.
 #[derive(Debug, Clone)]
@@ -63,8 +63,8 @@ impl Accounts<'_> {
                     created_at: now,
                     expires_at: now + lifetime,
                 };
-                tx.sign_in_flows().trim(&browser, MOST_PER_BROWSER - 1).await?;
-                tx.sign_in_flows().insert(&row, MOST).await
+                tx.sign_in_flows().trim(&browser, MAX_PER_BROWSER - 1).await?;
+                tx.sign_in_flows().insert(&row, MAX_CEREMONIES).await
             })
         });
         if noted.await? {
@@ -102,7 +102,7 @@ fn place(id: &TokenHash) -> String {
 fn ended() -> Error {
     Error::new(
         ErrorCode::InvalidToken,
-        "this sign-in is unknown, used or expired, or was begun in another browser",
+        "this sign-in is unknown, already used or expired, or was started in another browser",
     )
     .with_hint("begin again")
 }

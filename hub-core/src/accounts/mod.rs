@@ -14,7 +14,6 @@ mod external;
 mod flow;
 #[cfg(feature = "passkeys")]
 mod passkey;
-mod password;
 mod profile;
 mod qr_login;
 mod reset;
@@ -25,10 +24,15 @@ mod sign_in_methods;
 mod tests;
 mod user;
 
-use std::net::IpAddr;
-
+pub use crate::{
+    model::{
+        session::{ClientInfo, QrStatus, Session},
+        user::{ApiKey, ExternalAccount, Passkey, ProfilePatch, User, UserStatus},
+    },
+    password::PasswordHasher,
+};
 pub use activity::{Activity, ActivityBy};
-pub use api_key::{ApiKey, CreatedApiKey, MAX_KEY_DAYS, MAX_KEYS, NewApiKey};
+pub use api_key::{CreatedApiKey, MAX_KEY_DAYS, MAX_KEYS, NewApiKey};
 pub use device::{DEVICE_LIFETIME, KnownDevice};
 #[cfg(feature = "providers")]
 pub use external::{
@@ -39,19 +43,14 @@ pub use external::{
 pub use flow::Browser;
 #[cfg(feature = "passkeys")]
 pub use passkey::{Ceremony, NewPasskey};
-pub use password::PasswordHasher;
-pub use profile::{NewPassword, ProfilePatch};
-pub use qr_login::{QrAsker, QrLogin, QrPoll, QrStatus};
-pub use session::Session;
+pub use profile::NewPassword;
+pub use qr_login::{QrAsker, QrLogin, QrPoll};
 pub use setup::{EnsuredAdmin, SETUP_TOKEN_LIFETIME};
-pub use sign_in_methods::{ExternalAccount, Passkey};
-pub use user::{Me, NewProfile, NewUser, User, UserStatus};
-
-use session::not_signed_in;
+pub use user::{Me, NewProfile, NewUser};
 
 use crate::{context::Context, error::Result, revocation, secret::Secret, store::accounts::Alive};
 
-/// Users, their passwords and sessions: every operation takes the actor who asks.
+/// Users, their passwords and sessions: every operation takes the actor of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Accounts<'h> {
     ctx: &'h Context,
@@ -66,37 +65,18 @@ pub struct SignedIn {
     pub token: Secret,
 }
 
-/// From where somebody signs in; shown to them in the list of their sessions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClientInfo {
-    /// Network address; unknown for a program that embeds the hub.
-    pub ip: Option<IpAddr>,
-    /// What the program calls itself; kept to 256 characters without control characters.
-    pub user_agent: String,
-}
-
-impl ClientInfo {
-    pub(crate) fn ip_text(&self) -> String {
-        self.ip.map(|ip| ip.to_canonical().to_string()).unwrap_or_default()
-    }
-
-    fn cleaned(&self) -> Self {
-        let user_agent = self.user_agent.chars().filter(|c| !c.is_control()).take(256).collect();
-        Self { ip: self.ip, user_agent }
-    }
-}
-
 impl<'h> Accounts<'h> {
     pub(crate) fn new(ctx: &'h Context) -> Self {
         Self { ctx }
     }
 
-    /// Deletes at most `limit` rows of each kind that nobody can use any more: ended sessions, expired
-    /// one-time things and idempotency keys, what was told of revocations, old entries of the audit log. Returns
-    /// how many; retention calls it again while it is not 0.
+    /// Deletes at most `limit` rows of each kind that are no longer usable: expired sessions, one-time tokens and
+    /// idempotency keys, old revocations, old entries of the audit log. Returns how many; retention calls it again
+    /// while it is not 0.
     pub async fn delete_expired(&self, limit: u32) -> Result<u64> {
         let alive = self.alive();
-        let (told, audited) = (alive.now - revocation::KEPT, alive.now - self.ctx.config.audit_retention);
+        let (told, audited) =
+            (alive.now - revocation::RETENTION, alive.now - self.ctx.config.audit_retention);
         self.ctx
             .store
             .write(move |tx| {

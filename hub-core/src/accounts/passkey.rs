@@ -1,4 +1,4 @@
-//! Passkeys (WebAuthn Level 3): making one and signing in with one (`contract.md` §3).
+//! Passkeys (WebAuthn Level 3): making one and signing in with one.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use webauthn_rs::prelude::{
 use crate::{
     access::Actor,
     accounts::{
-        Accounts, Browser, ClientInfo, NewProfile, SignedIn,
+        Accounts, Browser, NewProfile, SignedIn,
         session::not_signed_in,
         user::{Entry, canonical_username},
     },
     audit::Action,
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
+    model::session::ClientInfo,
     secret::Secret,
     store::{passkeys::PasskeyRow, sign_in_flows::FlowPurpose},
     text,
@@ -28,7 +29,7 @@ use crate::{
 /// How long a ceremony may take.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
 /// Passkeys of one user.
-const MOST: u32 = 50;
+const MAX_PASSKEYS: u32 = 50;
 
 /// The beginning of a ceremony, for the browser.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ pub struct Ceremony {
     pub public_key: Value,
 }
 
-/// What somebody gives to make a passkey.
+/// A request for a passkey.
 #[derive(Debug, Clone, Default)]
 pub struct NewPasskey {
     /// The account to make with it; a signed-in user gives none and adds the passkey to their own.
@@ -75,7 +76,7 @@ struct SigningIn {
 #[derive(Serialize, Deserialize)]
 enum Named {
     User(String),
-    /// A name that nobody has; the ceremony looks like any other and fails at its end.
+    /// An unknown name; the ceremony looks like any other and fails at its end.
     Nobody,
 }
 
@@ -84,9 +85,9 @@ impl Accounts<'_> {
     /// who asks.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when the name is taken or the user has too many
-    /// passkeys, `FORBIDDEN` when registration is closed or the session is not fresh, `UNAVAILABLE` when the
-    /// hub's address allows no passkeys, `RATE_LIMITED` when too many sign in.
+    /// `INVALID_PARAMS` with every invalid field, `CONFLICT` when the name is taken or the user has too many
+    /// passkeys, `FORBIDDEN` when registration is closed or the session is not fresh, `UNAVAILABLE` when the hub's
+    /// address allows no passkeys, `RATE_LIMITED` when too many sign in.
     pub async fn begin_passkey_registration(
         &self,
         actor: Option<&Actor>,
@@ -105,7 +106,7 @@ impl Accounts<'_> {
                 let mut read = self.ctx.store.read().await?;
                 let user = read.accounts().find_user(id).await?.ok_or_else(not_signed_in)?.0;
                 let known = read.passkeys().credential_ids(id).await?;
-                if known.len() >= MOST as usize {
+                if known.len() >= MAX_PASSKEYS as usize {
                     return Err(too_many());
                 }
                 (Holder::Existing { id: id.to_string() }, known, user)
@@ -191,7 +192,7 @@ impl Accounts<'_> {
                 let add = self.ctx.store.write(move |tx| {
                     Box::pin(async move {
                         tx.accounts().lock_user(id).await?;
-                        if tx.passkeys().count(id).await? >= MOST {
+                        if tx.passkeys().count(id).await? >= MAX_PASSKEYS {
                             return Err(too_many());
                         }
                         if !tx.passkeys().insert(&row).await? {
@@ -227,9 +228,8 @@ impl Accounts<'_> {
         }
     }
 
-    /// Begins signing in with a passkey: of the named user, or of whoever the browser finds. A name that
-    /// nobody has, or whose user has no passkey, gets options of the same shape, the same ones every time
-    /// (reliability C7).
+    /// Begins signing in with a passkey: of the named user, or of any user whose passkey the browser has. An unknown
+    /// name, or one whose user has no passkey, gets options of the same shape, the same ones every time.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the hub's address allows no passkeys, `RATE_LIMITED` when too many sign in.
@@ -314,7 +314,7 @@ impl Accounts<'_> {
         Ok(SignedIn { me, token })
     }
 
-    /// The site that passkeys belong to: from the public URL alone, never from a request (reliability C2).
+    /// The site that passkeys belong to: from the public URL alone, never from a request.
     fn webauthn(self) -> Result<Webauthn> {
         let url = &self.ctx.config.public_url;
         let unfit = |reason: &str| {
@@ -322,9 +322,9 @@ impl Accounts<'_> {
             Error::new(ErrorCode::Unavailable, message)
                 .with_hint("set HUB_PUBLIC_URL to an https URL with a host name")
         };
-        let host = url.domain().ok_or_else(|| unfit("is an IP address, and browsers want a host name"))?;
+        let host = url.domain().ok_or_else(|| unfit("is an IP address; browsers require a host name"))?;
         if url.scheme() != "https" && host != "localhost" {
-            return Err(unfit("is plain http, and browsers want https"));
+            return Err(unfit("is plain http; browsers require https"));
         }
         let builder = WebauthnBuilder::new(host, url).map_err(|_| unfit("cannot be used"))?;
         builder.rp_name("Message Hub").build().map_err(|_| unfit("cannot be used"))
@@ -347,7 +347,7 @@ fn creation_options(options: &CreationChallengeResponse) -> Result<Value> {
     Ok(options)
 }
 
-/// Who was named, who the passkey says it belongs to and whose it is are the same (reliability C6).
+/// Who was named, who the passkey says it belongs to and whose it is are the same.
 fn check_holder(state: &SigningIn, answer: &PublicKeyCredential, holder: UserId) -> Result<()> {
     let handle = answer.get_user_unique_id();
     let same = |bytes: &[u8]| bytes == holder.as_u128().to_be_bytes();
@@ -372,7 +372,7 @@ fn read_credential<T: DeserializeOwned>(mut credential: Value) -> Result<T> {
 
 fn refused(error: &WebauthnError) -> Error {
     if matches!(error, WebauthnError::InvalidRPOrigin) {
-        // What the operator of a hub behind a proxy has to find; nobody else learns of it.
+        // For the operator of a hub behind a proxy; clients do not see it.
         tracing::info!(
             "a passkey was used on a page whose address is not the hub's public URL: scheme, host or port"
         );
@@ -392,7 +392,7 @@ fn in_use() -> Error {
 }
 
 fn too_many() -> Error {
-    Error::conflict(format!("you have {MOST} passkeys, which is the limit; delete one first"))
+    Error::conflict(format!("you have {MAX_PASSKEYS} passkeys, which is the limit; delete one first"))
 }
 
 #[cfg(test)]

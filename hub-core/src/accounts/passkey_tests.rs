@@ -234,10 +234,10 @@ async fn what_a_hostile_authenticator_says_is_not_believed() {
         ("another port", &|key| key.origin = "http://localhost:9801".into()),
         ("another scheme", &|key| key.origin = "https://localhost:9800".into()),
         ("another site", &|key| key.rp_id = "evil.example".into()),
-        ("nobody verified", &|key| key.user_verified = false),
-        ("somebody else's handle", &|key| key.user_handle = bobs_handle.clone()),
+        ("no one verified", &|key| key.user_verified = false),
+        ("another user's handle", &|key| key.user_handle = bobs_handle.clone()),
         ("no handle", &|key| key.user_handle = None),
-        ("somebody else's key", &|key| {
+        ("another user's key", &|key| {
             let mut other = others_key.clone();
             other.credential_id.clone_from(&key.credential_id);
             other.user_handle.clone_from(&key.user_handle);
@@ -256,11 +256,11 @@ async fn what_a_hostile_authenticator_says_is_not_believed() {
             "{what}"
         );
     }
-    // Named as somebody else: the key is good, and not that person's.
+    // With another user's name: the key is valid, but belongs to someone else.
     let begun = ada.begin(&house, Some("bob")).await;
     let answer = ada.key.get(&begun.public_key);
     assert_eq!(code(ada.finish(&house, &begun, answer).await), ErrorCode::InvalidToken);
-    // Made for another page, or by nobody who was verified.
+    // Created for another page, or without user verification.
     for change in [
         |key: &mut Authenticator| key.origin = "http://localhost:1".into(),
         |key: &mut Authenticator| {
@@ -296,7 +296,7 @@ async fn a_counter_that_goes_back_or_stands_is_refused() {
     let actor = house.actor(&ada.login(&house, None).await.unwrap()).await.unwrap();
     let seen = house.accounts().activity(&actor, &PageRequest::default()).await.unwrap().items;
     let failed = seen.iter().filter(|one| one.entry.action == "user.login_failed").count();
-    assert_eq!((failed, seen[1].method()), (2, Some("passkey")), "ada is told of both");
+    assert_eq!((failed, seen[1].method()), (2, Some("passkey")), "ada can see both");
     // Two uses with one count at the same time: one counts.
     let (one, two) = (ada.begin(&house, None).await, ada.begin(&house, None).await);
     let mut twin = ada.key.clone();

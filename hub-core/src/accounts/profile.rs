@@ -2,23 +2,15 @@
 
 use crate::{
     access::Actor,
-    accounts::{Accounts, Me, not_signed_in, password, password::Verdict, user},
+    accounts::{Accounts, Me, session::not_signed_in, user},
     audit::Action,
     error::{Error, Problems, Result},
-    revocation::Revoked,
+    model::{revocation::Revoked, user::ProfilePatch},
+    password::{self, Verdict},
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
     text,
 };
-
-/// What changes about a user; what is absent stays.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ProfilePatch {
-    /// Another name to show, 1 to 64 characters.
-    pub display_name: Option<String>,
-    /// Another e-mail address; the empty text removes it.
-    pub email: Option<String>,
-}
 
 /// A change of password.
 #[derive(Debug, Clone)]
@@ -33,7 +25,7 @@ impl Accounts<'_> {
     /// Changes how the user is shown.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field, `FORBIDDEN` for anybody who is not a user.
+    /// `INVALID_PARAMS` with every invalid field, `FORBIDDEN` unless the caller is a user.
     pub async fn update_profile(&self, actor: &Actor, patch: ProfilePatch) -> Result<Me> {
         let user_id = actor.user()?.user_id;
         let mut problems = Problems::default();
@@ -55,8 +47,8 @@ impl Accounts<'_> {
     }
 
     /// Changes the user's password, or gives them their first one. Every other session ends, and the one that asks
-    /// goes on under a new secret, which is returned (reliability A9, B2). No browser of the user is known any more,
-    /// and a link to set a new password is worth nothing. API keys live on.
+    /// goes on under a new secret, which is returned. No browser of the user is known any more, and a link to set a
+    /// new password is worth nothing. API keys live on.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `old_password` when it is missing or wrong, on `new_password` when it is not acceptable;

@@ -1,9 +1,8 @@
-//! Signing in by QR code: a screen that has no session shows a code, somebody with a session opens and
-//! confirms it, and the screen collects a session of its own (`contract.md` §3).
+//! Signing in by QR code: a device without a session shows a code, a signed-in user opens and confirms it, and the
+//! device collects a session.
 //!
-//! The id in the code is public and worth nothing: only the holder of the poll secret sees how the login
-//! stands and collects its outcome (reliability Q1), and only who can read the asking screen knows the code
-//! that confirming needs (Q2).
+//! The id in the code is public and worth nothing: only the holder of the poll secret can read the status and collect
+//! the outcome, and only a person who sees the device knows the code that confirmation requires.
 
 use std::time::Duration;
 
@@ -12,11 +11,12 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     access::Actor,
-    accounts::{Accounts, ClientInfo, CreatedApiKey, Me, NewApiKey, SignedIn, session::not_signed_in},
+    accounts::{Accounts, CreatedApiKey, Me, NewApiKey, SignedIn, session::not_signed_in},
     audit::Action,
-    bots::qr::qr_svg,
     error::{Error, ErrorCode, Result},
     id::UserId,
+    model::session::{ClientInfo, QrStatus},
+    qr::qr_svg,
     random::Random,
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     store::{
@@ -26,13 +26,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a code can be used (reliability Q2).
+/// How long a code can be used.
 const LIFETIME: Duration = Duration::from_secs(2 * 60);
-/// Codes under way; beyond that `RATE_LIMITED` (reliability Q6).
-const MOST: u32 = 10_000;
+/// Codes under way; beyond that `RATE_LIMITED`.
+const MAX_LOGINS: u32 = 10_000;
 /// How often the store is looked at for a change.
-const LOOK: Duration = Duration::from_secs(1);
-/// Letters and digits that nobody takes for one another, as RFC 8628 §6.1 suggests.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Letters and digits that are not mistaken for one another, as RFC 8628 §6.1 suggests.
 const CODE_LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 
 /// A fresh login, for the screen that asks.
@@ -44,7 +44,7 @@ pub struct QrLogin {
     pub qr_text: String,
     /// The code as an SVG document.
     pub qr_svg: String,
-    /// To be shown beside the code, and typed by whoever confirms: `BCDF-GHJK`.
+    /// Shown next to the code, and entered by the user who confirms: `BCDF-GHJK`.
     pub user_code: String,
     /// What sees and collects the outcome.
     pub poll_secret: Secret,
@@ -52,50 +52,10 @@ pub struct QrLogin {
     pub expires_at: Timestamp,
 }
 
-/// Where a login stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QrStatus {
-    /// Nobody has opened the code.
-    Waiting,
-    /// Somebody has.
-    Scanned,
-    /// They have confirmed it: the outcome can be collected.
-    Confirmed,
-    /// Too late.
-    Expired,
-    /// They refused it, or the code was wrong.
-    Cancelled,
-}
-
-impl QrStatus {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Scanned => "scanned",
-            Self::Confirmed => "confirmed",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Reads the word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Waiting, Self::Scanned, Self::Confirmed, Self::Expired, Self::Cancelled]
-            .into_iter()
-            .find(|status| status.as_str() == text)
-    }
-
-    /// Whether nothing more will come of it.
-    pub const fn is_final(self) -> bool {
-        matches!(self, Self::Confirmed | Self::Expired | Self::Cancelled)
-    }
-}
-
 /// A login as the screen that asked for it sees it.
 #[derive(Debug, Clone)]
 pub struct QrPoll {
-    /// Where it stands.
+    /// Status.
     pub status: QrStatus,
     /// Who confirmed it.
     pub user_name: Option<String>,
@@ -143,7 +103,7 @@ impl Accounts<'_> {
                     created_at: now,
                     expires_at,
                 };
-                tx.qr_logins().insert(&login, MOST).await
+                tx.qr_logins().insert(&login, MAX_LOGINS).await
             })
         });
         if !noted.await? {
@@ -153,7 +113,7 @@ impl Accounts<'_> {
         Ok(QrLogin { qr_svg: qr_svg(&qr_text)?, qr_id, qr_text, user_code, poll_secret, expires_at })
     }
 
-    /// How a login stands, for the holder of its poll secret. One that is over its time is `expired`.
+    /// Status of a login, for the holder of its poll secret; `expired` once its time is up.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the secret is not that of the login, or when neither was ever handed out.
@@ -171,7 +131,7 @@ impl Accounts<'_> {
         Ok(QrPoll { status: row.status, user_name, exchange })
     }
 
-    /// As [`Accounts::poll_qr_login`], but waits until the login stands elsewhere than at `last`.
+    /// As [`Accounts::poll_qr_login`], but waits until the status differs from `last`.
     ///
     /// # Errors
     /// As [`Accounts::poll_qr_login`].
@@ -181,15 +141,15 @@ impl Accounts<'_> {
             if poll.status != last {
                 return Ok(poll);
             }
-            self.ctx.clock.sleep(LOOK).await;
+            self.ctx.clock.sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Opens a login as a signed-in user: who asks, and since when. The screen that asks sees that somebody
-    /// did.
+    /// Opens a login as a signed-in user: the requesting device, and the time of the request. The device sees that
+    /// the code was opened.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` when the login is unknown, expired or over, `FORBIDDEN` for anybody who is not a user.
+    /// `INVALID_TOKEN` when the login is unknown, expired or over, `FORBIDDEN` unless the caller is a user.
     pub async fn open_qr_login(&self, actor: &Actor, qr_id: &str) -> Result<QrAsker> {
         let user = actor.in_person()?.user_id;
         let (id, now) = (qr_id.to_owned(), self.ctx.store.now());
@@ -211,8 +171,8 @@ impl Accounts<'_> {
     /// Decides about a login as a signed-in user. A wrong code ends it: there is no second guess.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` when the login is unknown, expired, over, or opened by somebody else, or when the code
-    /// is wrong; `FORBIDDEN` for anybody who is not a user with a session.
+    /// `INVALID_TOKEN` when the login is unknown, expired, over, or opened by another user, or when the code is
+    /// wrong; `FORBIDDEN` unless the caller is a user with a session.
     pub async fn confirm_qr_login(
         &self,
         actor: &Actor,
@@ -305,7 +265,7 @@ impl Accounts<'_> {
         create.await
     }
 
-    /// Checks both secrets and ends the login; the user for whom it was confirmed.
+    /// Checks both secrets and ends the login; returns the user who confirmed it.
     pub(super) async fn take_qr_login(
         self,
         qr_id: &str,

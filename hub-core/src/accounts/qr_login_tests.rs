@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     accounts::tests::{House, code},
-    bots::qr::qr_text_art,
+    qr::qr_text_art,
 };
 
 /// A screen without a session, and ada, who has one.
@@ -141,7 +141,7 @@ async fn ten_thousand_screens_may_wait_at_a_time() {
              SELECT 'hubq_' || i, '', '', 'waiting', '', '', created_at, expires_at FROM n, qr_logins",
         )
         .await;
-    assert_eq!(house.count("qr_logins").await, i64::from(MOST));
+    assert_eq!(house.count("qr_logins").await, i64::from(MAX_LOGINS));
     let full = house.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap_err();
     assert_eq!(full.code(), ErrorCode::RateLimited);
     assert!(full.retry_after().is_some());
@@ -177,7 +177,7 @@ async fn other_sessions_of_the_user_are_told() {
     // The entry names what ends it.
     house.accounts().delete_session(&ada, told[0].entry.target.parse().unwrap()).await.unwrap();
     assert_eq!(code(house.actor(&entered).await), ErrorCode::Unauthorized);
-    // Nobody else is told, and who administers is not named.
+    // Other users are not notified, and the administrator is not named.
     let bob = house.register("bob").await.unwrap();
     let bob = house.actor(&bob).await.unwrap();
     assert!(seen(&bob).await.iter().all(|one| one.entry.actor_name == "bob"));

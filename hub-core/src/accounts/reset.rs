@@ -1,19 +1,20 @@
-//! Setting a new password with the link of an administrator (reliability Z6).
+//! Setting a new password with the link of an administrator.
 
 use crate::{
-    accounts::{Accounts, ClientInfo, User, password},
+    accounts::{Accounts, User},
     audit::Action,
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
-    revocation::Revoked,
+    model::{revocation::Revoked, session::ClientInfo},
+    password,
     secret::{Secret, TokenHash, TokenKind, parse_token},
     store::accounts::Purpose,
 };
 
 impl Accounts<'_> {
     /// Sets a user's password with the token of a link
-    /// ([`Admin::create_reset_link`](crate::admin::Admin::create_reset_link)), which is used up by that. Every session
-    /// of the user ends and no browser of theirs is known any more; API keys live on. Nobody is signed in by it.
+    /// ([`Admin::create_reset_link`](crate::admin::Admin::create_reset_link)), which is used up by that. All sessions
+    /// of the user are revoked and no browser is recognised any more; API keys stay valid. It signs no one in.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the token is unknown, used or expired; `INVALID_PARAMS` on `new_password` when it is not

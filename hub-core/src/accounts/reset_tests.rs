@@ -38,7 +38,7 @@ async fn a_link_sets_a_password_once_and_ends_what_was() {
     let new = NewApiKey { name: "ci".into(), expires_in_days: None };
     let key = house.accounts().create_api_key(&actor, new, None).await.unwrap();
     let token = link(&house, id).await;
-    house.actor(&bob).await.expect("a link that nobody has used changes nothing");
+    house.actor(&bob).await.expect("a link that no one has used changes nothing");
     house.login("bob", PASSWORD).await.unwrap();
 
     let mut told = house.hub.revocations();
@@ -56,7 +56,7 @@ async fn a_link_sets_a_password_once_and_ends_what_was() {
     assert_eq!(code(house.login("bob", PASSWORD).await), ErrorCode::Unauthorized);
     house.login("bob", NEW).await.unwrap();
     house.accounts().authenticate_api_key(key.secret.expose()).await.expect("keys live on");
-    house.actor(&ada).await.expect("nobody else is concerned");
+    house.actor(&ada).await.expect("no one else is concerned");
     assert_eq!(code(set(&house, &token, "yet another passphrase").await), ErrorCode::InvalidToken);
     house.login("bob", NEW).await.unwrap();
 
@@ -123,7 +123,7 @@ async fn only_administrators_make_links_and_only_for_others() {
     assert_eq!(code(make(member, ada).await), ErrorCode::Forbidden);
     assert_eq!(code(make(member, bob).await), ErrorCode::Forbidden);
     assert_eq!(code(make(admin, UserId::from_u128(1)).await), ErrorCode::NotFound);
-    // Whoever found a browser that is signed in does not get past the password that way, nor with a key of theirs.
+    // A signed-in browser that was left open does not bypass the password, nor does an API key.
     assert_eq!(code(make(admin, ada).await), ErrorCode::Forbidden);
     let new = NewApiKey { name: "ci".into(), expires_in_days: None };
     let key = house.accounts().create_api_key(&admin, new, None).await.unwrap();
@@ -134,7 +134,7 @@ async fn only_administrators_make_links_and_only_for_others() {
         ..*admin.user().unwrap()
     });
     assert_eq!(code(make(by_key, ada).await), ErrorCode::Forbidden);
-    // Another administrator is one like everybody.
+    // Another administrator is an ordinary user here.
     let role = UserPatch { role: Some(Role::Admin), ..UserPatch::default() };
     house.hub.admin().update_user(&admin, bob, role).await.unwrap();
     make(by_key, bob).await.unwrap();

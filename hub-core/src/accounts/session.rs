@@ -6,12 +6,17 @@ use serde_json::json;
 
 use crate::{
     access::{Actor, UserActor},
-    accounts::{Accounts, ClientInfo, Me, SignedIn, UserStatus, password::Verdict, user::canonical_username},
-    audit::{Action, NewEntry},
+    accounts::{Accounts, Me, SignedIn, UserStatus, user::canonical_username},
+    audit::Action,
     error::{Error, ErrorCode, Result},
     id::{SessionId, UserId},
+    model::{
+        audit::NewEntry,
+        revocation::{Revocation, Revoked},
+        session::{ClientInfo, Session},
+    },
     page::{Page, PageRequest},
-    revocation::{Revocation, Revoked},
+    password::Verdict,
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     store::{Tx, accounts::SessionRow},
     time::Timestamp,
@@ -22,26 +27,9 @@ const MAX_SESSIONS: u32 = 100;
 /// A session's last use is noted at most this often.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// How long after its sign-in a session may change the ways of signing in.
-const FRESH: Duration = Duration::from_secs(15 * 60);
+const RECENT_SIGN_IN: Duration = Duration::from_secs(15 * 60);
 /// No password is longer in bytes: 256 characters of four.
 const MAX_PASSWORD_BYTES: usize = 1024;
-
-/// A session in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
-    /// The id; it is not the secret in the cookie.
-    pub id: SessionId,
-    /// When the user signed in.
-    pub created_at: Timestamp,
-    /// When it was last used, to the minute.
-    pub last_seen_at: Timestamp,
-    /// Address it was opened from; empty when unknown.
-    pub ip: String,
-    /// Program it was opened with; empty when unknown.
-    pub user_agent: String,
-    /// Whether it is the one that asks.
-    pub current: bool,
-}
 
 /// A session about to be opened.
 pub(super) struct NewSession {
@@ -95,8 +83,8 @@ impl NewSession {
 }
 
 impl Accounts<'_> {
-    /// Signs in with username and password. An unknown name, a wrong password, a disabled user and one
-    /// without a password get the same answer after the same work (reliability A5).
+    /// Signs in with username and password. An unknown name, a wrong password, a disabled user and one without a
+    /// password get the same answer after the same work.
     ///
     /// # Errors
     /// `UNAUTHORIZED` when the pair is wrong, `RATE_LIMITED` when too many passwords wait to be hashed.
@@ -138,11 +126,11 @@ impl Accounts<'_> {
         Ok(SignedIn { me, token })
     }
 
-    /// The user of a session that was opened lately. Ways of signing in are added and removed with such a one
-    /// alone: not with a browser that somebody left open, and not with an API key (reliability C5, C8, L6).
+    /// The user of a session that began recently. Sign-in methods can be added and removed only with such a session:
+    /// not from a browser that was left open, and not with an API key.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody else.
+    /// `FORBIDDEN` otherwise.
     pub(super) async fn fresh_user(self, actor: &Actor) -> Result<UserActor> {
         let user = *actor.user()?;
         let stale = || {
@@ -151,11 +139,11 @@ impl Accounts<'_> {
         };
         let session = user.session_id.ok_or_else(stale)?;
         let opened_at = self.ctx.store.read().await?.accounts().session_opened_at(session).await?;
-        let fresh = opened_at.is_some_and(|at| at + FRESH > self.ctx.store.now());
+        let fresh = opened_at.is_some_and(|at| at + RECENT_SIGN_IN > self.ctx.store.now());
         if fresh { Ok(user) } else { Err(stale()) }
     }
 
-    /// Notes a failed sign-in behind the answer. A name that nobody has is not kept: people type passwords there.
+    /// Records a failed sign-in after the response. An unknown name is not recorded: people type passwords there.
     pub(super) fn note_failed_login(self, user_id: UserId, method: &str, client: &ClientInfo) {
         let entry = self.ctx.audit_sign_in(None, Action::LoginFailed, client).target(user_id, "");
         let entry = entry.detail(json!({ "method": method }));
@@ -204,7 +192,7 @@ impl Accounts<'_> {
     /// Ends the session of the request.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn logout(&self, actor: &Actor) -> Result<()> {
         let user = *actor.user()?;
         let Some(session_id) = user.session_id else { return Ok(()) };
@@ -214,7 +202,7 @@ impl Accounts<'_> {
     /// The user's living sessions, newest first. Cursors belong to the list [`Accounts::session_list`] names.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn sessions(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Session>> {
         let user = actor.user()?;
         let mut read = self.ctx.store.read().await?;
@@ -233,7 +221,7 @@ impl Accounts<'_> {
     /// Ends one of the user's sessions; ending the current one is signing out.
     ///
     /// # Errors
-    /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` for anybody who is not a user.
+    /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` unless the caller is a user.
     pub async fn delete_session(&self, actor: &Actor, id: SessionId) -> Result<()> {
         let user_id = actor.user()?.user_id;
         let ended = self.end_session(actor, user_id, id, Action::SessionEnded).await?;

@@ -1,5 +1,5 @@
-//! How a hub gets its first administrator when nobody can simply register: the setup token printed at the
-//! start, names from the environment, and the operator at the command line.
+//! The first administrator of a hub without open registration: the setup token printed at the start, credentials from
+//! the environment, and the operator at the command line.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub enum EnsuredAdmin {
 }
 
 impl Accounts<'_> {
-    /// Whether the hub has no administrator yet: whoever registers first becomes one.
+    /// Whether the hub has no administrator yet: the first user who registers becomes one.
     pub async fn is_new(&self) -> Result<bool> {
         Ok(!self.ctx.store.read().await?.accounts().has_admin().await?)
     }
@@ -57,7 +57,7 @@ impl Accounts<'_> {
     /// to call at every start.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when a member has the name.
+    /// `INVALID_PARAMS` with every invalid field, `CONFLICT` when a member has the name.
     pub async fn ensure_admin(&self, username: &str, password: Secret) -> Result<EnsuredAdmin> {
         if !self.is_new().await? {
             return Ok(EnsuredAdmin::Exists);
@@ -69,8 +69,8 @@ impl Accounts<'_> {
     /// Makes another admin (`users create-admin`).
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but the operator, `INVALID_PARAMS` naming every broken field, `CONFLICT` when
-    /// the name is taken.
+    /// `FORBIDDEN` unless the caller is the operator, `INVALID_PARAMS` with every invalid field, `CONFLICT` when the
+    /// name is taken.
     pub async fn create_admin(&self, actor: &Actor, new: NewUser) -> Result<User> {
         self.create_user(actor, new, Role::Admin).await
     }

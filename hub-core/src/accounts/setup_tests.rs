@@ -1,10 +1,8 @@
 use super::*;
 use crate::{
-    accounts::{
-        ClientInfo,
-        tests::{House, PASSWORD, code, new},
-    },
+    accounts::tests::{House, PASSWORD, code, new},
     config::{HubConfig, Registration},
+    model::session::ClientInfo,
 };
 
 #[tokio::test]

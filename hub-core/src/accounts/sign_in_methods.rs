@@ -1,5 +1,5 @@
-//! What a user signs in with beside a password, as they see it: listed, and taken away. A build that cannot make
-//! passkeys or link accounts shows those that another one made.
+//! Sign-in methods of a user other than a password: listed, and removed. A build without passkeys or external
+//! providers shows those that another build created.
 
 use crate::{
     access::Actor,
@@ -7,44 +7,16 @@ use crate::{
     audit::Action,
     error::{Error, Result},
     id::{PasskeyId, UserId},
+    model::user::{ExternalAccount, Passkey},
     page::{Page, PageRequest},
     store::Tx,
-    time::Timestamp,
 };
-
-/// A passkey in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passkey {
-    /// The id.
-    pub id: PasskeyId,
-    /// What its user calls it.
-    pub name: String,
-    /// When it was added.
-    pub created_at: Timestamp,
-    /// When somebody last signed in with it.
-    pub last_used_at: Option<Timestamp>,
-}
-
-/// A linked account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExternalAccount {
-    /// Name of the provider.
-    pub provider: String,
-    /// The account's id there.
-    pub subject: String,
-    /// Its name there; empty when unknown.
-    pub username: String,
-    /// Its picture there; empty when unknown.
-    pub avatar_url: String,
-    /// When it was linked.
-    pub created_at: Timestamp,
-}
 
 impl Accounts<'_> {
     /// The user's passkeys, newest first. Cursors belong to the list [`Accounts::passkey_list`] names.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn passkeys(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Passkey>> {
         let user = actor.user()?;
         let rows = self.ctx.store.read().await?.passkeys().list(user.user_id, page).await?;
@@ -80,7 +52,7 @@ impl Accounts<'_> {
     /// The user's linked accounts.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn external_accounts(&self, actor: &Actor) -> Result<Vec<ExternalAccount>> {
         let user = actor.user()?.user_id;
         self.ctx.store.read().await?.external_accounts().list(user).await

@@ -74,7 +74,7 @@ impl House {
         sqlx::query_scalar(count).fetch_one(&mut conn).await.unwrap()
     }
 
-    /// Whether a text stands in any file of the store.
+    /// Whether a text is in any file of the store.
     pub(super) async fn holds(&self, text: &str) -> bool {
         let mut files = tokio::fs::read_dir(self.folder.path()).await.unwrap();
         while let Some(file) = files.next_entry().await.unwrap() {
@@ -182,7 +182,7 @@ async fn a_failed_login_does_not_say_why() {
     house.login("right", PASSWORD).await.unwrap();
 }
 
-/// Counted, not timed: whoever asks learns nothing from how long it takes.
+/// Counted, not timed: the duration reveals nothing to the caller.
 #[tokio::test]
 async fn a_failed_login_costs_one_hash_whoever_it_names() {
     let house = House::new().await;
@@ -201,7 +201,7 @@ async fn a_failed_login_costs_one_hash_whoever_it_names() {
             house.login(name, password).await.unwrap_err();
             assert_eq!(hasher.computed() - before, 1, "{name:?} {password:?}");
         }
-        // Too long to be anybody's: refused without a hash, whoever it names.
+        // Too long to be valid: rejected without a hash, for any name.
         let before = hasher.computed();
         house.login(name, &"x".repeat(5000)).await.unwrap_err();
         assert_eq!(hasher.computed(), before, "{name:?}");

@@ -4,55 +4,23 @@ use serde_json::json;
 
 use crate::{
     access::{Actor, Role},
-    accounts::{Accounts, ClientInfo, SignedIn, admission::Admission, password},
-    audit::{Action, NewEntry},
+    accounts::{Accounts, SignedIn, admission::Admission},
+    audit::Action,
     error::{Error, Problems, Result},
     id::UserId,
+    model::{
+        audit::NewEntry,
+        session::ClientInfo,
+        user::{User, UserStatus},
+    },
+    password,
     secret::Secret,
     store::{Tx, accounts::Purpose},
     text,
     time::Timestamp,
 };
 
-/// A person with an account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// The id.
-    pub id: UserId,
-    /// The name to sign in with: 2 to 32 of `a-z0-9_-`, unique.
-    pub username: String,
-    /// The name to show.
-    pub display_name: String,
-    /// E-mail address; empty when none was given. Never checked by mail, never used to sign in.
-    pub email: String,
-    /// What they may do.
-    pub role: Role,
-    /// Whether they may do it.
-    pub status: UserStatus,
-    /// Since when.
-    pub created_at: Timestamp,
-}
-
-/// Whether a user may sign in (`contract.md` §2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserStatus {
-    /// Yes.
-    Active,
-    /// No; their sessions have ended.
-    Disabled,
-}
-
-impl UserStatus {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
-    }
-}
-
-/// A user as they see themselves (`contract.md` §3).
+/// A user as they see themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Me {
     /// The account.
@@ -65,7 +33,7 @@ pub struct Me {
     pub oauth_accounts: Vec<String>,
 }
 
-/// What somebody gives to get an account.
+/// A request for an account.
 #[derive(Debug, Clone)]
 pub struct NewUser {
     /// The wanted name. Capitals are taken as small letters: names are unique without regard to case.
@@ -78,7 +46,7 @@ pub struct NewUser {
     pub email: Option<String>,
 }
 
-/// What somebody gives to get an account in which they sign in by other means than a password.
+/// A request for an account without a password.
 #[derive(Debug, Clone, Default)]
 pub struct NewProfile {
     /// The wanted name. Capitals are taken as small letters: names are unique without regard to case.
@@ -108,7 +76,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// The stored form of a username; `None` when nobody can have that name.
+/// The stored form of a username; `None` if the name is invalid.
 pub(super) fn canonical_username(text: &str) -> Option<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     ((2..=32).contains(&text.len()) && text.bytes().all(allowed)).then(|| text.to_ascii_lowercase())
@@ -118,7 +86,7 @@ impl NewUser {
     /// Checks every field, as creating the account does.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field.
+    /// `INVALID_PARAMS` with every invalid field.
     pub fn validate(&self) -> Result<()> {
         let Self { username, password, display_name, email } = self.clone();
         NewProfile { username, display_name, email }
@@ -129,7 +97,7 @@ impl NewUser {
     /// Checks every field and makes a user of them; the role is the store's to give.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field.
+    /// `INVALID_PARAMS` with every invalid field.
     pub(super) fn into_user(self, id: UserId, now: Timestamp) -> Result<(User, Secret)> {
         let Self { username, password, display_name, email } = self;
         let profile = NewProfile { username, display_name, email };
@@ -143,7 +111,7 @@ impl NewProfile {
     /// other fields; a password is checked with them.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field.
+    /// `INVALID_PARAMS` with every invalid field.
     pub(super) fn into_user(
         self,
         problems: Problems,
@@ -201,14 +169,14 @@ fn is_email(text: &str) -> bool {
 }
 
 impl Accounts<'_> {
-    /// Makes an account and signs it in. While no admin exists, the new user becomes one; with
-    /// `setup_token_required` only who shows the setup token does, and nobody else gets an account before.
-    /// `ticket` is the setup token, which also opens a closed registration, once, or an invitation, which opens
-    /// one that is `invite`.
+    /// Makes an account and signs it in. While no admin exists, the new user becomes one; with `setup_token_required`
+    /// only with the setup token, and there are no other accounts before. `ticket` is the setup token, which also
+    /// opens a closed registration, once, or an invitation, which opens one that is `invite`.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming every broken field, `CONFLICT` when the name is taken, `INVALID_TOKEN` for a
-    /// ticket that is unknown, used or expired, `FORBIDDEN` when registration is closed or the ticket is missing, `RATE_LIMITED` when too many passwords wait to be hashed.
+    /// `INVALID_PARAMS` with every invalid field, `CONFLICT` when the name is taken, `INVALID_TOKEN` for a ticket
+    /// that is unknown, used or expired, `FORBIDDEN` when registration is closed or the ticket is missing,
+    /// `RATE_LIMITED` when too many passwords wait to be hashed.
     pub async fn register(
         &self,
         new: NewUser,
@@ -249,7 +217,7 @@ impl Accounts<'_> {
     /// The signed-in user.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody who is not a user, `UNAUTHORIZED` when the account is gone.
+    /// `FORBIDDEN` unless the caller is a user, `UNAUTHORIZED` when the account is gone.
     pub async fn me(&self, actor: &Actor) -> Result<Me> {
         let id = actor.user()?.user_id;
         self.find_me(id).await?.ok_or_else(super::session::not_signed_in)
@@ -321,7 +289,7 @@ pub(super) async fn add_user(
     let role = role.ok_or_else(|| Error::conflict(format!("the username {} is taken", user.username)))?;
     if role == Role::Admin {
         accounts.delete_one_time(Purpose::Setup, "").await?;
-        // The demo was waiting for somebody who can sign in.
+        // The demo had no owner who can sign in.
         tx.demo().hand_over(user.id).await?;
     }
     Ok(role)

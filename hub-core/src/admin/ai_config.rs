@@ -1,7 +1,7 @@
-//! The administrator's AI endpoint, which answers for channels whose source is `global` (`contract.md` §9).
+//! The administrator's AI endpoint, which answers for channels whose source is `global`.
 //!
-//! Its key is sealed at rest and goes nowhere but to that endpoint: a channel with an endpoint of its own is
-//! never called with it (reliability E10).
+//! Its key is sealed at rest and goes nowhere but to that endpoint: a channel with an endpoint of its own is never
+//! called with it.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use crate::{
     access::Actor,
     ai::{self, AiFault, Endpoint, Message, Prompt, Role, Usage},
-    audit::Action,
-    channels::sinks::Change,
     context::Context,
     egress::Egress,
     error::{Error, Problems, Result},
+    model::{audit::Action, sinks::Change},
     secret::{Sealed, Sealer, Secret},
     store::ai::AiConfigRow,
+    text::is_within,
     time::Timestamp,
 };
 
-/// What stands for a key that is not shown. A value that begins so is never a key.
+/// The mask of a key. A value with this prefix is never a key.
 pub const MASK: &str = "***";
 
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -54,7 +54,7 @@ pub struct AiConfigSettings {
     pub model: String,
     /// Other models that channels may name.
     pub models: Vec<String>,
-    /// What every model is told before what the channel has to say.
+    /// System prompt before the prompt of the channel.
     pub system_prompt: String,
     /// Longest answer in tokens, whatever a channel says; `None` for no limit.
     pub max_tokens: Option<u32>,
@@ -167,7 +167,7 @@ impl GlobalAi {
         serde_json::from_str::<AiConfigSettings>(&row.settings).is_ok_and(|settings| settings.enabled)
     }
 
-    /// Where it is asked, and as whom.
+    /// The endpoint and its credentials.
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint { base_url: self.settings.base_url.clone(), api_key: self.api_key.clone() }
     }
@@ -185,7 +185,7 @@ impl AiConfigSettings {
 }
 
 impl AiConfigSettings {
-    /// What stands in the audit log about a change to these settings.
+    /// The entry of the audit log for a change of these settings.
     fn summary(&self, api_key: &Change<Secret>) -> Value {
         let key = match api_key {
             Change::Set(_) => "replaced",
@@ -200,16 +200,25 @@ impl AiConfigUpdate {
     fn validate(self, egress: &Egress) -> Result<(AiConfigSettings, Change<Secret>)> {
         let mut problems = Problems::default();
         let base_url = checked_base_url(&self.base_url, egress, &mut problems);
-        let is_name =
-            |name: &str| (1..=MAX_MODEL).contains(&name.len()) && !name.chars().any(char::is_control);
-        problems.check(is_name(&self.model), "model", "must be 1 to 200 bytes without control characters");
+        let is_name = |name: &str| {
+            !name.is_empty() && is_within(name, MAX_MODEL) && !name.chars().any(char::is_control)
+        };
+        problems.check(
+            is_name(&self.model),
+            "model",
+            "must be 1 to 200 characters, none of them a control character",
+        );
         let models_fit = self.models.len() <= MAX_MODELS && self.models.iter().all(|name| is_name(name));
         problems.check(
             models_fit,
             "models",
-            "must be at most 100 names of 1 to 200 bytes without control characters",
+            "must be at most 100 names of 1 to 200 characters, none of them a control character",
         );
-        problems.check(self.system_prompt.len() <= MAX_PROMPT, "system_prompt", "must be at most 32 KiB");
+        problems.check(
+            is_within(&self.system_prompt, MAX_PROMPT),
+            "system_prompt",
+            "must be at most 32768 characters",
+        );
         problems.check(
             self.max_tokens.is_none_or(|tokens| (1..=MAX_TOKENS).contains(&tokens)),
             "max_tokens",
@@ -253,7 +262,8 @@ fn checked_base_url(text: &str, egress: &Egress, problems: &mut Problems) -> Str
     String::new()
 }
 
-/// The administrator's AI endpoint: every operation takes the actor who asks, and refuses all but administrators.
+/// The administrator's AI endpoint: every operation takes the actor of the caller, and refuses all but
+/// administrators.
 #[derive(Debug, Clone, Copy)]
 pub struct AiConfigs<'h> {
     ctx: &'h Context,

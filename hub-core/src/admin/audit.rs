@@ -3,8 +3,8 @@
 use super::Admin;
 use crate::{
     access::Actor,
-    audit::AuditEntry,
     error::Result,
+    model::audit::AuditEntry,
     page::{Page, PageRequest},
     store::audit::AuditFilter,
 };
@@ -20,7 +20,7 @@ impl Admin<'_> {
     /// The audit log, newest first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator.
+    /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn audit(
         &self,
         actor: &Actor,

@@ -1,12 +1,11 @@
-//! Everybody's bots. An administrator sees that they exist and how they are, never what is said through them
-//! (reliability Z4).
+//! Bots of all users. An administrator sees their existence and status, never their messages.
 
 use super::Admin;
 use crate::{
     access::Actor,
-    bots::{Bot, BotStatus},
     error::Result,
     id::UserId,
+    model::bot::{Bot, BotStatus},
     page::{Page, PageRequest},
 };
 
@@ -36,10 +35,10 @@ pub struct AdminBot {
 }
 
 impl Admin<'_> {
-    /// Everybody's bots, newest first.
+    /// Bots of all users, newest first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator.
+    /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn bots(&self, actor: &Actor, query: &BotQuery, page: &PageRequest) -> Result<Page<AdminBot>> {
         actor.admin()?;
         let owner = query.owner_id.map(|id| id.to_string());

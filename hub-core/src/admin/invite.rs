@@ -1,4 +1,4 @@
-//! Invitations: what opens registering on a hub that is `invite` (`contract.md` §2).
+//! Invitations: what opens registering on a hub that is `invite`.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::json;
 use super::Admin;
 use crate::{
     access::Actor,
-    audit::Action,
     config::Registration,
     error::{Error, Result},
+    model::audit::Action,
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
     time::Timestamp,
@@ -35,8 +35,8 @@ impl Admin<'_> {
     /// Makes an invitation.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, `INVALID_PARAMS` on `expires_in_days` outside 1..=90,
-    /// `CONFLICT` when registration is closed, so that nobody could use it.
+    /// `FORBIDDEN` unless the caller is an administrator, `INVALID_PARAMS` on `expires_in_days` outside 1..=90,
+    /// `CONFLICT` if registration is closed.
     pub async fn create_invite(&self, actor: &Actor, expires_in_days: Option<u32>) -> Result<Invite> {
         actor.admin()?;
         let days = expires_in_days.unwrap_or(INVITE_DAYS);
@@ -47,7 +47,7 @@ impl Admin<'_> {
             ));
         }
         if self.ctx.config.registration == Registration::Closed {
-            return Err(Error::conflict("registration is closed: nobody could use an invitation")
+            return Err(Error::conflict("registration is closed, so an invitation cannot be used")
                 .with_hint("set registration to invite"));
         }
         let invite = new_token(TokenKind::Invite, &self.ctx.random);

@@ -1,6 +1,5 @@
-//! Administration: users, everybody's bots, statistics, invitations, links for lost passwords, the
-//! audit log (`contract.md` §9). Every operation
-//! asks for an administrator first, and every change stands in the audit log.
+//! Administration: users, bots of all users, statistics, invitations, password reset links, the audit log. Every
+//! operation requires an administrator, and every change is in the audit log.
 
 use crate::context::Context;
 
@@ -16,13 +15,13 @@ pub(crate) mod tally;
 mod tests;
 mod users;
 
+pub use crate::model::admin::{AdminUser, DeliveryCounts, UserCounts, UserPatch, UserQuery};
 pub use bots::{AdminBot, BotQuery};
 pub use invite::{INVITE_DAYS, Invite, MAX_INVITE_DAYS};
 pub use reset::{RESET_LINK_LIFETIME, ResetLink};
-pub use stats::{BotCounts, DeliveryCounts, Minute, Stats, UserCounts};
-pub use users::{AdminUser, UserPatch, UserQuery};
+pub use stats::{BotCounts, Minute, Stats};
 
-/// Administration: every operation takes the actor who asks.
+/// Administration: every operation takes the actor of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Admin<'h> {
     ctx: &'h Context,

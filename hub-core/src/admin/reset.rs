@@ -1,5 +1,5 @@
-//! Links with which people set a new password: for whoever has lost theirs. No administrator sets the password of
-//! somebody else (reliability Z6).
+//! Password reset links, for users who have lost their password. Administrators cannot choose a password for another
+//! user.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use url::Url;
 use super::Admin;
 use crate::{
     access::Actor,
-    audit::Action,
     error::{Error, ErrorCode, Result},
     id::UserId,
+    model::audit::Action,
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
     time::Timestamp,
@@ -23,7 +23,7 @@ pub const RESET_LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// A link with which one person sets their password, once. This is its only sight.
 #[derive(Debug, Clone)]
 pub struct ResetLink {
-    /// The page to open. The token stands behind the `#`, which no browser sends anywhere.
+    /// The page to open. The token follows the `#`, which browsers do not send.
     pub url: Secret,
     /// Until when.
     pub expires_at: Timestamp,
@@ -35,12 +35,11 @@ impl Admin<'_> {
     /// it is used nothing else changes.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, and for their own account: whoever is in changes their password
-    /// with the one they have (reliability A9); `NOT_FOUND`.
+    /// `FORBIDDEN` unless the caller is an administrator, and for the caller's own account; `NOT_FOUND`.
     pub async fn create_reset_link(&self, actor: &Actor, id: UserId) -> Result<ResetLink> {
         actor.admin()?;
         if actor.user().is_ok_and(|acting| acting.user_id == id) {
-            return Err(Error::new(ErrorCode::Forbidden, "a link is for the password of somebody else")
+            return Err(Error::new(ErrorCode::Forbidden, "you cannot create a reset link for yourself")
                 .with_hint("change your own with PUT /api/user/password"));
         }
         let token = new_token(TokenKind::Reset, &self.ctx.random);

@@ -1,23 +1,22 @@
-//! Sessions of other people: for whoever lost a device and cannot sign in to end its session.
+//! Sessions of other users: for a user who lost a device and cannot sign in to revoke its session.
 
 use serde_json::json;
 
 use super::Admin;
 use crate::{
     access::Actor,
-    accounts::{Accounts, Session},
-    audit::Action,
+    accounts::Accounts,
     error::{Error, Result},
     id::{SessionId, UserId},
+    model::{audit::Action, revocation::Revoked, session::Session},
     page::{Page, PageRequest},
-    revocation::Revoked,
 };
 
 impl Admin<'_> {
     /// The living sessions of a user, newest first. Cursors belong to the list [`Admin::session_list`] names.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, `NOT_FOUND`.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND`.
     pub async fn sessions(&self, actor: &Actor, id: UserId, page: &PageRequest) -> Result<Page<Session>> {
         actor.admin()?;
         let alive = Accounts::new(self.ctx).alive();
@@ -40,8 +39,8 @@ impl Admin<'_> {
     /// browser of the user is known any more. API keys live on.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, `NOT_FOUND` when there is no such user, or no such session of
-    /// theirs.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND` when there is no such user, or no such session
+    /// of theirs.
     pub async fn end_sessions(&self, actor: &Actor, id: UserId, session: Option<SessionId>) -> Result<u64> {
         actor.admin()?;
         let revoked = session.map_or(Revoked::User(id), Revoked::Session);

@@ -4,7 +4,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::Admin;
-use crate::{access::Actor, bots::BotStatus, counters::Tallied, error::Result, time::Timestamp};
+use crate::{
+    access::Actor,
+    counters::Tallied,
+    error::Result,
+    model::{
+        admin::{DeliveryCounts, UserCounts},
+        bot::BotStatus,
+    },
+    time::Timestamp,
+};
 
 /// Minutes of the series.
 const MINUTES: i64 = 60;
@@ -29,19 +38,6 @@ pub struct Stats {
     pub series: Vec<Minute>,
 }
 
-/// Users by what they may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct UserCounts {
-    /// All.
-    pub total: u64,
-    /// Those who may sign in.
-    pub active: u64,
-    /// Those who may not.
-    pub disabled: u64,
-    /// Administrators.
-    pub admins: u64,
-}
-
 /// Bots by status.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BotCounts {
@@ -49,15 +45,6 @@ pub struct BotCounts {
     pub total: u64,
     /// By status; every status is there.
     pub by_status: Vec<(BotStatus, u64)>,
-}
-
-/// Deliveries that are still to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DeliveryCounts {
-    /// In their lane.
-    pub pending: u64,
-    /// Waiting for their next try.
-    pub parked: u64,
 }
 
 /// One minute of the series.
@@ -73,14 +60,14 @@ impl Admin<'_> {
     /// The statistics now. What other nodes counted within the last seconds may be missing.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator.
+    /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn stats(&self, actor: &Actor) -> Result<Stats> {
         actor.admin()?;
         let now = self.ctx.store.now();
         let current = now.as_millis() / 60_000;
         let first = current - MINUTES + 1;
         // Before the store is read: what is written down meanwhile is missing rather than counted twice.
-        let (_, unwritten) = self.ctx.counters.since_written();
+        let (_, unwritten) = self.ctx.node.counters.since_written();
         let mut read = self.ctx.store.read().await?;
         let mut totals = read.stats().total().await?;
         let mut minutes: BTreeMap<i64, Tallied> = read.stats().minutes(first).await?.into_iter().collect();

@@ -8,7 +8,7 @@ use crate::{context::Context, counters::Tallied, error::Result, id::NodeId, task
 /// Time between two rows that are written down.
 const WRITE: Duration = Duration::from_secs(10);
 /// Minutes that are kept one by one; older ones are added up.
-const KEPT: i64 = 120;
+const MINUTES_RETAINED: i64 = 120;
 
 /// Starts writing down what this node counts.
 pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
@@ -36,7 +36,7 @@ async fn keep(ctx: Context, node: NodeId, tasks: Tasks) {
 }
 
 async fn write_down(ctx: &Context, node: NodeId, minute: i64, fold: bool) -> Result<()> {
-    let (all, new) = ctx.counters.since_written();
+    let (all, new) = ctx.node.counters.since_written();
     if new == Tallied::default() && !fold {
         return Ok(());
     }
@@ -46,12 +46,12 @@ async fn write_down(ctx: &Context, node: NodeId, minute: i64, fold: bool) -> Res
                 tx.stats().add(minute, node, &new).await?;
             }
             if fold {
-                tx.stats().fold(minute - KEPT).await?;
+                tx.stats().fold(minute - MINUTES_RETAINED).await?;
             }
             Ok(())
         })
     });
     write.await?;
-    ctx.counters.set_written(all);
+    ctx.node.counters.set_written(all);
     Ok(())
 }

@@ -9,12 +9,12 @@ use super::*;
 use crate::{
     Hub,
     access::{Actor, Role},
-    accounts::{ClientInfo, NewApiKey, NewUser, SignedIn, UserStatus},
+    accounts::{NewApiKey, NewUser, SignedIn},
     error::{ErrorCode, Result},
     id::UserId,
+    model::{revocation::Revoked, session::ClientInfo, user::UserStatus},
     page::PageRequest,
     random::Random,
-    revocation::Revoked,
     store::{StoreConfig, audit::AuditFilter},
     time::{ManualClock, Timestamp},
 };
@@ -47,7 +47,7 @@ impl House {
         self.hub.accounts().authenticate_session(signed_in.token.expose()).await.unwrap()
     }
 
-    /// Somebody who is signed in.
+    /// A signed-in user.
     async fn user(&self, username: &str) -> (Actor, UserId) {
         let signed_in = self.register(username).await;
         (self.actor(&signed_in).await, signed_in.me.user.id)
@@ -71,7 +71,7 @@ async fn of_fifty_admins_who_demote_each_other_one_is_left() {
     let first_id = first.user().unwrap().user_id;
     house.hub.admin().update_user(&Actor::Operator, first_id, role(Role::Member)).await.unwrap();
     let admin = house.hub.admin();
-    // Everybody demotes their neighbour at the same time.
+    // Everyone demotes their neighbour at the same time.
     let acts = admins.iter().enumerate().map(|(n, (actor, _))| {
         let victim = admins[(n + 1) % admins.len()].1;
         async move { admin.update_user(actor, victim, role(Role::Member)).await }
@@ -171,10 +171,10 @@ async fn counts_outlive_the_process_that_counted() {
     let hub = open().await;
     hub.start().await.unwrap();
     for word in ["received", "received", "ignored"] {
-        hub.context().counters.messages.count(word);
+        hub.context().node.counters.messages.count(word);
     }
-    hub.context().counters.sends.count("sent");
-    hub.context().counters.sends.count("rejected");
+    hub.context().node.counters.sends.count("sent");
+    hub.context().node.counters.sends.count("rejected");
     let in_memory = hub.admin().stats(&Actor::Operator).await.unwrap();
     assert_eq!((in_memory.totals.messages_in, in_memory.totals.messages_out), (3, 1));
     hub.shutdown().await;
@@ -223,6 +223,6 @@ async fn sessions_of_a_user_are_seen_and_ended() {
     let filter = AuditFilter { action: Some("user.sessions_ended".into()), ..AuditFilter::default() };
     let log = house_admin.audit(&admin, &filter, &page).await.unwrap();
     let ended: Vec<_> = log.items.iter().map(|entry| entry.detail["sessions"].as_u64()).collect();
-    assert_eq!(ended, [Some(3), Some(1)], "what was refused stands nowhere");
+    assert_eq!(ended, [Some(3), Some(1)], "what was refused is nowhere");
     assert_eq!(log.items[1].detail["session"], one.to_string());
 }

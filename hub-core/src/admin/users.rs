@@ -1,97 +1,36 @@
-//! Everybody's accounts.
+//! Accounts of all users.
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::Admin;
 use crate::{
-    access::{Actor, Role},
-    accounts::{User, UserStatus},
-    apps::{status_of, tell_status},
-    audit::Action,
-    bots::BotStatus,
-    context::Hint,
+    access::Actor,
+    app_status::{status_of, tell_status},
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
+    model::{
+        admin::{AdminUser, UserPatch, UserQuery},
+        audit::Action,
+        bot::BotStatus,
+        revocation::Revoked,
+        user::UserStatus,
+    },
     page::{Page, PageRequest},
-    revocation::Revoked,
     store::{accounts::Purpose, users::Guarded},
     text,
-    time::Timestamp,
+    wake::Hint,
 };
 
-/// Whoever deletes their own account has signed in within this time (reliability Z5).
-const FRESH: Duration = Duration::from_secs(5 * 60);
-
-/// A user as administrators see them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdminUser {
-    /// The account.
-    pub user: User,
-    /// Whether a password can be used to sign in.
-    pub has_password: bool,
-    /// How many bots they have.
-    pub bots: u32,
-    /// How many sessions, ended ones that are not forgotten yet included.
-    pub sessions: u32,
-    /// How many API keys.
-    pub api_keys: u32,
-    /// When one of the sessions was last used, to the minute.
-    pub last_seen_at: Option<Timestamp>,
-}
-
-/// Which users are wanted; what is `None` does not matter.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UserQuery {
-    /// With this role.
-    pub role: Option<Role>,
-    /// In this status.
-    pub status: Option<UserStatus>,
-    /// Whose username or name to show has this text, without regard to case.
-    pub q: Option<String>,
-}
-
-impl UserQuery {
-    /// The name of this list for [`PageRequest::parse`]: a cursor of another filter is refused.
-    pub fn list_name(&self) -> String {
-        format!("admin.users:{self:?}")
-    }
-}
-
-/// What changes about a user; what is absent stays.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UserPatch {
-    /// Another role.
-    pub role: Option<Role>,
-    /// Switched on or off.
-    pub status: Option<UserStatus>,
-    /// Another name to show, 1 to 64 characters.
-    pub display_name: Option<String>,
-}
-
-impl UserPatch {
-    /// What stands in the audit log about the change.
-    fn summary(&self) -> Value {
-        let mut summary = Map::new();
-        if let Some(role) = self.role {
-            summary.insert("role".into(), role.as_str().into());
-        }
-        if let Some(status) = self.status {
-            summary.insert("status".into(), status.as_str().into());
-        }
-        if let Some(name) = &self.display_name {
-            summary.insert("display_name".into(), name.as_str().into());
-        }
-        Value::Object(summary)
-    }
-}
+/// An administrator who deletes their own account must have signed in within this time.
+const RECENT_SIGN_IN: Duration = Duration::from_secs(5 * 60);
 
 impl Admin<'_> {
-    /// Everybody who has an account, newest first.
+    /// All users, newest first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator.
+    /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn users(
         &self,
         actor: &Actor,
@@ -106,7 +45,7 @@ impl Admin<'_> {
     /// One user.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, `NOT_FOUND`.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND`.
     pub async fn user(&self, actor: &Actor, id: UserId) -> Result<AdminUser> {
         actor.admin()?;
         let found = self.ctx.store.read().await?.users().find(id).await?;
@@ -116,7 +55,7 @@ impl Admin<'_> {
     /// A user by name, without regard to case.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, `NOT_FOUND`.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND`.
     pub async fn user_by_name(&self, actor: &Actor, username: &str) -> Result<AdminUser> {
         actor.admin()?;
         let mut read = self.ctx.store.read().await?;
@@ -125,11 +64,11 @@ impl Admin<'_> {
         read.users().find(user.id).await?.ok_or_else(|| Error::not_found("user"))
     }
 
-    /// Changes a user. Whoever is switched off loses every session at once, here and on other nodes; their keys and
-    /// their channels' keys open nothing, and their bots rest, until they are switched on again.
+    /// Changes a user. Disabling revokes all sessions at once, on every node; until the user is enabled again, their
+    /// keys and their channels' keys stop working and their bots are paused.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, `INVALID_PARAMS` naming every broken field, `NOT_FOUND`,
+    /// `FORBIDDEN` unless the caller is an administrator, `INVALID_PARAMS` with every invalid field, `NOT_FOUND`,
     /// `CONFLICT` when no active administrator would be left.
     pub async fn update_user(&self, actor: &Actor, id: UserId, patch: UserPatch) -> Result<AdminUser> {
         actor.admin()?;
@@ -168,7 +107,7 @@ impl Admin<'_> {
         let bots = write.await?;
         self.ctx.tell_revoked(revocation.revoked);
         for bot in bots {
-            self.ctx.wake.hint(Hint::Bot(bot));
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         self.user(actor, id).await
     }
@@ -177,8 +116,8 @@ impl Admin<'_> {
     /// with their channels, messages and traces. The audit log keeps the name.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but an administrator, and for one who deletes themselves without having signed in
-    /// within five minutes; `NOT_FOUND`; `CONFLICT` when no active administrator would be left.
+    /// `FORBIDDEN` unless the caller is an administrator, and for administrators who delete themselves more than five
+    /// minutes after signing in; `NOT_FOUND`; `CONFLICT` when no active administrator would be left.
     pub async fn delete_user(&self, actor: &Actor, id: UserId) -> Result<()> {
         actor.admin()?;
         self.check_own_deletion(actor, id).await?;
@@ -200,7 +139,7 @@ impl Admin<'_> {
         let bots = write.await?;
         self.ctx.tell_revoked(revocation.revoked);
         for bot in bots {
-            self.ctx.wake.hint(Hint::Bot(bot));
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         Ok(())
     }
@@ -213,7 +152,7 @@ impl Admin<'_> {
         }
         let Some(session_id) = actor.in_person()?.session_id else { return Ok(()) };
         let signed_in = self.ctx.store.read().await?.accounts().session_opened_at(session_id).await?;
-        if signed_in.is_some_and(|at| at + FRESH > self.ctx.store.now()) {
+        if signed_in.is_some_and(|at| at + RECENT_SIGN_IN > self.ctx.store.now()) {
             return Ok(());
         }
         Err(Error::new(ErrorCode::Forbidden, "sign in again before you delete your own account"))
@@ -227,6 +166,6 @@ fn settled(guarded: Guarded) -> Result<()> {
         Guarded::Done => Ok(()),
         Guarded::Absent => Err(Error::not_found("user")),
         Guarded::LastAdmin => Err(Error::conflict("the hub would be left without an active administrator")
-            .with_hint("make somebody else an administrator first")),
+            .with_hint("make another user an administrator first")),
     }
 }

@@ -39,7 +39,7 @@ pub async fn complete(
             method: Method::POST,
             url: url.clone(),
             headers: headers.clone(),
-            body: Bytes::from(crate::store::json(&dialect.request(prompt))),
+            body: Bytes::from(crate::text::json(&dialect.request(prompt))),
             deadline,
             max_answer: MAX_ANSWER,
         };
@@ -198,16 +198,16 @@ impl AnswerReader {
             }
             Form::Json => {
                 let answer: Answer = serde_json::from_slice(&self.body)
-                    .map_err(|_| AiFault::not_understood("the answer is no chat completion"))?;
+                    .map_err(|_| AiFault::not_understood("the response is not a chat completion"))?;
                 if answer.choices.as_ref().is_none_or(Vec::is_empty) && answer.error.is_none() {
-                    return Err(AiFault::not_understood("the answer is no chat completion"));
+                    return Err(AiFault::not_understood("the response is not a chat completion"));
                 }
                 self.growing.take_answer(answer)?;
                 // A whole answer that does not say why it ended has ended all the same.
                 self.growing.take_event("[DONE]")?;
             }
             Form::Other => {
-                let message = "the answer is neither JSON nor an event stream";
+                let message = "the response is neither JSON nor an event stream";
                 return Err(AiFault::not_understood(message));
             }
         }

@@ -19,12 +19,12 @@ pub use text::{strip_markdown, without_thinking};
 pub use tools::{NoTools, ToolScope, Tools};
 pub use wire::{Content, ImageUrl, Message, Part, Role, Tool, ToolCall, Usage};
 
-/// The largest answer of a model that is read, framing included, in bytes (reliability I3).
+/// The largest answer of a model that is read, framing included, in bytes.
 pub const MAX_ANSWER: usize = 256 * 1024;
 /// The path behind the base URL.
 const PATH: &str = "/chat/completions";
 
-/// Where a model is asked, and as whom.
+/// The endpoint of a model and its credentials.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     /// Base URL, up to and without `/chat/completions`.
@@ -78,7 +78,7 @@ pub struct AiFault {
     pub class: AiFaultClass,
     /// A sentence for the trace. What the endpoint itself said is not part of it.
     pub message: Cow<'static, str>,
-    /// What the endpoint said, at most 2 KiB: for whoever the endpoint belongs to.
+    /// The response of the endpoint, at most 2 KiB, for its owner.
     pub told: Option<String>,
     /// Whether another try is of no use.
     pub permanent: bool,

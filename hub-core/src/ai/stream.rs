@@ -11,8 +11,8 @@ use super::{
 /// Most tools that a model may ask for in one answer.
 const MAX_TOOL_CALLS: usize = 16;
 
-/// Cuts a byte stream into the data of its events (WHATWG HTML, server-sent events). What it keeps is bounded by
-/// whoever feeds it: never more than it was fed.
+/// Cuts a byte stream into the data of its events (WHATWG HTML, server-sent events). Its memory is bounded by its
+/// input.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// A line that is not complete.
@@ -125,7 +125,7 @@ impl Growing {
         let calls = &mut self.completion.tool_calls;
         let place = piece.index.unwrap_or(calls.len());
         if place > calls.len() || place >= MAX_TOOL_CALLS {
-            return Err(AiFault::not_understood("the model asked for too many tools, or left one out"));
+            return Err(AiFault::not_understood("the model requested too many tools, or skipped one"));
         }
         if place == calls.len() {
             let empty = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
@@ -147,17 +147,17 @@ impl Growing {
         self.done || self.completion.finish_reason.is_some()
     }
 
-    /// The completion, when it is whole: an answer that breaks off is not sent to anybody.
+    /// The completion, if it is complete: a truncated response is not sent.
     pub(super) fn finish(self) -> Result<Completion, AiFault> {
         let is_whole = self.is_whole();
         let mut completion = self.completion;
         if !is_whole {
-            let message = "the answer ended before it was whole";
+            let message = "the response is incomplete";
             return Err(AiFault::new(AiFaultClass::Cut, message));
         }
         for (place, call) in completion.tool_calls.iter_mut().enumerate() {
             if call.name.is_empty() {
-                return Err(AiFault::not_understood("the model asked for a tool without a name"));
+                return Err(AiFault::not_understood("the model requested a tool without a name"));
             }
             if call.id.is_empty() {
                 call.id = format!("call_{place}");

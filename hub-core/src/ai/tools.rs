@@ -10,8 +10,8 @@ use crate::{
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
 };
 
-/// The conversation for which tools are offered and called. A tool has no authority beyond it (reliability I1):
-/// what the model says it is asked for, by whomever, does not count.
+/// The conversation for which tools are offered and called. A tool has no authority beyond it: what the model says it
+/// is asked for, by whomever, does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolScope {
     /// The bot.
@@ -47,7 +47,7 @@ pub trait Tools: fmt::Debug + Send + Sync + 'static {
     /// Calls a tool that was offered. The call is given up when the answer's time is up.
     ///
     /// # Errors
-    /// What the model is told of the failure; it may go on without the tool.
+    /// The error for the model, which may continue without the tool.
     async fn call(&self, scope: &ToolScope, call: &ToolCall) -> Result<String, String>;
 }
 

@@ -24,7 +24,7 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Whoever runs the bot.
+    /// The operator of the bot.
     System,
     /// The person.
     User,

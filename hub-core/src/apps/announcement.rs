@@ -1,5 +1,5 @@
-//! Telling an app's own server that it was installed (`dialects.md` §1.10): the way in which published apps get their
-//! token when a bot's owner installs them directly.
+//! Telling an app's own server that it was installed: the way in which published apps get their token when a bot's
+//! owner installs them directly.
 
 use std::time::Duration;
 
@@ -11,14 +11,13 @@ use super::{App, Apps, InstalledApp, everybody, secret_place};
 use crate::{egress::Call, error::Result, secret::Secret};
 
 /// How long the answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer, in bytes.
 const MAX_ANSWER: usize = 16 * 1024;
 
 impl Apps<'_> {
-    /// Tells the first of an app's registered addresses what it needs to work on the bot. An app that has no URL for
-    /// events yet may name one in its answer. The installation stands whatever comes of this: its owner was shown the
-    /// token.
+    /// Posts to the first registered redirect URI of an app what it needs to work on the bot. An app without a URL
+    /// for events may return one. The installation is valid whatever the outcome: its owner was shown the token.
     pub(super) async fn announce(&self, app: &App, installed: &InstalledApp) {
         let Some(uri) = app.redirect_uris.first() else { return };
         match self.tell(app, installed, uri).await {
@@ -28,7 +27,9 @@ impl Apps<'_> {
                 }
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(app = %app.id, %error, "the app was not told of its installation"),
+            Err(error) => {
+                tracing::debug!(app = %app.id, %error, "the app could not be notified of its installation");
+            }
         }
     }
 
@@ -48,7 +49,7 @@ impl Apps<'_> {
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         let body = Bytes::from(body.to_string());
         let call =
-            Call { method: Method::POST, url, headers, body, deadline: PATIENCE, max_answer: MAX_ANSWER };
+            Call { method: Method::POST, url, headers, body, deadline: CALL_TIMEOUT, max_answer: MAX_ANSWER };
         let answer = self.ctx.egress.send(call).await.map_err(crate::Error::internal)?;
         if !answer.status.is_success() {
             return Ok(None);

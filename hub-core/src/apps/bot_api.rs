@@ -1,4 +1,4 @@
-//! What an app may ask about its bot. Sending is [`Bots::send`], as for everybody.
+//! Queries of an app about its bot. Sending is [`Bots::send`], as for other actors.
 
 use futures_util::FutureExt;
 
@@ -6,9 +6,9 @@ use super::{AppScope, AppTool, Apps, everybody, not_found, tool};
 use crate::{
     access::{Actor, AppActor, Role, UserActor},
     bots::{Bot, Bots, Contact},
-    context::Hint,
     error::{Error, ErrorCode, Result},
     page::{Page, PageRequest},
+    wake::Hint,
 };
 
 /// The bot's owner, for whom an app reads what it was granted to read.
@@ -17,7 +17,7 @@ fn owner(app: &AppActor) -> Actor {
 }
 
 impl Apps<'_> {
-    /// Whom the app's bot talks to, whoever was active last first.
+    /// The contacts of the app's bot, most recently active first.
     ///
     /// # Errors
     /// `FORBIDDEN` for who is no app, or was not granted `contact:read`.
@@ -54,15 +54,15 @@ impl Apps<'_> {
             .boxed()
         });
         write.await?;
-        self.ctx.wake.hint(Hint::Bot(app.bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(app.bot_id));
         Ok(count)
     }
 
     /// Replaces the tools that the app has everywhere; answers how many there are. Only an installation on a bot of
-    /// the app's own author may: others must not change what the app is for everybody.
+    /// the app's own author may: others must not change the app for all users.
     ///
     /// # Errors
-    /// As [`Apps::set_installation_tools`], and `FORBIDDEN` on a bot of somebody else.
+    /// As [`Apps::set_installation_tools`], and `FORBIDDEN` on a bot of another user.
     pub async fn set_app_tools(&self, actor: &Actor, tools: Vec<AppTool>) -> Result<usize> {
         let app = *actor.app()?;
         app.scopes.require(AppScope::ToolsWrite)?;
@@ -89,7 +89,7 @@ impl Apps<'_> {
         });
         let (count, bots) = write.await?;
         for bot_id in bots {
-            self.ctx.wake.hint(Hint::Bot(bot_id));
+            self.ctx.node.wake.hint(Hint::Bot(bot_id));
         }
         Ok(count)
     }

@@ -1,60 +1,16 @@
-//! The log of what an app asked of the Bot API, for whoever looks for its mistakes.
+//! The log of an app's calls of the Bot API, for debugging.
 
 use super::Apps;
 use crate::{
     access::Actor,
     error::{Error, Result},
-    id::{AppCallId, AppId, BotId, InstallationId, TraceId},
+    id::{AppId, BotId},
+    model::app::{AppCall, NewAppCall},
     page::{Page, PageRequest},
-    time::Timestamp,
 };
 
 /// Most of a body that is kept, in bytes.
 pub const MAX_LOGGED_BODY: usize = 4 * 1024;
-
-/// A call of an app.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppCall {
-    /// Id.
-    pub id: AppCallId,
-    /// The trace of what it caused.
-    pub trace_id: Option<TraceId>,
-    /// Method.
-    pub method: String,
-    /// Path, without its query.
-    pub path: String,
-    /// Beginning of the body, without what is confidential in it.
-    pub request_body: String,
-    /// Status of the answer.
-    pub status: u16,
-    /// Beginning of the answer.
-    pub response_body: String,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-    /// When it was answered.
-    pub created_at: Timestamp,
-}
-
-/// A call to be noted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewAppCall {
-    /// Who called.
-    pub installation_id: InstallationId,
-    /// The trace of what it caused.
-    pub trace_id: Option<TraceId>,
-    /// Method.
-    pub method: String,
-    /// Path, without its query.
-    pub path: String,
-    /// The body, without what is confidential in it; cut to [`MAX_LOGGED_BODY`].
-    pub request_body: String,
-    /// Status of the answer.
-    pub status: u16,
-    /// The answer; cut to [`MAX_LOGGED_BODY`].
-    pub response_body: String,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-}
 
 impl Apps<'_> {
     /// Notes a call, behind its answer: a crash may lose the note, and nothing else.

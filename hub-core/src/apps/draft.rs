@@ -1,12 +1,15 @@
 //! What an author gives to make or change an app, and the rules for it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{App, AppEventKind, AppScopes, AppTool, Listing, subscription, tool};
+use super::{App, AppEventKind, AppScopes, AppTool, Listing, tool};
 use crate::{
     egress::Egress,
     error::{Error, Problems, Result},
+    idempotency,
+    model::app_event as subscription,
+    secret::Secret,
     text,
 };
 
@@ -72,7 +75,7 @@ pub(super) struct Checked {
 }
 
 impl AppPatch {
-    /// Reads the change. Schemas of tools are compiled here: to be called beside the threads that serve everybody.
+    /// Reads the change. Schemas of tools are compiled here: call it off the async threads.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every bad field.
@@ -125,8 +128,7 @@ impl AppPatch {
 }
 
 impl Checked {
-    /// Puts the change into an app. What an administrator looked at is looked at again: a listed app whose
-    /// abilities or addresses change waits for its review anew.
+    /// Applies the change to an app. A listed app whose scopes or URLs change needs another review.
     pub(super) fn apply(self, app: &mut App) {
         let before = app.clone();
         put(&mut app.name, self.name);
@@ -197,7 +199,7 @@ fn check_page(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// An address to which a browser is sent with something confidential (reliability L11).
+/// An address to which a browser is sent with something confidential.
 fn check_redirect(text: &str) -> Result<(), &'static str> {
     let url = parse(text)?;
     if url.fragment().is_some() {
@@ -249,6 +251,19 @@ pub(super) fn slug_of(name: &str, end: Option<&str>) -> String {
         Some(end) => format!("{slug}-{end}"),
         None => slug,
     }
+}
+
+/// A new app, and the only sight of its secrets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreatedApp {
+    /// The app.
+    pub app: App,
+    /// Proves to the token endpoint who asks.
+    #[serde(with = "idempotency::exposed")]
+    pub client_secret: Secret,
+    /// Signs what the hub sends to the app.
+    #[serde(with = "idempotency::exposed")]
+    pub webhook_secret: Secret,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What apps are told: the events, and the log of them.
+//! Events for apps, and their log.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -7,76 +7,19 @@ use serde_json::{Value, json, value::RawValue};
 use super::{AppEventKind, AppRuntime, Apps, Told, routing};
 use crate::{
     access::Actor,
+    app_status::plain,
     context::Context,
     error::{Error, Result},
-    id::{AppEventId, AppId, BotId, Ids, InstallationId, MessageId, TraceId},
-    media::SignedUrl,
+    id::{AppId, BotId, Ids, MessageId, TraceId},
+    model::{app_event::AppEvent, media::SignedUrl},
     network::{MessageItem, MessageKind},
     page::{Page, PageRequest},
     store::app_events::NewAppEvent,
     time::Timestamp,
 };
 
-/// Where an event stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AppEventState {
-    /// It is still to be told, or to be told again.
-    Pending,
-    /// The app took it.
-    Delivered,
-    /// It was given up.
-    Failed,
-}
-
-impl AppEventState {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The state of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Pending, Self::Delivered, Self::Failed].into_iter().find(|state| state.as_str() == word)
-    }
-}
-
-/// An event in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppEvent {
-    /// Id.
-    pub id: AppEventId,
-    /// The trace of what it tells of.
-    pub trace_id: Option<TraceId>,
-    /// Word of its kind.
-    pub kind: String,
-    /// The event as JSON.
-    pub event: String,
-    /// Where it stands.
-    pub state: AppEventState,
-    /// Attempts made.
-    pub attempts: u32,
-    /// When it is tried again.
-    pub next_attempt_at: Option<Timestamp>,
-    /// Status of the last answer.
-    pub response_status: Option<u16>,
-    /// Beginning of the last answer.
-    pub response_body: String,
-    /// What went wrong last.
-    pub error: Option<String>,
-    /// How long the last attempt took, in milliseconds.
-    pub duration_ms: u64,
-    /// When it was written to a socket of the app.
-    pub written_at: Option<Timestamp>,
-    /// When it happened.
-    pub created_at: Timestamp,
-}
-
 impl Apps<'_> {
-    /// What an app on a bot was told, and is still to be told, newest first.
+    /// Events of an app on a bot, delivered and pending, newest first.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the caller's and has the app.
@@ -100,7 +43,7 @@ impl Apps<'_> {
     }
 }
 
-/// A message as apps are told of it.
+/// A message in an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heard<'m> {
     /// The message.
@@ -109,7 +52,7 @@ pub(crate) struct Heard<'m> {
     pub from_user_id: &'m str,
     /// Their name; empty when it is not known.
     pub user_name: &'m str,
-    /// Whom answers go to.
+    /// The recipient of replies.
     pub peer: &'m str,
     /// Group, or empty.
     pub group_id: &'m str,
@@ -147,7 +90,7 @@ pub(crate) fn of_message(
     told.into_iter().map(event).collect()
 }
 
-/// An event as it is told, by webhook or over a socket.
+/// An event as it is sent, by webhook or over a socket.
 ///
 /// # Errors
 /// `INTERNAL_ERROR` for a damaged row.
@@ -236,30 +179,5 @@ fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {
             }
             data
         }
-    }
-}
-
-/// An event that nobody asked for.
-pub(crate) fn plain(
-    (app_id, bot_id, installation_id): (AppId, BotId, InstallationId),
-    kind: AppEventKind,
-    data: &Value,
-    ids: &Ids,
-    at: Timestamp,
-    now: Timestamp,
-) -> NewAppEvent {
-    let id: AppEventId = ids.next();
-    let event = json!({ "type": kind.as_str(), "id": id, "timestamp": at.as_seconds(), "data": data });
-    NewAppEvent {
-        id,
-        app_id,
-        bot_id,
-        installation_id,
-        message_id: None,
-        trace_id: None,
-        kind: kind.as_str().to_owned(),
-        peer: String::new(),
-        event: event.to_string(),
-        now,
     }
 }

@@ -3,51 +3,28 @@
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::{App, AppEventKind, AppScopes, AppTool, Apps, NewToken, not_found};
+use super::{Apps, not_found};
 use crate::{
-    access::{Actor, Scope},
-    audit::Action,
-    channels::Handle,
-    context::{Context, Hint},
+    access::{Actor, AppScopes, Scope},
+    context::Context,
     error::{Error, Result},
     id::{AppId, BotId, InstallationId},
     idempotency::{self, Idempotent},
+    model::{
+        app::{App, Installation, NewToken},
+        app_event::AppEventKind,
+        audit::Action,
+        handle::Handle,
+        revocation::Revoked,
+    },
     page::{Page, PageRequest},
-    revocation::Revoked,
     secret::Secret,
     store::{Tx, fault::is_constraint},
-    time::Timestamp,
+    wake::Hint,
 };
 
 /// Apps on one bot.
 pub const MAX_INSTALLATIONS: u32 = 50;
-
-/// An app on a bot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Installation {
-    /// Id.
-    pub id: InstallationId,
-    /// The app.
-    pub app_id: AppId,
-    /// Its name.
-    pub app_name: String,
-    /// Its short name.
-    pub app_slug: String,
-    /// The bot.
-    pub bot_id: BotId,
-    /// How people call it there, without the `@`.
-    pub handle: String,
-    /// What the bot's owner granted.
-    pub scopes: AppScopes,
-    /// Tools that it has on this bot alone.
-    pub tools: Vec<AppTool>,
-    /// Whether it is told and may do anything.
-    pub enabled: bool,
-    /// The last four characters of its token.
-    pub token_last4: String,
-    /// Since when it is there.
-    pub created_at: Timestamp,
-}
 
 /// A new installation, and the only sight of its token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +45,7 @@ pub enum Install {
     AtTheApp(String),
 }
 
-/// What somebody gives to put an app onto a bot.
+/// A request for an installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewInstallation {
     /// The app.
@@ -86,7 +63,7 @@ pub struct InstallationPatch {
     pub handle: Option<String>,
     /// Words of the scopes that it has from now on, of those that it asks for now.
     pub scopes: Option<Vec<String>>,
-    /// Whether it is told and may do anything.
+    /// Whether it receives events and its token works.
     pub enabled: Option<bool>,
 }
 
@@ -115,12 +92,12 @@ impl Apps<'_> {
         format!("installations:{bot_id}")
     }
 
-    /// Puts an app onto a bot. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same
-    /// input gives the first answer again, token included. An app with a `setup_url` is installed there, by OAuth;
-    /// one with registered addresses is told of its installation at the first of them.
+    /// Puts an app onto a bot. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same input
+    /// gives the first answer again, token included. An app with a `setup_url` is installed there, by OAuth; one with
+    /// redirect URIs is notified of its installation at the first of them.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a bot of somebody else and for an app that the caller may not see; `INVALID_PARAMS` on a bad
+    /// `NOT_FOUND` for a bot of another user and for an app that the caller may not see; `INVALID_PARAMS` on a bad
     /// handle, and on scopes that the app does not ask for; `CONFLICT` when it is there already, another app there
     /// has the handle, or the bot has [`MAX_INSTALLATIONS`].
     pub async fn install(
@@ -159,8 +136,8 @@ impl Apps<'_> {
             .boxed()
         })
         .await?;
-        self.ctx.wake.hint(Hint::Bot(bot_id));
-        self.ctx.wake.hint(Hint::AppEvents);
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::AppEvents);
         self.announce(&app, &installed).await;
         Ok(Install::Done(Box::new(installed)))
     }
@@ -211,7 +188,7 @@ impl Apps<'_> {
         let installation = write.await?;
         // Whatever is open with the token is looked at again: it may be switched off, or have fewer scopes.
         self.end(installation.id).await?;
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(installation)
     }
 
@@ -235,7 +212,8 @@ impl Apps<'_> {
                 let detail = serde_json::json!({ "app": app_id, "bot": bot_id });
                 tx.audit().add(&entry.target(id, app_name).detail(detail)).await?;
                 let revoked = Revoked::Installation(id);
-                let revocation = crate::revocation::Revocation { id: ctx.ids.next(), revoked, at: now };
+                let revocation =
+                    crate::model::revocation::Revocation { id: ctx.ids.next(), revoked, at: now };
                 tx.revocations().add(&revocation).await?;
                 Ok(revoked)
             }
@@ -243,12 +221,12 @@ impl Apps<'_> {
         });
         let revoked = write.await?;
         self.ctx.tell_revoked(revoked);
-        self.ctx.wake.hint(Hint::Bot(bot_id));
-        self.ctx.wake.hint(Hint::AppEvents);
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::AppEvents);
         Ok(())
     }
 
-    /// Tells whoever holds something open with a token to look again.
+    /// Makes open connections with a token authenticate again.
     pub(super) async fn end(&self, id: InstallationId) -> Result<()> {
         let revocation = self.ctx.revocation(Revoked::Installation(id));
         let write =
@@ -274,7 +252,7 @@ pub(super) async fn tell(
         "bot_id": installation.bot_id, "handle": installation.handle, "scopes": installation.scopes });
     let now = ctx.store.now();
     let of = (app.id, installation.bot_id, installation.id);
-    tx.app_events().insert(&[&super::plain(of, kind, &data, &ctx.ids, now, now)]).await
+    tx.app_events().insert(&[&crate::app_status::plain(of, kind, &data, &ctx.ids, now, now)]).await
 }
 
 /// An installation that is not stored yet.

@@ -16,10 +16,10 @@ use crate::{
 const MAX_REASON: usize = 2_000;
 
 impl Apps<'_> {
-    /// Asks an administrator to let everybody find an app.
+    /// Requests the listing of an app.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for one of somebody else that the caller sees,
+    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for another user's app that the caller can see,
     /// `CONFLICT` while it lacks what makes it useful to others, or when it is listed or waits already.
     pub async fn request_listing(&self, actor: &Actor, id: AppId) -> Result<App> {
         self.check_own(actor, id).await?;
@@ -45,7 +45,7 @@ impl Apps<'_> {
     /// Takes an app off the list, or the request back. Installations stay.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for one of somebody else that the caller sees.
+    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for another user's app that the caller can see.
     pub async fn withdraw_listing(&self, actor: &Actor, id: AppId) -> Result<App> {
         self.check_own(actor, id).await?;
         self.relist(actor.scope()?, id, None, |app| {
@@ -68,7 +68,7 @@ impl Apps<'_> {
     /// The name of the list of apps that wait, for [`PageRequest::parse`].
     pub const PENDING_LIST: &'static str = "apps:pending";
 
-    /// Lets everybody find an app that waits for it.
+    /// Approves the listing of an app.
     ///
     /// # Errors
     /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `CONFLICT` when the app does not wait.
@@ -84,8 +84,8 @@ impl Apps<'_> {
         .await
     }
 
-    /// Refuses a listing, also one that was approved before, with the reason that the author is told.
-    /// Installations stay.
+    /// Rejects a listing, also one that was approved before, with a reason for the author. Installations are not
+    /// affected.
     ///
     /// # Errors
     /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `INVALID_PARAMS` on the field `reason`, `CONFLICT`

@@ -1,4 +1,4 @@
-//! Apps: programs of third parties that users install onto their bots (spec §4, "Apps"; `contract.md` §8).
+//! Apps: programs of third parties that users install onto their bots.
 //!
 //! An app belongs to the user who made it; others find it once an administrator has approved its listing, or
 //! meet it on a bot of theirs. An [`Installation`] is an app on one bot, with the scopes that the bot's owner
@@ -9,14 +9,15 @@ use futures_util::FutureExt;
 use crate::{
     access::Actor,
     audit::Action,
-    context::{Context, Hint},
+    context::Context,
     error::{Error, Result},
     id::AppId,
     idempotency::{self, Idempotent},
+    model::revocation::Revoked,
     page::{Page, PageRequest},
-    revocation::Revoked,
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::{apps::AppSecrets, fault::is_constraint},
+    wake::Hint,
 };
 
 mod announcement;
@@ -27,40 +28,37 @@ mod events;
 mod installation;
 mod listing;
 mod oauth;
-mod record;
 mod routing;
-mod scope;
 pub mod sockets;
-mod status;
-mod subscription;
 mod token;
 mod tool;
 pub(crate) mod tool_calls;
 mod verification;
 
-pub use calls::{AppCall, MAX_LOGGED_BODY, NewAppCall};
-pub use draft::{AppPatch, MAX_REDIRECTS, NewApp};
-pub use events::{AppEvent, AppEventState};
-pub use installation::{
-    Install, Installation, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation,
+pub use crate::{
+    access::{AppScope, AppScopes},
+    model::{
+        app::{
+            App, AppCall, AppRuntime, AppTool, AppView, Installation, Listing, NewAppCall, NewToken, Toolbox,
+        },
+        app_event::{AppEvent, AppEventKind, AppEventState},
+    },
 };
+pub use calls::MAX_LOGGED_BODY;
+pub use draft::{AppPatch, CreatedApp, MAX_REDIRECTS, NewApp};
+pub use installation::{Install, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation};
 pub use oauth::{Authorization, AuthorizationRequest, Decision, Granted, TokenError, TokenRequest};
-pub use record::{App, AppView, CreatedApp, Listing};
-pub use routing::{AppRuntime, Told};
-pub use scope::{AppScope, AppScopes};
-pub use subscription::AppEventKind;
-pub use token::{MAX_GRACE_HOURS, NewToken, RegeneratedToken, token_prefix};
-pub use tool::{AppTool, MAX_TOOLS};
-pub use tool_calls::Toolbox;
+pub use routing::Told;
+pub use token::{MAX_GRACE_HOURS, RegeneratedToken, token_prefix};
+pub use tool::MAX_TOOLS;
 
-pub(crate) use events::{Heard, add_links, envelope, of_message, plain};
-pub(crate) use status::{status_of, tell_status};
+pub(crate) use events::{Heard, add_links, envelope, of_message};
 
 /// Apps of one user.
 pub const MAX_APPS: u32 = 50;
 
-/// Apps, their listing and installation: every operation takes the actor who asks. An app that the caller may not
-/// see does not exist for them: `NOT_FOUND`.
+/// Apps, their listing and installation: every operation takes the actor of the caller. An app that the caller may
+/// not see does not exist for them: `NOT_FOUND`.
 #[derive(Debug, Clone, Copy)]
 pub struct Apps<'h> {
     ctx: &'h Context,
@@ -202,8 +200,8 @@ impl<'h> Apps<'h> {
     /// again.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` with every bad field; `NOT_FOUND` unless it is the caller's; `FORBIDDEN` for an app of
-    /// somebody else that the caller sees.
+    /// `INVALID_PARAMS` with every bad field; `NOT_FOUND` unless it is the caller's; `FORBIDDEN` for another user's
+    /// app that the caller can see.
     pub async fn update(&self, actor: &Actor, id: AppId, patch: AppPatch) -> Result<App> {
         let scope = actor.scope()?;
         let egress = self.ctx.egress.clone();
@@ -227,7 +225,7 @@ impl<'h> Apps<'h> {
             })
             .await?;
         for bot_id in bots {
-            self.ctx.wake.hint(Hint::Bot(bot_id));
+            self.ctx.node.wake.hint(Hint::Bot(bot_id));
         }
         if !retry {
             return Ok(app);
@@ -239,7 +237,7 @@ impl<'h> Apps<'h> {
     /// Deletes an app with all of its installations: their tokens end at once.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless it is the caller's; `FORBIDDEN` for an app of somebody else that the caller sees.
+    /// `NOT_FOUND` unless it is the caller's; `FORBIDDEN` for another user's app that the caller can see.
     pub async fn delete(&self, actor: &Actor, id: AppId) -> Result<()> {
         let scope = actor.scope()?;
         self.check_own(actor, id).await?;
@@ -262,7 +260,7 @@ impl<'h> Apps<'h> {
             .await?;
         self.ctx.tell_revoked(revocation.revoked);
         for bot_id in bots {
-            self.ctx.wake.hint(Hint::Bot(bot_id));
+            self.ctx.node.wake.hint(Hint::Bot(bot_id));
         }
         Ok(())
     }

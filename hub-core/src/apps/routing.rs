@@ -1,25 +1,11 @@
-//! Which apps on a bot a message is for (`dialects.md` §1.10): the one that is called by its handle; else those that
-//! have the command; else those that asked for messages of its kind. One of the three, in that order.
+//! Which apps on a bot a message is for: the one that is called by its handle; else those that have the command; else
+//! those that asked for messages of its kind. One of the three, in that order.
 
 use crate::{
-    access::AppActor,
     apps::{AppEventKind, AppScope, AppTool},
-    channels::Handle,
+    model::app::AppRuntime,
     network::MessageKind,
 };
-
-/// An app on a bot, ready to be told.
-#[derive(Debug, Clone)]
-pub struct AppRuntime {
-    /// Who it is, and what it may.
-    pub app: AppActor,
-    /// How people call it.
-    pub handle: Handle,
-    /// What it asked for.
-    pub events: Vec<AppEventKind>,
-    /// Its commands, without the slash, in lower case.
-    pub commands: Vec<String>,
-}
 
 /// What an app gets of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +16,7 @@ pub enum Told<'t> {
     Command {
         /// Its name, in lower case.
         name: String,
-        /// What stands behind it.
+        /// The text after it.
         text: &'t str,
         /// Whether the app was called by its handle.
         by_handle: bool,
@@ -67,7 +53,7 @@ pub fn kind_of(kind: MessageKind) -> Option<AppEventKind> {
     }
 }
 
-/// Decides who is told of a message, and what. Apps that may not read messages are not told of any.
+/// Decides which apps get an event for a message, and which event. Apps that may not read messages get none.
 pub fn route<'a, 't>(
     apps: &'a [AppRuntime],
     kind: MessageKind,
@@ -104,7 +90,7 @@ fn command(text: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{apps::AppScopes, id::Id, secret::KeyMark};
+    use crate::{access::AppActor, apps::AppScopes, id::Id, secret::KeyMark};
 
     fn app(number: u128, handle: &str, events: &[AppEventKind], commands: &[&str]) -> AppRuntime {
         AppRuntime {
@@ -148,8 +134,8 @@ mod tests {
             ["weather /weather <Berlin> false", "news /weather <Berlin> false"]
         );
         assert_eq!(text("/天气"), ["weather /天气 <> false"]);
-        // What nobody is called by is a message like any.
-        for plain in ["hello", "/unknown x", "@nobody hi", "ask @weather about it", "/", "a/weather"] {
+        // A mention of an unknown handle is an ordinary message.
+        for plain in ["hello", "/unknown x", "@unknown hi", "ask @weather about it", "/", "a/weather"] {
             assert_eq!(text(plain), [format!("news <{plain}>"), format!("all <{plain}>")]);
         }
         assert_eq!(told(&apps, MessageKind::Image, ""), ["all <>", "pictures <>"]);

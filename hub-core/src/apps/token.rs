@@ -1,4 +1,4 @@
-//! Tokens of installations: made, replaced, recognised (`contract.md` §2).
+//! Tokens of installations: made, replaced, recognised.
 
 use std::time::Duration;
 
@@ -12,7 +12,10 @@ use crate::{
     context::Context,
     error::{Error, ErrorCode, Result},
     id::{AppId, BotId},
-    revocation::{Revocation, Revoked},
+    model::{
+        app::NewToken,
+        revocation::{Revocation, Revoked},
+    },
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
 };
@@ -23,19 +26,6 @@ pub const MAX_GRACE_HOURS: u32 = 72;
 /// What is shown of a token after its creation: its prefix and the last four characters.
 pub fn token_prefix(last4: &str) -> String {
     format!("{}…{last4}", TokenKind::App.prefix())
-}
-
-/// A token on its way into the store.
-#[derive(Debug, Clone)]
-pub struct NewToken {
-    /// What is looked up when the token is presented.
-    pub hash: TokenHash,
-    /// What lists show.
-    pub last4: String,
-    /// When it was made.
-    pub at: Timestamp,
-    /// Until when the token before it stays valid; `None` ends it at once.
-    pub old_until: Option<Timestamp>,
 }
 
 /// The answer to a replacement; the only sight of the new token.
@@ -67,7 +57,7 @@ fn switched_off() -> Error {
 
 impl Apps<'_> {
     /// Gives an app on a bot a new token. The old one ends at once, or after `grace_hours`; of two old tokens only
-    /// the newer lives on. Parallel calls leave exactly one current token (reliability K6).
+    /// the newer lives on. Parallel calls leave exactly one current token.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`.
@@ -108,8 +98,8 @@ impl Apps<'_> {
     /// An app on a bot, for the operator of the hub, who needs no token to act for it.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but the operator, and for an app that is switched off on its bot, or whose author or
-    /// whose bot's owner is; `NOT_FOUND`.
+    /// `FORBIDDEN` unless the caller is the operator, and for an app that is switched off on its bot, or whose author
+    /// or whose bot's owner is; `NOT_FOUND`.
     pub async fn acting(&self, actor: &Actor, bot_id: BotId, app_id: AppId) -> Result<Actor> {
         if *actor != Actor::Operator {
             return Err(Error::new(ErrorCode::Forbidden, "only the operator of the hub can do this"));
@@ -125,7 +115,7 @@ impl Apps<'_> {
         }
     }
 
-    /// Who presents this token. A text that was never handed out costs no query (reliability K1).
+    /// Who presents this token. A text that was never handed out costs no query.
     ///
     /// # Errors
     /// `INVALID_TOKEN` for a text that is no current token, nor an old one within its grace time; `FORBIDDEN` for

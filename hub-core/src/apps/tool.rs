@@ -1,10 +1,10 @@
-//! What an app can be asked to do: by a person with a command, by a model with arguments (`dialects.md` §1.10).
+//! What an app can be asked to do: by a person with a command, by a model with arguments.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
     error::{Error, Problems, Result},
+    model::app::AppTool,
     text,
 };
 
@@ -17,27 +17,10 @@ const MAX_DESCRIPTION: usize = 1024;
 /// Longest command, in characters.
 const MAX_COMMAND: usize = 32;
 
-/// A tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AppTool {
-    /// Its name for models: 1 to 64 of letters, digits, `_` and `-`.
-    pub name: String,
-    /// What it does.
-    #[serde(default)]
-    pub description: String,
-    /// The command by which people call it, without the slash; a tool without one is for models alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// JSON Schema of its arguments: an object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parameters: Option<Value>,
-}
-
 /// Reads the list of an app's tools: commands lose their slash.
 ///
 /// # Errors
-/// `INVALID_PARAMS` with every bad field. Compiling schemas takes a while: to be called beside the threads that
-/// serve everybody.
+/// `INVALID_PARAMS` with every bad field. Compiling schemas takes a while: call it off the async threads.
 pub(super) fn checked(mut tools: Vec<AppTool>) -> Result<Vec<AppTool>> {
     let mut problems = Problems::default();
     problems.check(tools.len() <= MAX_TOOLS, "tools", format!("must be at most {MAX_TOOLS}"));

@@ -1,10 +1,10 @@
-//! Tools of installed apps as a model sees them: their names, their descriptions, and what it may pass to them
-//! (`contract.md` §5; `dialects.md` §1.11). Calling them is `delivery`'s.
+//! Tools of installed apps as a model sees them: their names, their descriptions, and what it may pass to them.
+//! Calling them is `delivery`'s.
 //!
-//! The scope that governs is `message:read`: a call tells the app what a person wants of the bot, as a command
-//! that the person types does, and an app that may not read messages is told of neither. `tools:write` is about
-//! changing the list of tools, and what a tool answers is said by the model, not by the app; a file that comes with
-//! it is sent as the app sends any, with `message:write`.
+//! The scope that governs is `message:read`: a call reveals to the app what a person wants from the bot, like a
+//! command that the person types, and an app that may not read messages gets neither. `tools:write` is about changing
+//! the list of tools, and what a tool answers is said by the model, not by the app; a file that comes with it is sent
+//! as the app sends any, with `message:write`.
 
 use std::fmt::Write;
 
@@ -14,15 +14,14 @@ use sha2::{Digest, Sha256};
 
 use super::{AppScope, AppTool};
 use crate::{
-    access::AppActor,
     ai::Tool,
     id::{AppEventId, DeliveryId, InstallationId},
-    secret::Sealed,
+    model::app::Toolbox,
 };
 
 /// Longest name of a function, by the rules of OpenAI's API.
 const MAX_NAME: usize = 64;
-/// Longest description that a model reads, in bytes: an app wrote it, and nobody has looked.
+/// Longest description that a model reads, in bytes: an app wrote it, and it was not reviewed.
 const MAX_DESCRIPTION: usize = 1024;
 /// Most that all tools of a bot may take of a prompt, as JSON in bytes; further ones are left out.
 const MAX_OFFERED: usize = 64 * 1024;
@@ -30,32 +29,6 @@ const MAX_OFFERED: usize = 64 * 1024;
 const MAX_ARGUMENTS: usize = 64 * 1024;
 /// Longest sentence about wrong arguments, in characters: it may repeat a piece of them.
 const MAX_PROBLEM: usize = 300;
-
-/// An app on a bot, with the tools that models may call.
-#[derive(Debug, Clone)]
-pub struct Toolbox {
-    /// Who it is, and what it may.
-    pub app: AppActor,
-    /// Its name.
-    pub app_name: String,
-    /// Where it is called; it has echoed a challenge there.
-    pub webhook_url: String,
-    /// What calls are signed with.
-    pub webhook_secret: Sealed,
-    /// Its tools, each name once.
-    pub tools: Vec<AppTool>,
-}
-
-impl Toolbox {
-    /// The tools of an app and of its installation. Of two with one name the installation's counts: it was made for
-    /// this bot.
-    pub fn merged(of_app: Vec<AppTool>, own: Vec<AppTool>) -> Vec<AppTool> {
-        let is_own = |tool: &AppTool| own.iter().any(|other| other.name == tool.name);
-        let mut tools: Vec<_> = of_app.into_iter().filter(|tool| !is_own(tool)).collect();
-        tools.extend(own);
-        tools
-    }
-}
 
 /// What models are offered of a bot's apps, in the order of their installation.
 pub(crate) fn offered(apps: &[Toolbox]) -> Vec<Tool> {
@@ -67,7 +40,7 @@ pub(crate) fn offered(apps: &[Toolbox]) -> Vec<Tool> {
     });
     functions
         .filter(|function| {
-            let size = crate::store::json(function).len();
+            let size = crate::text::json(function).len();
             let fits = size <= room;
             room -= if fits { size } else { 0 };
             fits
@@ -118,8 +91,8 @@ fn parameters(tool: &AppTool) -> Value {
     Value::Object(schema)
 }
 
-/// The arguments that a model wrote for a tool, held against the tool's schema. Takes a while: to be called beside
-/// the threads that serve everybody.
+/// The arguments that a model wrote for a tool, held against the tool's schema. Takes a while: call it off the async
+/// threads.
 ///
 /// # Errors
 /// A sentence for the model, which may try again.
@@ -157,14 +130,19 @@ pub(crate) fn event_id(
     let call = format!("{delivery} {place} {of} {tool} {arguments}");
     let digest = Sha256::digest(call);
     let random = digest[..10].iter().fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
-    // The time of the delivery, so that it stands where it belongs in the log.
+    // The time of the delivery, so that it is in the right place in the log.
     AppEventId::from_u128(((delivery.as_u128() >> 80) << 80) | random)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{apps::AppScopes, id::Id, secret::KeyMark};
+    use crate::{
+        access::AppActor,
+        apps::AppScopes,
+        id::Id,
+        secret::{KeyMark, Sealed},
+    };
 
     fn tool(name: &str, parameters: Option<Value>) -> AppTool {
         AppTool { name: name.to_owned(), description: format!("does {name}"), command: None, parameters }
@@ -246,7 +224,7 @@ mod tests {
         let apps = [toolbox(1, large), toolbox(2, vec![tool("small", None)])];
         let offered = offered(&apps);
         assert_eq!(offered.len(), 5, "four of the large ones have room, and behind them the small one");
-        assert!(crate::store::json(&offered).len() <= MAX_OFFERED + 100);
+        assert!(crate::text::json(&offered).len() <= MAX_OFFERED + 100);
         assert!(names(&offered)[4].ends_with("__small"));
     }
 

@@ -1,4 +1,4 @@
-//! Whether whoever answers at an app's URL belongs to the app (`dialects.md` §1.10): they echo a challenge.
+//! Verification of an app's URL: the server there has to return a challenge.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::{App, Apps, CreatedApp, not_found};
 use crate::{
     access::Actor,
-    context::Hint,
     egress::Call,
     error::{Error, ErrorCode, Result},
     id::AppId,
+    wake::Hint,
 };
 
 /// How long the answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer, in bytes.
 const MAX_ANSWER: usize = 16 * 1024;
 
@@ -25,7 +25,7 @@ impl Apps<'_> {
     /// Tries an app's URL for events again.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for one of somebody else that the caller sees,
+    /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for another user's app that the caller can see,
     /// `CONFLICT` when it has no URL, `UPSTREAM_ERROR` with the reason when the challenge did not come back.
     pub async fn verify_url(&self, actor: &Actor, id: AppId) -> Result<App> {
         self.check_own(actor, id).await?;
@@ -35,8 +35,7 @@ impl Apps<'_> {
         Ok(App { webhook_verified: true, ..app })
     }
 
-    /// Tries the URL of an app that was just made. What comes of it stands in the answer; an app need not listen
-    /// yet.
+    /// Verifies the URL of an app that was just created. The result is in the response; the app need not listen yet.
     pub(super) async fn try_url(&self, created: CreatedApp) -> Result<CreatedApp> {
         if created.app.webhook_url.is_none() || created.app.webhook_verified {
             return Ok(created);
@@ -64,9 +63,9 @@ impl Apps<'_> {
         });
         let (same, bots) = noted.await?;
         for bot_id in bots {
-            self.ctx.wake.hint(Hint::Bot(bot_id));
+            self.ctx.node.wake.hint(Hint::Bot(bot_id));
         }
-        self.ctx.wake.hint(Hint::AppEvents);
+        self.ctx.node.wake.hint(Hint::AppEvents);
         if !same {
             return Err(Error::conflict("the app's URL was changed meanwhile"));
         }
@@ -87,7 +86,7 @@ impl Apps<'_> {
             url: self.ctx.egress.check_url(url)?,
             headers,
             body: Bytes::from(body.to_string()),
-            deadline: PATIENCE,
+            deadline: CHALLENGE_TIMEOUT,
             max_answer: MAX_ANSWER,
         };
         let answer = self.ctx.egress.send(call).await.map_err(|error| refused(error.to_string()))?;

@@ -213,7 +213,9 @@ pub(super) fn read(
     }
     let manifest = manifest.ok_or_else(|| Error::invalid("backup", "is cut off: its manifest is missing"))?;
     if manifest.format > FORMAT {
-        return Err(Error::invalid("backup", "was made by a newer hub").with_hint("restore it with that one"));
+        return Err(
+            Error::invalid("backup", "was created by a newer hub").with_hint("restore it with that one")
+        );
     }
     if let Some((found, _)) = found.iter().zip(&manifest.members).find(|(found, named)| found != named) {
         return Err(Error::invalid("backup", format!("is damaged: {} has another checksum", found.name)));

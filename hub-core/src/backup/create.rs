@@ -29,7 +29,7 @@ use crate::{
 
 /// Ids of files that are read at a time.
 const PAGE: u32 = 1_000;
-/// Beside this name, in the data folder, the copy of the database lies while it goes to a bucket.
+/// Name of the copy of the database, in the data directory, during an upload to a bucket.
 #[cfg(feature = "s3")]
 const FOR_BUCKETS: &str = "backup-for-bucket";
 
@@ -68,9 +68,9 @@ pub(super) fn named(series: &str, at: Timestamp, sealed: bool) -> String {
     format!("{series}-{time}Z.tar{}", if sealed { ".sealed" } else { "" })
 }
 
-/// Makes a backup of a hub that may be running. It has its name when all of it is on disk, or in its bucket; before
-/// that, and after a failure, there is at most something beside it that the next backup of that name removes. Dropped,
-/// it ends at its next write.
+/// Makes a backup of a hub that may be running. It gets its name once all of it is on disk, or in its bucket; before
+/// that, and after a failure, there is at most a temporary file that the next backup of that name removes. If
+/// dropped, it stops at its next write.
 ///
 /// # Errors
 /// `CONFLICT` when there is one of that name, another backup makes it, or the database is not SQLite; `NOT_FOUND`
@@ -166,7 +166,7 @@ struct Content {
     manifest: Manifest,
     files: Vec<String>,
     random: Random,
-    /// Fires when nobody waits for it any more.
+    /// Cancelled when the caller has gone.
     stop: CancellationToken,
 }
 
@@ -208,7 +208,7 @@ impl Content {
     }
 }
 
-/// Writes until it is told to stop: a thread is not ended by who waits for it.
+/// Writes until it is cancelled: a thread does not end when its waiter is dropped.
 struct Stoppable<W> {
     inner: W,
     stop: CancellationToken,
@@ -217,7 +217,7 @@ struct Stoppable<W> {
 impl<W: Write> Write for Stoppable<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.stop.is_cancelled() {
-            return Err(io::Error::other("nobody waits for it any more"));
+            return Err(io::Error::other("the caller has gone"));
         }
         self.inner.write(bytes)
     }
@@ -239,15 +239,15 @@ pub(super) fn remove_rests(folder: &Path, names: &[String], ours: impl Fn(&str) 
         ours(name).then(|| name.to_owned())
     };
     for name in names.iter().filter_map(whole) {
-        // Whoever has it removes what is there, also without writing anything.
+        // Holding it includes removing existing files, even without writing.
         match Partial::take(&folder.join(&name)) {
             Ok(rest) => drop(rest),
-            Err(error) => tracing::debug!(%error, name, "a backup is under way, or a rest of one stays"),
+            Err(error) => tracing::debug!(%error, name, "a backup is in progress, or parts of one were left"),
         }
     }
 }
 
-/// What is written beside a backup's name until it is whole.
+/// Suffix of a backup until it is complete.
 struct Partial {
     path: PathBuf,
     /// Locked: two that make the same backup would write into each other's.
@@ -295,7 +295,7 @@ impl Drop for Partial {
     fn drop(&mut self) {
         for path in [&self.path, &self.database] {
             if let Err(error) = remove(path) {
-                tracing::warn!(%error, path = %path.display(), "a rest of a backup is left");
+                tracing::warn!(%error, path = %path.display(), "parts of a backup were left");
             }
         }
     }

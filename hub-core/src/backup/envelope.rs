@@ -32,7 +32,8 @@ fn key(passphrase: &Secret, salt: &[u8; 16]) -> Result<Zeroizing<[u8; 32]>> {
     Ok(key)
 }
 
-/// Seals what is written to it. Without [`finish`](Self::finish) there is no last chunk, and nobody opens the rest.
+/// Seals what is written to it. Without [`finish`](Self::finish) there is no last chunk, and the rest cannot be
+/// opened.
 pub(super) struct Sealing<W: Write> {
     inner: W,
     stream: EncryptorBE32<XChaCha20Poly1305>,
@@ -100,9 +101,9 @@ impl<R: Read> Opening<R> {
         let mut opening =
             Self { inner, stream: Some(stream), ahead, chunk: Zeroizing::new(Vec::new()), read: 0 };
         // The first chunk shows whether the passphrase is the right one.
-        opening.open_next().map_err(|_| {
-            Error::invalid("passphrase", "does not open this backup, or the backup was changed")
-        })?;
+        opening
+            .open_next()
+            .map_err(|_| Error::invalid("passphrase", "is wrong, or the backup was changed"))?;
         Ok(opening)
     }
 

@@ -2,12 +2,11 @@
 //!
 //! A backup is a tar archive with the database as it was at one moment, the files that its rows name, the key that
 //! opens its secrets, and last a manifest with the SHA-256 of each. Under a passphrase the archive is sealed as a
-//! whole. It is made beside a running hub: the copy of the database is consistent, and files never change once
-//! they are there.
+//! whole. It is created while the hub runs: the copy of the database is consistent, and files never change once they
+//! are there.
 //!
-//! A restore puts everything beside its place first, checks it there, and then moves it in by renaming, under a journal
-//! that whoever opens the folder next carries to its end: what is found is the old hub or the new one, never a
-//! part of both.
+//! A restore unpacks everything next to its target, verifies it there, and then renames it, under a journal that the
+//! next start completes: the result is the old hub or the new one, never a part of both.
 //!
 //! PostgreSQL has its own tools, and files in a bucket have theirs: neither is copied here. A backup itself may lie in a
 //! bucket, and a server may make one each night ([`Nightly`]).
@@ -142,7 +141,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Runs what reads and writes files where it holds up nobody.
+/// Runs blocking file operations off the async threads.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
 }

@@ -1,4 +1,4 @@
-//! Backups by the clock: one a day beside a running hub, the newest ones kept.
+//! Scheduled backups: one per day while the hub runs; the newest ones are kept.
 //!
 //! What there is says what is missing: the time of a backup is in its name, so that nothing has to be remembered, a
 //! night on which the hub did not run is made up for at its next start, and a copied folder goes on where it was.
@@ -23,7 +23,7 @@ const SERIES: &str = "hub-nightly";
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LAST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// How often the time is looked at: a machine that slept is late by no more than this.
-const LOOK: Duration = Duration::from_secs(60 * 60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A time of the day in UTC, to the minute.
@@ -87,11 +87,11 @@ impl Nightly {
                 Ok(made) => {
                     if let Some(created) = made {
                         counters.backups.count("made");
-                        tracing::info!(backup = %created.location, bytes = created.size, "the nightly backup is made");
+                        tracing::info!(backup = %created.location, bytes = created.size, "nightly backup created");
                         self.forget_old(clock.now()).await;
                     }
                     pause = FIRST_PAUSE;
-                    self.at.next_after(clock.now()).since(clock.now()).min(LOOK)
+                    self.at.next_after(clock.now()).since(clock.now()).min(POLL_INTERVAL)
                 }
                 Err(error) => {
                     counters.backups.count("failed");
@@ -131,7 +131,7 @@ impl Nightly {
     async fn forget_old(&self, now: Timestamp) {
         let names = match self.shelf.names().await {
             Ok(names) => names,
-            Err(error) => return tracing::warn!(%error, "nobody says which old backups there are"),
+            Err(error) => return tracing::warn!(%error, "cannot list old backups"),
         };
         let past = nights(&names).into_iter().filter(|(at, _)| *at <= now);
         for (_, name) in past.skip(self.keep.get()) {
@@ -146,7 +146,7 @@ impl Nightly {
 /// When the newest nightly backup was made that lies there.
 ///
 /// # Errors
-/// When nobody says what lies there.
+/// If the target cannot be listed.
 pub async fn newest_nightly(shelf: &Shelf) -> Result<Option<Timestamp>> {
     Ok(nights(&shelf.names().await?).first().map(|(at, _)| *at))
 }
@@ -172,7 +172,7 @@ fn made_at(name: &str) -> Option<Timestamp> {
         part(13..15)?
     );
     let at: Timestamp = written.parse().ok()?;
-    // What is not exactly as it is written here is somebody else's.
+    // Files with other names are not ours.
     [false, true].into_iter().any(|sealed| named(SERIES, at, sealed) == name).then_some(at)
 }
 

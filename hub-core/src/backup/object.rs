@@ -142,7 +142,7 @@ pub(super) async fn download<T: Send + 'static>(
     let carrying = async move {
         let mut stream = found.into_stream();
         while let Some(piece) = stream.try_next().await? {
-            // Whoever reads has seen enough.
+            // The reader has finished.
             if pieces.send(piece).await.is_err() {
                 break;
             }
@@ -167,7 +167,7 @@ impl Outgoing {
     fn send(&mut self) -> io::Result<()> {
         let piece = self.piece.split().freeze();
         self.size += piece.len() as u64;
-        self.pieces.blocking_send(piece).map_err(|_| io::Error::other("the bucket takes no more"))
+        self.pieces.blocking_send(piece).map_err(|_| io::Error::other("the bucket accepts no more data"))
     }
 }
 

@@ -78,7 +78,7 @@ impl Shelf {
     /// The names of everything that lies there; none where there is no folder yet.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when nobody says; `NOT_FOUND` when there is no such bucket.
+    /// `UNAVAILABLE` if it cannot be read; `NOT_FOUND` when there is no such bucket.
     pub async fn names(&self) -> Result<Vec<String>> {
         match self {
             Self::Folder(path) => {

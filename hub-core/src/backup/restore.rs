@@ -76,8 +76,8 @@ pub fn would_replace(home: &Home) -> Result<bool> {
     Ok(home.database()?.exists() || (home.key.is_none() && key_file.exists()))
 }
 
-/// Puts a backup into the place of a hub that does not run, once all of it was checked. What was there before is
-/// kept beside it, under a name that ends in `.replaced`; the next restore removes it.
+/// Puts a backup into the place of a hub that does not run, once all of it was checked. The replaced files are kept
+/// next to it, under names that end in `.replaced`; the next restore removes it.
 ///
 /// # Errors
 /// `UNAVAILABLE` while a hub works on the database; `CONFLICT` when there is a hub and it was not said to be
@@ -118,7 +118,7 @@ pub async fn restore(
     let manifest: Manifest = match checked.await {
         Ok(manifest) => manifest,
         Err(error) => {
-            // The rest is in nobody's way, and the next restore removes it.
+            // The rest does no harm, and the next restore removes it.
             let _ = staged.remove();
             return Err(error);
         }
@@ -250,17 +250,19 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
     } else {
         home.sealer(random).map_err(|error| {
             error.with_hint(
-                "the backup was made without its key: put that into secret.key, or set HUB_SECRET_KEY",
+                "the backup was created without its key: copy the key to secret.key, or set HUB_SECRET_KEY",
             )
         })?
     };
     if sealer.key_id() != manifest.key_id {
         return Err(Error::conflict(format!(
-            "the backup wants the key {}, and the key here is {}",
+            "the backup needs the key {}, but the key here is {}",
             manifest.key_id,
             sealer.key_id()
         ))
-        .with_hint("the backup was made without its key: put that into secret.key, or set HUB_SECRET_KEY"));
+        .with_hint(
+            "the backup was created without its key: copy the key to secret.key, or set HUB_SECRET_KEY",
+        ));
     }
     let mut database = Upkeep::open(&StoreConfig::Sqlite(places.database.clone())).await?;
     let damaged =
@@ -279,7 +281,7 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
             "backup",
             format!("has schema version {}, and this program knows {}", schema.version, schema.newest),
         )
-        .with_hint("a newer hub made it; restore it with that one"));
+        .with_hint("a newer hub created it; restore it with that version"));
     }
     for column in SEALED_COLUMNS {
         // A migration that this database has yet to see may add the column.
@@ -288,7 +290,7 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
             sealer.open(&column.place(&row), &row.value).map_err(|_| {
                 Error::invalid(
                     "backup",
-                    format!("has secrets in {} that its key does not open", column.table),
+                    format!("has secrets in {} that its key cannot decrypt", column.table),
                 )
             })?;
         }
@@ -302,7 +304,7 @@ fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
         let sealer = Sealer::new(&key.0, random.clone());
         if sealer.key_id() != manifest.key_id {
             return Err(Error::conflict(format!(
-                "a setting gives the key {}, and the backup wants {}",
+                "the configured key is {}, but the backup needs {}",
                 sealer.key_id(),
                 manifest.key_id
             ))
@@ -316,7 +318,7 @@ fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
     Ok(())
 }
 
-/// What is to be renamed. A log of the old database must never be found beside the new one.
+/// What is to be renamed. A log of the old database must never be next to the new one.
 fn moves(manifest: &Manifest, targets: &Places, staged: &Places) -> Vec<Move> {
     let gone = |target: PathBuf| Move { target, staged: None };
     let there =

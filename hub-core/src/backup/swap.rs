@@ -89,8 +89,8 @@ fn carry_out(path: &Path, journal: &Journal) -> Result<()> {
     ended.map_err(|error| unusable(path, error))
 }
 
-/// Carries a restore that was ended in its last step to its end. Whoever opens the hub of a folder calls this first;
-/// nearly always there is nothing to do.
+/// Completes a restore that was interrupted in its last step. Everything that opens the hub of a directory calls this
+/// first; usually there is nothing to do.
 ///
 /// # Errors
 /// `UNAVAILABLE` when the restore still runs, or something cannot be renamed.

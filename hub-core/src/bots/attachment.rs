@@ -13,7 +13,8 @@ use crate::{
     egress::{Call, EgressFault},
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId, MediaId},
-    media::{KeptFile, MediaState, NewFile},
+    media::{KeptFile, NewFile},
+    model::media::MediaState,
     secret::TokenHash,
     store::Tx,
     time::Timestamp,
@@ -33,7 +34,7 @@ pub enum Attachment {
     Bytes {
         /// A name; may be empty.
         file_name: String,
-        /// A media type, when somebody says one.
+        /// A media type, if known.
         content_type: Option<String>,
         /// The bytes.
         bytes: Bytes,
@@ -140,7 +141,7 @@ pub(super) async fn check_unsent(tx: &mut Tx, file: &KeptFile, now: Timestamp) -
     if free { Ok(()) } else { Err(unknown_upload()) }
 }
 
-/// Fetches a file through the guarded client. Redirects are not followed (reliability E4).
+/// Fetches a file through the guarded client. Redirects are not followed.
 async fn fetch(ctx: &Context, url: &str) -> Result<(String, Option<String>, Bytes)> {
     let invalid = |error: Error| Error::invalid("media.url", error.message().to_owned());
     let checked = ctx.egress.check_url(url).map_err(|error| {
@@ -159,9 +160,7 @@ async fn fetch(ctx: &Context, url: &str) -> Result<(String, Option<String>, Byte
     };
     let answer = ctx.egress.send(call).await.map_err(|error| match error.fault {
         EgressFault::BlockedAddress => Error::invalid("media.url", error.message),
-        EgressFault::TooLarge => {
-            Error::new(ErrorCode::PayloadTooLarge, "the file behind the address is too large")
-        }
+        EgressFault::TooLarge => Error::new(ErrorCode::PayloadTooLarge, "the file at the URL is too large"),
         fault => {
             Error::new(ErrorCode::UpstreamError, format!("the file could not be fetched: {}", fault.as_str()))
         }

@@ -2,16 +2,17 @@
 
 use crate::{
     access::Actor,
-    bots::{Bots, pacing::RecentSends, window::Window},
+    bots::{Bots, pacing::RecentSends},
     error::{Error, Problems, Result},
     id::BotId,
+    model::bot::StoredContact,
     network::WindowRules,
     page::{Page, PageRequest},
     text,
     time::Timestamp,
 };
 
-/// A person as the bot's owner sees them (`contract.md` §4). Unknown texts are empty, never absent.
+/// A person as the bot's owner sees them. Unknown texts are empty, never absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contact {
     /// Id on the network, byte for byte.
@@ -34,27 +35,6 @@ pub struct Contact {
     /// When the next message is sent to them, while the limit of messages in five minutes is reached. Messages that
     /// are accepted until then are queued.
     pub next_send_at: Option<Timestamp>,
-}
-
-/// A person as the store keeps them.
-#[derive(Debug, Clone)]
-pub struct StoredContact {
-    /// Id on the network, byte for byte.
-    pub user_id: String,
-    /// Display name on the network.
-    pub user_name: String,
-    /// The owner's own note.
-    pub remark: String,
-    /// Picture.
-    pub avatar_url: String,
-    /// When the last message went either way.
-    pub last_message_at: Timestamp,
-    /// Messages so far.
-    pub message_count: i64,
-    /// The accounting of their sending window.
-    pub window: Window,
-    /// When they were last sent something, as stored.
-    pub recent_sends: String,
 }
 
 impl StoredContact {

@@ -1,14 +1,15 @@
 //! Bots, the bind flow, contacts and messages.
 
 use crate::{
-    access::Actor,
-    apps::{AppScope, status_of, tell_status},
-    context::{Context, Hint},
+    access::{Actor, AppScope},
+    app_status::{status_of, tell_status},
+    context::Context,
     error::{Error, Problems, Result},
     id::{BotId, ChannelId},
+    model::revocation::Revoked,
     page::{Page, PageRequest},
-    revocation::Revoked,
     text,
+    wake::Hint,
 };
 
 mod attachment;
@@ -17,27 +18,29 @@ mod contacts;
 pub mod credentials;
 mod messages;
 pub mod pacing;
-pub(crate) mod private;
-pub mod qr;
-mod record;
 mod send;
 #[cfg(test)]
 mod testing;
 mod typing;
-pub mod window;
 
+pub use crate::{
+    model::{
+        bot::{BindStatus, Bot, BotHealth, BotRecord, BotStatus, StoredBind, StoredContact},
+        message::{Direction, Message, MessageFilter},
+        window,
+    },
+    node::typists::Typists,
+    qr,
+};
 pub use attachment::Attachment;
-pub use binding::{BindStatus, BindStep, BindView, NewBind, StoredBind};
-pub use contacts::{Contact, StoredContact};
-pub use messages::{Direction, Message, MessageFilter};
-pub use record::{Bot, BotHealth, BotRecord, BotStatus};
+pub use binding::{BindStep, BindView, NewBind};
+pub use contacts::Contact;
 pub use send::{NewSend, Sent};
-pub use typing::Typists;
 
 /// Longest name of a bot, in characters.
 const MAX_NAME: usize = 64;
 
-/// Bots, the bind flow, contacts and messages: every operation takes the actor who asks.
+/// Bots, the bind flow, contacts and messages: every operation takes the actor of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Bots<'h> {
     ctx: &'h Context,
@@ -75,7 +78,7 @@ impl<'h> Bots<'h> {
     /// The bot of a channel client's channel.
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but a channel client; `NOT_FOUND` when it was deleted meanwhile.
+    /// `FORBIDDEN` unless the caller is a channel client; `NOT_FOUND` when it was deleted meanwhile.
     pub async fn of_client(&self, actor: &Actor) -> Result<BotRecord> {
         let client = actor.client()?;
         let owner = Some(client.owner_id.to_string());
@@ -143,14 +146,14 @@ impl<'h> Bots<'h> {
             return Err(Error::not_found("bot"));
         }
         self.ctx.tell_revoked(revocation.revoked);
-        self.ctx.wake.hint(Hint::Bot(id));
+        self.ctx.node.wake.hint(Hint::Bot(id));
         Ok(())
     }
 
-    /// Makes the hub connect a bot anew (`contract.md` §4).
+    /// Reconnects a bot.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless it is the actor's; `CONFLICT` when the network wants a new login.
+    /// `NOT_FOUND` unless it is the actor's; `CONFLICT` when the network requires a new login.
     pub async fn reconnect(&self, actor: &Actor, id: BotId) -> Result<Bot> {
         let owner = actor.scope()?.owner();
         let (ids, now) = (self.ctx.ids.clone(), self.ctx.store.now());
@@ -166,9 +169,9 @@ impl<'h> Bots<'h> {
         if !done {
             return Err(login_expired());
         }
-        self.ctx.wake.hint(Hint::Bot(id));
+        self.ctx.node.wake.hint(Hint::Bot(id));
         if is_told {
-            self.ctx.wake.hint(Hint::AppEvents);
+            self.ctx.node.wake.hint(Hint::AppEvents);
         }
         Ok(bot)
     }
@@ -186,7 +189,7 @@ impl<'h> Bots<'h> {
 }
 
 fn login_expired() -> Error {
-    Error::conflict("the network wants a new login: bind the bot again")
+    Error::conflict("the network requires a new login: bind the bot again")
         .with_hint("POST /api/bots/bind/start")
 }
 
@@ -269,7 +272,7 @@ mod tests {
         let world = World::open().await;
         let ann = world.user("ann").await;
         let id = world.bot(&ann, "wx-a").await;
-        let mut hints = world.hub.context().wake.listen();
+        let mut hints = world.hub.context().node.wake.listen();
         world.set_status(id, BotStatus::Connecting, None).await;
         world.set_status(id, BotStatus::Error, Some("boom")).await;
         let bots = world.hub.bots();

@@ -1,14 +1,14 @@
-//! Sending: a message is accepted into the outbox, or refused with the reason, before anybody waits.
+//! Sending: a message is accepted into the outbox, or rejected with the reason, before the caller waits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     access::Actor,
-    bots::{Attachment, BotStatus, Bots, attachment, login_expired, private, sender, window::Closed},
-    context::Hint,
+    bots::{Attachment, BotStatus, Bots, attachment, login_expired, sender},
     error::{Error, ErrorCode, Problems, Result},
     id::{BotId, MessageId, TraceId},
     idempotency::{self, Idempotent},
+    model::{private, window::Closed},
     network::{TextFormat, WindowRules},
     secret::{Secret, TokenHash},
     store::{
@@ -18,6 +18,7 @@ use crate::{
     text,
     time::Timestamp,
     traces,
+    wake::Hint,
 };
 
 /// A message to send.
@@ -34,8 +35,8 @@ pub struct NewSend {
     pub context_token: Option<Secret>,
     /// How the text is marked up.
     pub format: TextFormat,
-    /// The trace of the bot that the send belongs to: it is told there. One that the bot does not have is left
-    /// aside, and the send gets a trace of its own.
+    /// The trace that the send belongs to: it becomes a step there. A trace that the bot does not have is ignored,
+    /// and the send gets its own trace.
     pub trace_id: Option<TraceId>,
 }
 
@@ -44,7 +45,7 @@ pub struct NewSend {
 pub struct Sent {
     /// Its id.
     pub message_id: MessageId,
-    /// Where it stands: `queued`.
+    /// State: `queued`.
     pub status: String,
     /// Names the send in traces.
     pub trace_id: TraceId,
@@ -171,7 +172,7 @@ impl Bots<'_> {
         })
         .await?;
         failpoint!("send.accepted");
-        self.ctx.wake.hint(Hint::Outbox(bot_id));
+        self.ctx.node.wake.hint(Hint::Outbox(bot_id));
         Ok(sent)
     }
 
@@ -214,6 +215,8 @@ fn check(new: &NewSend, max_text: usize) -> Result<()> {
     }
     if new.content.trim().is_empty() && new.media.is_none() {
         problems.add("content", "must not be empty");
+    } else if new.content.len() > max_text {
+        problems.add("content", format!("must be at most {max_text} bytes"));
     } else {
         text::check_body(&mut problems, "content", &new.content, max_text);
     }
@@ -280,7 +283,7 @@ mod tests {
         let ann = world.user("ann").await;
         let bot = world.bot(&ann, "wx-a").await;
         world.person_writes(bot, "wx-a").await;
-        let mut hints = world.hub.context().wake.listen();
+        let mut hints = world.hub.context().node.wake.listen();
         let sent = world.hub.bots().send(&ann, bot, say("one|two"), None).await.unwrap();
         assert_eq!(sent.status, "queued");
         assert_eq!(hints.try_recv().unwrap().hint, Hint::Outbox(bot));

@@ -1,66 +1,23 @@
-//! "Is typing", shown for a program that asks for it (`contract.md` §5.2, `protocols/ilink.md` §11).
+//! The typing indicator, on request of a program (`docs/ilink.md#typing`).
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
-use super::{BotStatus, Bots, credentials, login_expired, private, sender};
+use super::{BotStatus, Bots, credentials, login_expired, sender};
 use crate::{
     access::Actor,
     error::{Error, Problems, Result},
     id::BotId,
-    network::Connection,
+    model::private,
     text,
 };
 
 /// How long the network may take.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Accounts whose tickets are remembered; beyond that all are forgotten, and asked for again.
-const REMEMBERED: usize = 256;
-
-/// Connections that only type. They keep the network's tickets, which are asked for once per person.
-#[derive(Clone, Default)]
-pub struct Typists(Arc<Mutex<HashMap<BotId, Typist>>>);
-
-struct Typist {
-    credentials_rev: i64,
-    connection: Arc<dyn Connection>,
-}
-
-impl fmt::Debug for Typists {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_tuple("Typists").field(&known).finish()
-    }
-}
-
-impl Typists {
-    fn find(
-        &self,
-        bot: BotId,
-        credentials_rev: i64,
-        connect: impl FnOnce() -> Result<Arc<dyn Connection>>,
-    ) -> Result<Arc<dyn Connection>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(typist) = known.get(&bot).filter(|typist| typist.credentials_rev == credentials_rev) {
-            return Ok(Arc::clone(&typist.connection));
-        }
-        let connection = connect()?;
-        if known.len() >= REMEMBERED {
-            known.clear();
-        }
-        known.insert(bot, Typist { credentials_rev, connection: Arc::clone(&connection) });
-        Ok(connection)
-    }
-}
 
 impl Bots<'_> {
-    /// Shows a person that the bot is typing, or takes the sign away; to the person who owns the account when
-    /// nobody is named. The sign is a courtesy: whether the network took it is told and is no error. It goes
-    /// away by itself, so whoever works for longer says it again every few seconds.
+    /// Shows or removes the typing indicator; to the owner of the account if no person is named. The indicator is a
+    /// courtesy: whether the network accepted it is returned, and is not an error. It disappears by itself, so
+    /// callers repeat it every few seconds.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client, its channel's); `INVALID_PARAMS` on
@@ -89,7 +46,7 @@ impl Bots<'_> {
         }
         let token =
             token.map(|token| self.ctx.sealer.open(&private::token_place(bot_id, to), &token)).transpose()?;
-        let connection = self.ctx.typists.find(bot_id, login.credentials_rev, || {
+        let connection = self.ctx.node.typists.find(bot_id, login.credentials_rev, || {
             let credentials = credentials::open(&self.ctx.sealer, bot_id, &login.credentials)?;
             Ok(self.ctx.network(&login.network)?.connect(&credentials))
         })?;

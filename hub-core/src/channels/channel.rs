@@ -1,21 +1,19 @@
-//! The record of a channel, and what a caller may say about one (`contract.md` §5).
-
-use std::str::FromStr;
+//! The record of a channel, and what a caller may say about one.
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    filter::Filter,
-    handle::Handle,
-    keys::NewKey,
-    record::{ChannelRecord, encode},
-    sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
-};
+use super::keys::key_prefix;
 use crate::{
     context::Context,
-    error::{Error, Problems, Result},
+    error::{Problems, Result},
+    filter::Filter,
     id::{BotId, ChannelId},
     idempotency,
+    model::{
+        channel::{ChannelRecord, NewKey, OnPluginError, decode, encode},
+        handle::Handle,
+        sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
+    },
     plugins::InstalledPlugin,
     random::Random,
     secret::{Secret, TokenHash},
@@ -25,47 +23,10 @@ use crate::{
 
 /// Longest name of a channel, in characters.
 const MAX_NAME: usize = 64;
-/// Longest time that a failing delivery may hold back its conversation, in seconds (`contract.md` §6.3).
+/// Longest time that a failing delivery may hold back its conversation, in seconds.
 pub const MAX_LANE_HOLD_S: u32 = 3600;
 /// How long it does unless the channel says otherwise, in seconds.
 pub const DEFAULT_LANE_HOLD_S: u32 = 60;
-
-/// What happens to a delivery whose plugin failed in `onRequest` (`contract.md` §6.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnPluginError {
-    /// Nothing is sent; the delivery failed and is tried again.
-    #[default]
-    Retry,
-    /// The request is sent as it was before the plugin.
-    Send,
-    /// Nothing is sent, and the delivery is over.
-    Drop,
-}
-
-impl OnPluginError {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Send => "send",
-            Self::Drop => "drop",
-        }
-    }
-}
-
-impl FromStr for OnPluginError {
-    type Err = Error;
-
-    /// # Errors
-    /// `INVALID_PARAMS` on the field `on_plugin_error`.
-    fn from_str(text: &str) -> Result<Self> {
-        [Self::Retry, Self::Send, Self::Drop]
-            .into_iter()
-            .find(|choice| choice.as_str() == text)
-            .ok_or_else(|| Error::invalid("on_plugin_error", "must be one of: retry, send, drop"))
-    }
-}
 
 /// A channel as callers see it: no secret and no key, only whether there is one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,7 +39,7 @@ pub struct Channel {
     pub name: String,
     /// With a handle the channel gets only messages that mention it.
     pub handle: Option<Handle>,
-    /// A channel that is off gets nothing, and its key opens nothing.
+    /// A disabled channel receives nothing, and its key does not work.
     pub enabled: bool,
     /// Prefix and last four characters of the API key.
     pub api_key_prefix: String,
@@ -104,7 +65,7 @@ pub struct Channel {
     /// Its plugins, in the order they run.
     #[serde(default)]
     pub plugins: Vec<InstalledPlugin>,
-    /// What became of its messages.
+    /// Counts of its messages and deliveries.
     pub stats: ChannelStats,
     /// What happens to a delivery whose plugin failed.
     pub on_plugin_error: OnPluginError,
@@ -116,7 +77,7 @@ pub struct Channel {
     pub updated_at: Timestamp,
 }
 
-/// What became of a channel's messages.
+/// Counts of a channel's messages and deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChannelStats {
     /// Messages the channel received since it exists.
@@ -131,7 +92,7 @@ pub struct ChannelStats {
 
 impl ChannelStats {
     /// Counts in the deliveries of a state, by its word in the store
-    /// ([`DeliveryState`](crate::store::deliveries::DeliveryState)). What a plugin skipped counts nowhere.
+    /// ([`DeliveryState`](crate::model::trace::DeliveryState)). What a plugin skipped counts nowhere.
     pub(super) fn add(&mut self, state: &str, count: u64) {
         match state {
             "done" => self.delivered += count,
@@ -291,6 +252,38 @@ impl ChannelPatch {
         record.on_plugin_error = self.on_plugin_error.unwrap_or(record.on_plugin_error);
         record.lane_hold_s = self.lane_hold_s.unwrap_or(record.lane_hold_s);
     }
+}
+
+/// What callers see.
+pub(super) fn show(
+    record: ChannelRecord,
+    stats: ChannelStats,
+    plugins: Vec<InstalledPlugin>,
+    now: Timestamp,
+) -> Result<Channel> {
+    Ok(Channel {
+        handle: record.handle()?,
+        webhook: record.webhook()?,
+        filter: decode(&record.filter)?,
+        websocket: decode(&record.websocket)?,
+        ai: decode(&record.ai)?,
+        api_key_prefix: key_prefix(&record.key_last4),
+        webhook_has_secret: record.webhook_secret.is_some(),
+        webhook_generated_secret: None,
+        webhook_old_secret_expires_at: record.webhook_old_until.filter(|until| now < *until),
+        webhook_disabled_reason: record.webhook_disabled,
+        ai_has_api_key: record.ai_api_key.is_some(),
+        plugins,
+        stats,
+        id: record.id,
+        bot_id: record.bot_id,
+        name: record.name,
+        enabled: record.enabled,
+        on_plugin_error: record.on_plugin_error,
+        lane_hold_s: record.lane_hold_s,
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+    })
 }
 
 fn check_name(problems: &mut Problems, name: &str) {

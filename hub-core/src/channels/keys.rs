@@ -1,4 +1,4 @@
-//! API keys of channels: made, replaced, recognised (`contract.md` §2).
+//! API keys of channels: made, replaced, recognised.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use super::Channels;
 use crate::{
     access::Actor,
     audit::Action,
-    context::{Context, Hint},
+    context::Context,
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId},
-    revocation::Revoked,
+    model::{channel::NewKey, revocation::Revoked},
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
+    wake::Hint,
 };
 
 /// The longest time that an old key may stay valid.
@@ -34,19 +35,6 @@ pub struct RegeneratedKey {
     pub old_key_expires_at: Option<Timestamp>,
 }
 
-/// A key on its way into the store.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    /// What is looked up when the key is presented.
-    pub hash: TokenHash,
-    /// What lists show.
-    pub last4: String,
-    /// When it was made.
-    pub at: Timestamp,
-    /// Until when the key before it stays valid; `None` ends it at once.
-    pub old_until: Option<Timestamp>,
-}
-
 impl NewKey {
     /// A fresh key, and the text to show once.
     pub(super) fn generate(ctx: &Context, old_until: Option<Timestamp>) -> (Secret, Self) {
@@ -58,8 +46,8 @@ impl NewKey {
 }
 
 impl Channels<'_> {
-    /// Gives a channel a new key. The old one ends at once, or after `grace_hours`; of two old keys only the
-    /// newer lives on. Parallel calls leave exactly one current key (reliability K6).
+    /// Gives a channel a new key. The old one ends at once, or after `grace_hours`; of two old keys only the newer
+    /// lives on. Parallel calls leave exactly one current key.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`.
@@ -95,11 +83,11 @@ impl Channels<'_> {
             })
             .await?;
         self.ctx.tell_revoked(revocation.revoked);
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(RegeneratedKey { api_key, old_key_expires_at })
     }
 
-    /// Who presents this key. A text that was never handed out costs no query (reliability K1).
+    /// Who presents this key. A text that was never handed out costs no query.
     ///
     /// # Errors
     /// `INVALID_TOKEN` for a text that is no current key, nor an old one within its grace time; `FORBIDDEN`

@@ -1,64 +1,56 @@
-//! Channels: where the messages of a bot go, and how (spec §4, `contract.md` §5).
+//! Channels: where the messages of a bot go, and how.
 //!
 //! A channel has a key for its client, rules that select messages, and sinks. Nothing here sends: the workers
-//! in `delivery` load a bot's channels with [`runtime`] and follow them. Every change raises the revision of
+//! in `delivery` load a bot's channels and follow them. Every change raises the revision of
 //! the bot's rules in the same commit, by which the workers know that what they loaded is old.
 
 use std::collections::HashMap;
 
 use futures_util::FutureExt;
 
-use crate::{
-    access::{Actor, ChannelActor, Role, Scope, UserActor},
-    admin::ai_config::{GlobalAi, NO_ENDPOINT},
-    context::{Context, Hint},
-    error::{Error, Result},
-    id::{BotId, ChannelId},
-    idempotency::{self, Idempotent},
-    page::{Page, PageRequest},
-    plugins,
-    revocation::Revoked,
-    secret::TokenHash,
-    store::{Read, Tx, fault::is_constraint},
-};
-
 mod channel;
-pub mod filter;
-pub mod handle;
 pub mod keys;
 pub mod log;
-mod record;
-pub mod runtime;
-pub mod sinks;
 #[cfg(test)]
 mod tests;
 
+pub use crate::{
+    filter::{self, Filter},
+    model::{
+        channel::{Aftermath, ChannelRecord, NewKey, OLD_SECRET_LIFE, OnPluginError},
+        handle::Handle,
+        sinks,
+    },
+};
 pub use channel::{
     Channel, ChannelPatch, ChannelStats, CreatedChannel, DEFAULT_LANE_HOLD_S, MAX_LANE_HOLD_S, NewChannel,
-    OnPluginError,
 };
-pub use filter::Filter;
-pub use handle::Handle;
-pub use keys::{NewKey, RegeneratedKey};
-pub use record::{ChannelRecord, OLD_SECRET_LIFE};
+pub use keys::RegeneratedKey;
 
-use record::encode;
-use sinks::{AiSource, AiUpdate, WebSocketSettings, WebhookUpdate};
+use crate::{
+    access::{Actor, ChannelActor, Role, Scope, UserActor},
+    admin::ai_config::{GlobalAi, NO_ENDPOINT},
+    context::Context,
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    idempotency::{self, Idempotent},
+    model::{
+        channel::encode,
+        revocation::Revoked,
+        sinks::{AiSource, AiUpdate, WebSocketSettings, WebhookUpdate},
+    },
+    page::{Page, PageRequest},
+    plugins,
+    secret::TokenHash,
+    store::{Read, Tx, fault::is_constraint},
+    wake::Hint,
+};
 
-/// Channels and their settings: every operation takes the actor who asks. A bot or channel of somebody else,
-/// and a channel of another bot, does not exist for them: `NOT_FOUND`.
+/// Channels and their settings: every operation takes the actor of the caller. A bot or channel of another user, and
+/// a channel of another bot, does not exist for the caller: `NOT_FOUND`.
 #[derive(Debug, Clone, Copy)]
 pub struct Channels<'h> {
     ctx: &'h Context,
-}
-
-/// What a change does besides writing the row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aftermath {
-    /// Nothing.
-    Nothing,
-    /// A webhook that the hub switched off by itself starts over.
-    RestartWebhook,
 }
 
 impl<'h> Channels<'h> {
@@ -115,7 +107,7 @@ impl<'h> Channels<'h> {
                 Idempotent::new(self.ctx, actor, "channel.create", &wanted, key)
             })
             .transpose()?;
-        let mut channel = record.clone().show(ChannelStats::default(), Vec::new(), key.at)?;
+        let mut channel = channel::show(record.clone(), ChannelStats::default(), Vec::new(), key.at)?;
         channel.webhook_generated_secret = generated;
         let most = self.ctx.config.max_channels;
         let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
@@ -131,7 +123,7 @@ impl<'h> Channels<'h> {
             .boxed()
         })
         .await?;
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(created)
     }
 
@@ -193,7 +185,7 @@ impl<'h> Channels<'h> {
             })
             .await?;
         self.ctx.tell_revoked(revocation.revoked);
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(())
     }
 
@@ -237,9 +229,9 @@ impl<'h> Channels<'h> {
         .await
     }
 
-    /// Replaces the webhook sink's settings. A replaced secret goes on signing for 24 hours beside the new
-    /// one; a sink that the hub switched off by itself starts over. The method `hmac` without a secret gets a generated
-    /// one, which this answer alone contains.
+    /// Replaces the webhook sink's settings. A replaced secret signs for another 24 hours in addition to the new one;
+    /// a sink that the hub switched off is switched on again. The method `hmac` without a secret gets a generated
+    /// one, which is returned only here.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`.
@@ -252,7 +244,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         let (egress, sealer, now) = (self.ctx.egress.clone(), self.ctx.sealer.clone(), self.ctx.store.now());
         let random = self.ctx.random.clone();
-        // Checked beside the write, because what the method needs depends on the secret stored then.
+        // Checked with the write, because the method depends on the stored secret.
         let change = move |record: &mut ChannelRecord| {
             let stored = record.webhook_secret(&sealer)?;
             let generated = webhook.auth.generate(stored.as_ref(), &random);
@@ -345,7 +337,7 @@ impl<'h> Channels<'h> {
         if ended {
             self.ctx.tell_revoked(revocation.revoked);
         }
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         let mut read = self.ctx.store.read().await?;
         Ok((self.show_one(&mut read, record).await?, changed))
     }
@@ -377,7 +369,7 @@ impl<'h> Channels<'h> {
                 let mut stats = stats.remove(&row.id).unwrap_or_default();
                 stats.received = u64::try_from(row.last_seq).unwrap_or(0);
                 let plugins = plugins.remove(&row.id).unwrap_or_default();
-                row.show(stats, plugins, now)
+                channel::show(row, stats, plugins, now)
             })
             .collect()
     }

@@ -1,6 +1,6 @@
-//! Telling apps what happened: events are taken from the store, posted and signed as published apps expect
-//! (`dialects.md` §1.10), tried again on the schedule of webhooks, and what apps answer at once goes to the person
-//! who asked. What an app without a webhook is to be told waits for its [sockets](crate::apps::sockets).
+//! Delivery of events to apps: events are read from the store, posted and signed as published apps expect, and
+//! retried on the schedule of webhooks; replies in responses are sent to the person. Events of an app without a
+//! webhook wait for its [sockets](crate::apps::sockets).
 //!
 //! Nothing here waits for an app while another's events are due: each has a few attempts at a time of its own, and
 //! an attempt is short.
@@ -12,40 +12,41 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{
-    retry::{Next, Verdict, next_attempt},
-    signing,
-};
+use super::retry::{Next, Verdict, next_attempt};
 use crate::{
     access::{Actor, AppActor},
     apps::{
         AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, add_links, envelope, secret_place, sockets,
     },
     bots::{Attachment, Bots, NewSend},
-    channels::sinks::DEFAULT_SCHEDULE_S,
-    context::{Context, Hint},
+    context::Context,
     egress::Call,
     error::{Error, ErrorCode, Result},
     id::{AppEventId, TraceId},
+    model::{
+        sinks::DEFAULT_SCHEDULE_S,
+        trace::{Step, StepName, TraceStatus, steps_text},
+    },
     secret::{KeyMark, Secret},
+    signing,
     store::{
         app_events::{DueEvent, ToldEvent},
         traces::TraceUpdate,
     },
     tasks::Tasks,
     time::{Stopwatch, Timestamp},
-    traces::{Step, StepName, TraceStatus, steps_text},
+    wake::Hint,
 };
 
-/// Time between two looks that nobody asked for.
-const LOOK: Duration = Duration::from_secs(1);
+/// Poll interval without a signal.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that one node tells at the same time, of all apps and of one.
-const MOST: u32 = 64;
-const MOST_PER_APP: u32 = 4;
+const MAX_CLAIMED: u32 = 64;
+const MAX_CLAIMED_PER_APP: u32 = 4;
 /// How long an app may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a node holds an event: whoever died with it is followed by another after that.
-const HELD: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a node holds an event: if the node dies, another one takes the event after that.
+const CLAIM_DURATION: Duration = Duration::from_secs(60);
 /// Longest answer, in bytes: it may hold a file.
 const MAX_ANSWER: usize = 1024 * 1024;
 
@@ -56,7 +57,7 @@ pub(super) fn start(ctx: &Context, tasks: &Tasks) {
 }
 
 async fn work(ctx: Context, tasks: Tasks) {
-    let mut hints = ctx.wake.listen();
+    let mut hints = ctx.node.wake.listen();
     let done = Arc::new(Notify::new());
     loop {
         match take(&ctx).await {
@@ -77,7 +78,7 @@ async fn work(ctx: Context, tasks: Tasks) {
             () = tasks.stop_token().cancelled() => return,
             () = done.notified() => {}
             () = hinted => {}
-            () = ctx.clock.sleep(LOOK) => {}
+            () = ctx.clock.sleep(POLL_INTERVAL) => {}
         }
     }
 }
@@ -91,7 +92,7 @@ async fn take(ctx: &Context) -> Result<Vec<DueEvent>> {
     let write = ctx.store.write(move |tx| {
         Box::pin(async move {
             tx.app_events().park(now, sockets::wait()).await?;
-            tx.app_events().claim(now, now + HELD, MOST_PER_APP, MOST).await
+            tx.app_events().claim(now, now + CLAIM_DURATION, MAX_CLAIMED_PER_APP, MAX_CLAIMED).await
         })
     });
     write.await
@@ -105,7 +106,7 @@ async fn tell(ctx: &Context, mut due: DueEvent) {
         Err(error) => Outcome::failed(error.message().to_owned()),
     };
     if let Err(error) = settle(ctx, &due, outcome, started, watch.elapsed()).await {
-        tracing::warn!(event = due.id, %error, "what came of an app's event could not be stored; it is told again");
+        tracing::warn!(event = due.id, %error, "the outcome of an app's event could not be stored; it is sent again");
     }
 }
 
@@ -127,7 +128,7 @@ impl Outcome {
         }
     }
 
-    /// Nobody is there to be told.
+    /// There is no receiver.
     fn over(error: &str) -> Self {
         Self { verdict: Verdict::Gone, ..Self::failed(error.to_owned()) }
     }
@@ -138,12 +139,12 @@ async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
         // It was left to sockets as long as that goes.
         return Ok(Outcome::over("no socket of the app came for it, and no URL has echoed a challenge"));
     }
-    // That it is gone is told after it is.
+    // The event about the removal follows the removal.
     if due.scopes.is_none() && due.kind != AppEventKind::AppUninstalled.as_str() {
         return Ok(Outcome::over("the app was taken off the bot, or switched off"));
     }
     add_links(ctx, std::iter::once(&mut due.event)).await?;
-    let answer = match ctx.egress.send(call_of(ctx, due, PATIENCE)?).await {
+    let answer = match ctx.egress.send(call_of(ctx, due, CALL_TIMEOUT)?).await {
         Ok(answer) => answer,
         Err(error) => return Ok(Outcome::failed(error.to_string())),
     };
@@ -158,11 +159,12 @@ async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
         && let Err(error) = reply(ctx, due, &answer.body).await
     {
         if error.code() == ErrorCode::Unavailable {
-            return Ok(Outcome::failed("the hub could not take the answer".to_owned()));
+            return Ok(Outcome::failed("the hub could not send the reply".to_owned()));
         }
         let is_group = due.peer_is_group() && error.code() == ErrorCode::WindowClosed;
-        let why = if is_group { "the chat network takes no messages to groups" } else { error.message() };
-        outcome.error = Some(format!("the answer was not sent: {why}"));
+        let why =
+            if is_group { "the chat network does not accept messages to groups" } else { error.message() };
+        outcome.error = Some(format!("the reply was not sent: {why}"));
     }
     Ok(outcome)
 }
@@ -263,7 +265,7 @@ async fn reply(ctx: &Context, due: &DueEvent, body: &[u8]) -> Result<()> {
     send(ctx, due, content, media).await
 }
 
-/// Sends something to the person of an event as its app; once, however often the event is told.
+/// Sends something to the person of an event as its app; once, however often the event is sent.
 pub(super) async fn send(
     ctx: &Context,
     due: &DueEvent,
@@ -286,7 +288,7 @@ pub(super) async fn send(
     let new = NewSend { to_user_id, content, media, trace_id, ..NewSend::default() };
     let once = format!("reply:{}", due.id);
     match Bots::new(ctx).send(&actor, due.bot_id.parse()?, new, Some(&once)).await {
-        // It was told before, and answered otherwise then.
+        // It was sent before, with another response.
         Err(error) if error.code() == ErrorCode::Conflict => Ok(()),
         sent => sent.map(drop),
     }
@@ -324,7 +326,7 @@ async fn settle(
         error: outcome.error,
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     };
-    // Whoever answers 410 wants to hear nothing more, until they echo a challenge again.
+    // A receiver that responds with 410 gets no further events until it is verified again.
     let gone = due.webhook_url.clone().filter(|_| told.response_status == Some(410));
     let app_id = due.app_id.parse()?;
     let write = ctx.store.write(move |tx| {
@@ -360,12 +362,12 @@ fn trace_of(
     let over = state != AppEventState::Pending;
     let summary = match (over, ok) {
         (true, true) => match &outcome.error {
-            Some(error) => format!("told the app; {error}"),
-            None => "told the app".to_owned(),
+            Some(error) => format!("delivered to the app; {error}"),
+            None => "delivered to the app".to_owned(),
         },
-        (true, false) => "the app was not told".to_owned(),
+        (true, false) => "not delivered to the app".to_owned(),
         (false, _) => {
-            format!("the app did not take it; attempt {attempts} of {}", DEFAULT_SCHEDULE_S.len() + 1)
+            format!("the app did not accept it; attempt {attempts} of {}", DEFAULT_SCHEDULE_S.len() + 1)
         }
     };
     TraceUpdate {

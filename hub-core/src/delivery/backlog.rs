@@ -1,5 +1,5 @@
-//! From the store into memory: deliveries that nobody holds, in their order and within the caps. Recovery
-//! after a crash, the overflow of a full memory, replays and what other processes wrote are one case.
+//! From the store into memory: deliveries that no node holds, in order and within the limits. Recovery after a crash,
+//! the overflow of a full memory, replays and what other processes wrote are one case.
 
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
 
@@ -12,9 +12,9 @@ use super::{
     routing::lane_of,
 };
 use crate::{
-    channels::sinks::{SinkId, SinkKey},
     error::Result,
     id::DeliveryId,
+    model::sinks::{SinkId, SinkKey},
     store::{deliveries::JobRow, due},
     time::{Instant, Timestamp},
 };
@@ -30,13 +30,13 @@ struct Loaded {
 }
 
 impl Engine {
-    /// Loads what a bot has in the store and nobody holds, until memory or the store is exhausted.
+    /// Loads the deliveries of a bot that no node holds, until memory or the store is exhausted.
     pub(super) async fn scan(&self, bot: &BotWork) {
         self.scan_under(bot, bot.behind.lock().await).await;
     }
 
-    /// Loads more when a sink has little left in memory and more in the store. Does nothing while somebody
-    /// else looks: the next job that ends asks again.
+    /// Loads more when a sink has little left in memory and more in the store. Does nothing during another scan: the
+    /// next job that ends calls it again.
     pub(super) async fn refill(&self, bot: &BotWork, key: SinkKey) {
         if !self.lanes(key.sink).is_low(key) {
             return;
@@ -71,13 +71,16 @@ impl Engine {
                 full.extend(keys.filter(|key| !lanes.room(*key)));
             }
             let rows = store.backlog(&bot.lease, &full, store.now(), CHUNK).await?;
+            if self.has_unfollowed_step() {
+                return Ok(());
+            }
             let whole = rows.len() < CHUNK as usize;
             let mut loaded = self.load(bot, rows);
             if !loaded.is_empty() {
                 let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.job.id).collect();
                 let claimed = store.claim(ids.clone(), bot.lease.fence).await;
                 let claimed = claimed.inspect_err(|_| behind.doubt(ids))?;
-                // What a lost lease did not claim is another node's, and what was deleted is nobody's.
+                // What a lost lease did not claim belongs to another node, and what was deleted to none.
                 loaded.retain(|loaded| claimed.contains(&loaded.job.id));
                 failpoint!("backlog.claimed", passed);
                 self.push(bot, loaded);
@@ -107,7 +110,7 @@ impl Engine {
             };
             let channel = channels.channels.iter().find(|channel| channel.id == job.channel_id);
             let lane = match channel {
-                // What was parked or is sent again blocks nobody and waits for nobody.
+                // A parked delivery or a replay blocks nothing and waits for nothing.
                 _ if own_lane => job.id.to_string(),
                 Some(channel) => lane_of(channel, &job.content, job.sink, job.id),
                 None => lane,

@@ -8,15 +8,13 @@ use std::{
 
 use tokio::sync::Notify;
 
+use super::channels;
 use crate::{
     bots::{BotStatus, credentials},
-    channels::{
-        runtime::{self, BotChannels},
-        sinks::SinkKey,
-    },
-    context::WorkContext,
+    delivery::{channels::BotChannels, work_store::WorkContext},
     error::Result,
     id::{ChannelId, DeliveryId, UserId},
+    model::sinks::SinkKey,
     network::{Connection, Network},
     secret::Sealed,
     store::leases::{Lease, WorkRow},
@@ -34,8 +32,8 @@ pub struct BotWork {
     pub(super) tasks: Tasks,
     /// Which deliveries are in the store only.
     pub(super) behind: tokio::sync::Mutex<Behind>,
-    /// Makes the poller look again at once: somebody asked to reconnect, or a send was told that the login
-    /// may be gone.
+    /// Makes the poller poll at once: after a request to reconnect, or a send whose error says that the login may
+    /// have expired.
     pub(super) poke: Notify,
     pub(super) outbox_ready: Notify,
     pub(super) media_ready: Notify,
@@ -86,7 +84,7 @@ impl BotWork {
     ) -> Result<Self> {
         let credentials =
             credentials::open(&ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
-        let channels = runtime::load(ctx, lease.bot_id).await?;
+        let channels = channels::load(ctx, lease.bot_id).await?;
         Ok(Self {
             lease: lease.clone(),
             owner_id: work.owner_id.parse()?,
@@ -115,12 +113,12 @@ impl BotWork {
         known.as_ref().is_some_and(|(known, why)| *known == status && why.as_deref() == reason)
     }
 
-    /// `false` after somebody asked to reconnect, until the poller has looked.
+    /// `false` after a request to reconnect, until the next poll.
     pub(super) fn is_status_known(&self) -> bool {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Waits while the lease has run out and nobody could renew it; `false` when the work for the bot ends.
+    /// Waits while the lease has expired and was not renewed; `false` when the work for the bot ends.
     pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
         tokio::select! {
             biased;
@@ -135,7 +133,7 @@ impl BotWork {
         known.as_ref().map_or(BotStatus::Connecting, |(status, _)| *status)
     }
 
-    /// Whether the network wants a new login, as far as is known.
+    /// Whether the network requires a new login, as far as is known.
     pub(super) fn is_expired(&self) -> bool {
         let known = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().is_some_and(|(known, _)| *known == BotStatus::Expired)
@@ -146,7 +144,7 @@ impl BotWork {
     }
 
     pub(super) async fn reload_channels(&self, ctx: &WorkContext) -> Result<()> {
-        let loaded = Arc::new(runtime::load(ctx, self.lease.bot_id).await?);
+        let loaded = Arc::new(channels::load(ctx, self.lease.bot_id).await?);
         *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
     }
@@ -157,8 +155,8 @@ impl BotWork {
 pub struct Behind {
     everything: bool,
     sinks: HashSet<SinkKey>,
-    /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims
-    /// them failed, or happened and nobody heard of it.
+    /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims them
+    /// failed, or succeeded without a response.
     doubtful: Vec<DeliveryId>,
 }
 
@@ -182,7 +180,7 @@ impl Behind {
         self.sinks = sinks;
     }
 
-    /// Nobody knows whether these were claimed.
+    /// It is unknown whether these were claimed.
     pub(super) fn doubt(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
         self.doubtful.extend(ids);
     }

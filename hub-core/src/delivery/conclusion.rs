@@ -12,16 +12,16 @@ use super::{
     stage::{Concluded, Outcome, Reply},
 };
 use crate::{
-    channels::{
-        runtime::ChannelRuntime,
+    delivery::channels::ChannelRuntime,
+    model::{
         sinks::{Ordering, SinkId},
+        trace::{DeliveryState, Step, StepName, TraceStatus, steps_text},
     },
     store::{
-        deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
+        deliveries::{Finished, HealthReport, SinkHealth},
         traces::TraceUpdate,
     },
     time::{Instant, Timestamp},
-    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// What happens to a delivery after an attempt.
@@ -132,7 +132,7 @@ impl Engine {
                 return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
             }
             Outcome::Answer { verdict: Verdict::Gone, summary, .. } => {
-                (format!("{summary}: the receiver wants nothing more"), None)
+                (format!("{summary}: the receiver accepts no more messages"), None)
             }
             Outcome::Failure { summary, permanent: true }
             | Outcome::PluginFailed { summary, retry: false } => (summary.clone(), None),
@@ -152,7 +152,7 @@ impl Engine {
         });
         match next {
             Next::Dead => {
-                let told = format!("given up after {} attempt(s): {summary}", job.attempts);
+                let told = format!("failed after {} attempt(s): {summary}", job.attempts);
                 (After::Over(DeliveryState::Dead), TraceStatus::Error, told, Some(summary))
             }
             Next::At(at) => {

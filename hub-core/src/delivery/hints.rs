@@ -6,20 +6,14 @@ use std::{collections::HashSet, time::Duration};
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use crate::{
-    context::{Context, Hint},
-    error::Result,
-    id::NodeId,
-    store::Store,
-    tasks::Tasks,
-};
+use crate::{context::Context, error::Result, id::NodeId, store::Store, tasks::Tasks, wake::Hint};
 
 /// How long hints are collected: at most fifty notifications a second per node.
 const COLLECT: Duration = Duration::from_millis(20);
 /// Hints in one notification; PostgreSQL takes less than 8,000 bytes. More are left to polling.
-const MOST: usize = 150;
+const MAX_HINTS: usize = 150;
 /// Pause before the listening connection is made again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells other nodes that this one released its leases: they need not wait for their next look.
 pub(super) async fn announce_release(store: &Store, node: NodeId) {
@@ -27,7 +21,7 @@ pub(super) async fn announce_release(store: &Store, node: NodeId) {
         return;
     }
     if let Err(error) = store.notify(&format!("{node} {}", Hint::Released)).await {
-        tracing::debug!(%error, "other nodes could not be told; they look by themselves");
+        tracing::debug!(%error, "other nodes could not be notified; they poll");
     }
 }
 
@@ -48,7 +42,7 @@ struct Hints {
 
 impl Hints {
     async fn tell_other_nodes(self) {
-        let mut hints = self.ctx.wake.listen();
+        let mut hints = self.ctx.node.wake.listen();
         loop {
             let first = tokio::select! {
                 heard = hints.recv() => heard,
@@ -63,7 +57,9 @@ impl Hints {
             self.ctx.clock.sleep(COLLECT).await;
             loop {
                 match hints.try_recv() {
-                    Ok(heard) if !heard.remote && together.len() < MOST => drop(together.insert(heard.hint)),
+                    Ok(heard) if !heard.remote && together.len() < MAX_HINTS => {
+                        together.insert(heard.hint);
+                    }
                     Ok(_) | Err(TryRecvError::Lagged(_)) => {}
                     Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                 }
@@ -74,7 +70,7 @@ impl Hints {
                 text.push_str(&hint.to_string());
             }
             if let Err(error) = self.ctx.store.notify(&text).await {
-                tracing::debug!(%error, "other nodes could not be told; they look by themselves");
+                tracing::debug!(%error, "other nodes could not be notified; they poll");
             }
         }
     }
@@ -85,7 +81,7 @@ impl Hints {
                 tracing::debug!(%error, "other nodes cannot be heard");
             }
             tokio::select! {
-                () = self.ctx.clock.sleep(AGAIN) => {}
+                () = self.ctx.clock.sleep(RETRY_PAUSE) => {}
                 () = self.tasks.stop_token().cancelled() => return,
             }
         }
@@ -101,7 +97,7 @@ impl Hints {
             };
             let mut words = text.split(' ');
             if words.next() != Some(own.as_str()) {
-                words.filter_map(Hint::parse).for_each(|hint| self.ctx.wake.relay(hint));
+                words.filter_map(Hint::parse).for_each(|hint| self.ctx.node.wake.relay(hint));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! From the network's answer to committed work: dedupe keys, quotes, routes, then one transaction
-//! (`contract.md` §6.1). Nothing is dispatched, and no cursor moves, before that commit.
+//! From the network's answer to committed work: dedupe keys, quotes, routes, then one transaction. Nothing is
+//! dispatched, and no cursor moves, before that commit.
 
 use std::{
     collections::HashMap,
@@ -12,21 +12,21 @@ use super::{
     routing::{Known, Routed, RoutedDelivery, RoutedWork, lane_of, status_of},
 };
 use crate::{
-    channels::sinks::SinkKey,
-    context::Hint,
     error::{ErrorCode, Result},
     events::Event,
     invariants::invariant,
+    model::sinks::SinkKey,
     network::{Batch, InboundMessage, MessageClass, MessageKind},
     store::inbox::{Accept, Accepted},
+    wake::Hint,
 };
 
-/// What became of a batch.
+/// Result of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intake {
     /// Committed and dispatched.
     Done,
-    /// The bot belongs to somebody else now: stop polling.
+    /// Another node works for the bot now: stop polling.
     Lost,
 }
 
@@ -39,13 +39,13 @@ impl Engine {
             Err(error) if !batch.messages.is_empty() => error,
             taken => return taken,
         };
-        Self::report("a batch was refused by the store; its messages go in one by one", bot, &refused);
+        Self::report("the store rejected a batch; its messages are stored one by one", bot, &refused);
         for message in batch.messages {
             let alone = |message| Batch { messages: vec![message], cursor: None, answered: true };
             let batch = alone(message);
             let taken = match self.try_take_in(bot, &batch).await {
                 Err(error) => {
-                    Self::report("a message was refused by the store and is quarantined", bot, &error);
+                    Self::report("the store rejected a message; it is quarantined", bot, &error);
                     let quarantined = batch.messages.into_iter().map(quarantine).next().map(alone);
                     self.try_take_in(bot, &quarantined.unwrap_or_default()).await?
                 }
@@ -58,14 +58,14 @@ impl Engine {
         self.try_take_in(bot, &Batch { messages: Vec::new(), cursor: batch.cursor, answered: true }).await
     }
 
-    /// Waits and tries again as long as the store cannot read or write: the network's cursor stands still meanwhile.
+    /// Waits and retries as long as the store cannot read or write: the network's cursor does not move meanwhile.
     async fn try_take_in(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
         loop {
             match self.commit_batch(bot, batch).await {
                 Ok(Some(intake)) => return Ok(intake),
                 Ok(None) => {}
                 Err(error) if error.code() == ErrorCode::Unavailable => {
-                    tracing::warn!(bot_id = %bot.lease.bot_id, "the store cannot take messages; trying again");
+                    tracing::warn!(bot_id = %bot.lease.bot_id, "the store cannot accept messages; retrying");
                     self.ctx.clock.sleep(std::time::Duration::from_secs(1)).await;
                 }
                 Err(error) => return Err(error),
@@ -112,12 +112,13 @@ impl Engine {
             Ok(Accepted::Stored(stored)) => {
                 failpoint!("intake.committed", passed);
                 if !self.numbers_grow(bot, &routed, &stored) {
-                    // Nothing is lost: the rows are held by nobody after the next start.
+                    // Nothing is lost: no node holds the rows after the next start.
                     self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
                     return Ok(Some(Intake::Lost));
                 }
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
-                fresh.for_each(|(message, _)| self.ctx.counters.messages.count(status_of(message.class)));
+                fresh
+                    .for_each(|(message, _)| self.ctx.node.counters.messages.count(status_of(message.class)));
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {
                     bot.media_ready.notify_one();
                 }
@@ -156,7 +157,7 @@ impl Engine {
         self.ctx.store.quoted_texts(bot.lease.bot_id, &ids).await
     }
 
-    /// Names of the senders of this batch of whom the network tells none: one query for all.
+    /// Names of the senders of this batch without a name from the network: one query for all.
     async fn names(&self, bot: &BotWork, batch: &Batch) -> Result<HashMap<String, String>> {
         let nameless = batch.messages.iter().filter(|message| message.user_name.is_empty());
         let mut users: Vec<&str> = nameless.map(|message| message.from_user_id.as_str()).collect();
@@ -168,13 +169,13 @@ impl Engine {
         self.ctx.store.names(bot.lease.bot_id, &users).await
     }
 
-    /// Whether every channel's log only went on (design rule D20).
+    /// Whether every channel's log only went on.
     fn numbers_grow(&self, bot: &BotWork, routed: &[Routed], stored: &[Option<Vec<i64>>]) -> bool {
         let mut last = bot.seqs.lock().unwrap_or_else(PoisonError::into_inner);
         let numbered = routed.iter().zip(stored).filter_map(|(routed, seqs)| Some((routed, seqs.as_ref()?)));
         numbered.flat_map(|(routed, seqs)| routed.work.iter().zip(seqs)).all(|(work, &seq)| {
             let Some(work) = work.as_ref().filter(|_| seq > 0) else { return true };
-            let (channel_id, violations) = (work.channel.id, &self.ctx.violations);
+            let (channel_id, violations) = (work.channel.id, &self.ctx.node.violations);
             let before = last.insert(channel_id, seq).unwrap_or(0);
             invariant!(violations, before < seq, "a channel's cursor grows", %channel_id, before, seq)
         })
@@ -187,10 +188,10 @@ impl Engine {
             let Some(seqs) = seqs else { continue };
             tells_apps |= routed.tells_apps;
             let message_id = routed.content.message_id;
-            self.ctx.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
+            self.ctx.node.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
             for (channel_id, seq) in routed.channels.iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
-                if self.ctx.live.committed(*channel_id, *seq) {
-                    self.ctx.wake.hint(Hint::Log(*channel_id));
+                if self.ctx.node.live.committed(*channel_id, *seq) {
+                    self.ctx.node.wake.hint(Hint::Log(*channel_id));
                 }
             }
             for (work, seq) in routed.work.into_iter().zip(seqs) {
@@ -221,7 +222,7 @@ impl Engine {
             }
         }
         if tells_apps {
-            self.ctx.wake.hint(Hint::AppEvents);
+            self.ctx.node.wake.hint(Hint::AppEvents);
         }
         if pushed {
             self.work_ready.notify_one();

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use super::lanes::Queued;
 use crate::{
-    bots::private,
-    channels::sinks::{SinkId, SinkKey},
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
-    media::{MediaView, has_media},
+    media_store::views::has_media,
+    model::{
+        media::MediaView,
+        private,
+        sinks::{SinkId, SinkKey},
+    },
     network::{MessageKind, Quote},
     secret::{Sealer, Secret},
     store::deliveries::{JobMessage, JobRow},

@@ -1,20 +1,27 @@
-//! Fetching the files of messages from their network: after the commit, in the background, with retries, within
-//! a budget of memory. A message never waits for it; a file that cannot be fetched fails alone
-//! (`protocols/ilink.md` §12.3).
+//! Fetching the files of messages from their network: after the commit, in the background, with retries, within a
+//! budget of memory. A message never waits for it; a file that cannot be fetched fails alone
+//! (`docs/ilink.md#download`).
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use data_encoding::HEXLOWER;
+use futures_util::{FutureExt, StreamExt};
+use md5::{Digest, Md5};
 
 use super::{
     job::Job,
     node::{BotWork, Engine},
 };
 use crate::{
-    channels::sinks::SinkId,
     error::{Error, ErrorCode, Result},
     events::Event,
     file_type,
     id::{MediaId, MessageId},
-    media::{MediaRoom, MediaState, MediaView},
+    media::MediaRoom,
+    model::{
+        media::{MediaState, MediaView},
+        sinks::SinkId,
+    },
     network::{FetchedMedia, MediaError, MessageKind},
     secret::Secret,
     store::{
@@ -23,21 +30,18 @@ use crate::{
     },
     time::Instant,
 };
-use data_encoding::HEXLOWER;
-use futures_util::{FutureExt, StreamExt};
-use md5::{Digest, Md5};
 
-/// Pauses after tries that may work later; then it has failed, until somebody asks for it again.
+/// Pauses after tries that may work later; then it has failed until it is requested again.
 const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 /// Files of one bot that are fetched at a time.
-const AT_A_TIME: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 /// What a file may have beyond what it says, and what any file may have, before it counts as larger than it says.
 const MARGIN: usize = 64 * 1024;
 const SMALL: usize = 4 << 20;
 /// Files looked at in one round.
-const ROUND: u32 = 32;
+const MAX_PER_ROUND: u32 = 32;
 /// Pause after a round in which the store did not answer.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where the network's notes on a file are sealed for.
 pub(crate) fn source_place(id: MediaId) -> String {
@@ -80,7 +84,7 @@ impl Engine {
                     Ok(next) => next,
                     Err(error) => {
                         Self::report("files could not be looked for", bot, &error);
-                        Some(self.ctx.clock.instant() + AGAIN)
+                        Some(self.ctx.clock.instant() + RETRY_PAUSE)
                     }
                 },
             };
@@ -91,7 +95,7 @@ impl Engine {
     async fn fetch_round(&self, bot: &BotWork) -> Result<Option<Instant>> {
         loop {
             let now = self.ctx.store.now();
-            let open = self.ctx.store.downloading(bot.lease.bot_id, ROUND).await?;
+            let open = self.ctx.store.downloading(bot.lease.bot_id, MAX_PER_ROUND).await?;
             let (due, later): (Vec<_>, Vec<_>) =
                 open.into_iter().partition(|row| due::wait(row.due_at, now).is_zero());
             if due.is_empty() {
@@ -100,10 +104,10 @@ impl Engine {
                 return Ok(next);
             }
             futures_util::stream::iter(due)
-                .for_each_concurrent(AT_A_TIME, |row| async move {
+                .for_each_concurrent(MAX_CONCURRENT, |row| async move {
                     if let Err(error) = self.fetch_one(bot, row).await {
                         Self::report("a file's state could not be stored", bot, &error);
-                        self.ctx.clock.sleep(AGAIN).await;
+                        self.ctx.clock.sleep(RETRY_PAUSE).await;
                     }
                 })
                 .await;
@@ -146,12 +150,12 @@ impl Engine {
             tracing::info!(media_id = %row.id, state = state.as_str(), reason, "a file could not be fetched");
         }
         let counted = if state == MediaState::Downloading { "retried" } else { state.as_str() };
-        self.ctx.counters.media.count(counted);
+        self.ctx.node.counters.media.count(counted);
         if !self.ctx.store.settle_media(settled).await? {
             return self.forget_if_gone(row.id).await;
         }
         if let (true, Some(message_id)) = (state != MediaState::Downloading, row.message_id) {
-            self.ctx.events.tell(Event::Media { bot_id: bot.lease.bot_id, message_id });
+            self.ctx.node.events.tell(Event::Media { bot_id: bot.lease.bot_id, message_id });
             self.release(message_id);
         }
         Ok(())
@@ -223,8 +227,8 @@ impl Engine {
         Ok((bot.connection.fetch_media(reference, earlier, limit).await?, room))
     }
 
-    /// The files of a job's message, to be told to its receiver; `Err` with the moment until which they are
-    /// waited for. Only a message without a text of its own waits, and only its first attempt.
+    /// The files of a job's message, for its receiver; `Err` with the time until which to wait for them. Only a
+    /// message without a text of its own waits, and only its first attempt.
     pub(super) async fn media_for(&self, job: &Job) -> Result<Result<Vec<MediaView>, Instant>> {
         if !job.content.has_media {
             return Ok(Ok(Vec::new()));
@@ -272,6 +276,6 @@ fn content_type(row: &MediaRow, bytes: &[u8]) -> &'static str {
 }
 
 fn file_name(row: &MediaRow, bytes: &[u8]) -> String {
-    let fallback = crate::media::fallback_name(row.kind, content_type(row, bytes));
+    let fallback = crate::media_store::views::fallback_name(row.kind, content_type(row, bytes));
     file_type::clean_name(&row.file_name, &fallback)
 }

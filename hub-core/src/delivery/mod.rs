@@ -7,14 +7,17 @@
 //! 5. `conclusion`: what follows from it is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
-//! Beside them, `apps` tells installed apps what their bots were told, out of the store and at its own pace; sockets of
-//! apps [pull it from there](crate::apps::sockets), and `tools` asks apps for models that answer.
+//! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
+//! from there](crate::apps::sockets), and `tools` calls apps for models.
 //!
 //! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
+
+pub use crate::signing;
 
 mod apps;
 mod backlog;
 mod bot;
+pub(crate) mod channels;
 mod conclusion;
 mod hints;
 pub mod hooks;
@@ -26,6 +29,7 @@ pub mod node;
 mod outbox;
 pub mod payload;
 pub mod ping;
+pub(crate) mod plugins;
 mod poller;
 pub mod redact;
 mod renewal;
@@ -33,10 +37,10 @@ mod replies;
 pub mod retention;
 pub mod retry;
 mod routing;
-pub mod signing;
 pub mod sink;
 pub mod stage;
 pub(crate) mod tools;
+pub mod work_store;
 mod worker;
 
 #[cfg(test)]

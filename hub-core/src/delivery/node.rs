@@ -1,7 +1,7 @@
 //! One node's share of the work: which bots it holds, and what runs for each of them.
 //!
-//! The supervisor takes leases on bots nobody holds and renews its own; for each lease it starts a poller, an
-//! outbox and the backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
+//! The supervisor takes free leases on bots and renews its own; for each lease it starts a poller, an outbox and the
+//! backlog scan, and stops them when the lease is gone. Hints only make it look sooner.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt, stream};
 use tokio::sync::{Notify, broadcast::error::RecvError};
 
 pub use super::bot::{Behind, BotWork};
@@ -18,23 +19,29 @@ use crate::{
     admin::tally,
     apps::sockets,
     bots::BotStatus,
-    channels::{log, sinks::SinkId},
-    context::{Context, Hint, WorkContext},
+    channels::log,
+    context::Context,
     counters::Load,
+    delivery::work_store::WorkContext,
     error::{Error, Result},
     events::Event,
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId},
     invariants::invariant,
+    model::sinks::SinkId,
     revocation,
     store::{
         Store,
+        due::{Followed, Reading},
         leases::{Lease, WorkRow},
     },
     tasks::Tasks,
+    wake::Hint,
 };
 
-/// Time between two looks for work that nobody told of.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of polls for new work without a hint.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Bots that are taken over at the same time. Each reads with one connection to the database.
+const TAKEOVERS: usize = 4;
 
 /// Everything one node runs.
 #[derive(Debug)]
@@ -53,6 +60,8 @@ pub struct Engine {
     pub(super) bots: RwLock<BTreeMap<BotId, Arc<BotWork>>>,
     /// Bots that broke a rule: nothing runs for them on this node until its next start.
     stopped: Mutex<HashSet<BotId>>,
+    /// The shared clock at the last renewal.
+    pub(super) followed: Mutex<Option<Followed>>,
     /// Keeps other processes off a SQLite file.
     claim: Mutex<Option<File>>,
 }
@@ -94,6 +103,7 @@ impl Engine {
             healthy: Mutex::default(),
             bots: RwLock::default(),
             stopped: Mutex::default(),
+            followed: Mutex::default(),
             claim: Mutex::new(claim),
             tasks,
             ctx,
@@ -159,27 +169,30 @@ impl Engine {
         }
         for bot in &bots {
             if !bot.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
-                tracing::warn!(bot_id = %bot.lease.bot_id, "a bot's work did not end in time");
+                tracing::warn!(bot_id = %bot.lease.bot_id, "work for a bot did not end in time");
             }
         }
         if let Err(error) = self.ctx.store.release_leases(self.node).await {
-            tracing::warn!(%error, "leases could not be given back; they run out by themselves");
+            tracing::warn!(%error, "leases could not be released; they will expire");
         }
         self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     async fn supervise(self: &Arc<Self>) {
-        let mut hints = self.ctx.wake.listen();
+        let mut hints = self.ctx.node.wake.listen();
         let (mut renew_at, mut look_at) = (self.ctx.clock.instant(), self.ctx.clock.instant());
-        let (mut wall, mut shared) = (self.offset(self.ctx.clock.now()), self.offset(self.ctx.store.now()));
+        // The node's own clock; on PostgreSQL the shared clock is the database's.
+        let read = || Reading { at: self.ctx.clock.instant(), wall: self.ctx.clock.now() };
+        let mut own = read();
         loop {
-            let now = self.ctx.clock.instant();
-            if wall.step(now, self.ctx.clock.now()).is_some() {
+            let (before, now) = (own, self.ctx.clock.instant());
+            own = read();
+            if before.step_to(own).is_some() {
                 // A lease is not used past its end by either clock.
                 renew_at = now;
             }
             if now >= renew_at {
-                let full = self.follow_clock_and_renew(&mut shared).await.unwrap_or_else(|error| {
+                let full = self.renew().await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "leases could not be renewed");
                     false
                 });
@@ -187,9 +200,9 @@ impl Engine {
             }
             if now >= look_at {
                 if let Err(error) = self.look_for_work().await {
-                    tracing::warn!(%error, "looking for work failed");
+                    tracing::warn!(%error, "polling for work failed");
                 }
-                look_at = now + LOOK;
+                look_at = now + POLL_INTERVAL;
             }
             tokio::select! {
                 biased;
@@ -244,25 +257,26 @@ impl Engine {
         for bot in gone {
             let (bot_id, before) = (bot.lease.bot_id, bot.lease.fence);
             let now = fences.get(&bot_id).copied().unwrap_or(i64::MAX);
-            if !invariant!(self.ctx.violations, before < now, "the fence grows", %bot_id, before, now) {
+            if !invariant!(self.ctx.node.violations, before < now, "the fence grows", %bot_id, before, now) {
                 self.stopped().insert(bot_id);
             }
             bot.tasks.stop();
             self.forget(|job| job.bot_id == bot.lease.bot_id && job.fence == bot.lease.fence);
         }
+        let mut new = Vec::new();
         for lease in held {
             match self.bot(lease.bot_id) {
-                Some(bot) => {
-                    bot.validity.set(validity);
-                }
+                Some(bot) => bot.validity.set(validity),
                 None if self.stopped().contains(&lease.bot_id) => {}
-                None => {
-                    if let Err(error) = self.take_over(&lease, validity).await {
-                        tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
-                    }
-                }
+                None => new.push(lease),
             }
         }
+        let take_over = |lease: Lease| async move {
+            if let Err(error) = self.take_over(&lease, validity).await {
+                tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
+            }
+        };
+        stream::iter(new).for_each_concurrent(TAKEOVERS, take_over).await;
     }
 
     fn stopped(&self) -> MutexGuard<'_, HashSet<BotId>> {
@@ -303,21 +317,21 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a bot's lease up and everything that is in memory for it: nobody knows what of it is in the store.
-    /// The next holder, most likely this node a moment later, begins from the store.
+    /// Releases a bot's lease and everything in memory for it, since it is unknown what of it is in the store. The
+    /// next holder, most likely this node a moment later, begins from the store.
     pub(super) async fn start_over(&self, bot: &BotWork, why: &str) {
         tracing::error!(bot_id = %bot.lease.bot_id, why, "the work for a bot starts over");
         bot.tasks.stop();
         // What panics again and again does so once a second.
-        self.ctx.clock.sleep(LOOK).await;
+        self.ctx.clock.sleep(POLL_INTERVAL).await;
         while !self.tasks.stopping() {
             match self.ctx.store.give_up_lease(&bot.lease).await {
                 Ok(()) => break,
-                Err(error) => Self::report("a lease could not be given up", bot, &error),
+                Err(error) => Self::report("a lease could not be released", bot, &error),
             }
-            self.ctx.clock.sleep(LOOK).await;
+            self.ctx.clock.sleep(POLL_INTERVAL).await;
         }
-        self.ctx.wake.hint(Hint::Bot(bot.lease.bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot.lease.bot_id));
     }
 
     async fn without_network(&self, lease: &Lease, work: &WorkRow) -> Result<()> {
@@ -343,8 +357,8 @@ impl Engine {
             self.ctx.store.set_status(lease, status, reason, &self.ctx.ids, self.ctx.store.now()).await?;
         if changed {
             tracing::info!(%bot_id, status = status.as_str(), "bot status");
-            self.ctx.events.tell(Event::Bot { bot_id, status });
-            self.ctx.wake.hint(Hint::AppEvents);
+            self.ctx.node.events.tell(Event::Bot { bot_id, status });
+            self.ctx.node.wake.hint(Hint::AppEvents);
         }
         Ok(())
     }
@@ -353,8 +367,7 @@ impl Engine {
     async fn look_for_work(self: &Arc<Self>) -> Result<()> {
         // Another node was stopped or is dead.
         let now = self.ctx.store.now();
-        if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(now, now + self.ctx.config.lease).await?
-        {
+        if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(now).await? {
             self.renew().await?;
         }
         let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;

@@ -1,9 +1,9 @@
 //! Sends for one bot: in order per person, one at a time, within the network's window
-//! (`protocols/ilink.md` §9, §10.4, §13).
+//! (`docs/ilink.md#sending-window`).
 //!
-//! An item is marked `sending`, in a commit, before it is written to the network: after a crash the mark says
-//! that nobody knows what became of it. Such an item is tried once more under the same client id, by which a
-//! network can tell a repeat, and then never by itself again.
+//! An item is marked `sending`, in a commit, before it is written to the network: after a crash the mark means that
+//! its outcome is unknown. Such an item is retried once under the same client id, by which a network can recognise a
+//! repeat, and never automatically after that.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -18,10 +18,10 @@ use tracing::Instrument;
 use self::handover::{Handed, Handover};
 use super::node::{BotWork, Engine};
 use crate::{
-    bots::{pacing::RecentSends, private, window::Window},
-    context::Hint,
+    bots::pacing::RecentSends,
     error::{ErrorCode, Result},
     id::OutboxId,
+    model::{private, window::Window},
     network::{Outgoing, WindowRules},
     secret::{Sealed, Secret},
     spans,
@@ -30,19 +30,20 @@ use crate::{
         sending::{Begun, ItemState, OpenItem},
     },
     time::{Instant, Timestamp},
+    wake::Hint,
 };
 
 mod handover;
 mod settlement;
 
 /// Items looked at in one round.
-const ROUND: u32 = 500;
+const MAX_PER_ROUND: u32 = 500;
 /// People written to at the same time.
 const MAX_PEERS: usize = 32;
 /// What is said of such an account.
-pub(super) const SUSPECT: &str = "the network takes messages without giving ids; people may not see them";
+pub(super) const SUSPECT: &str = "the network accepts messages without ids; people may not see them";
 /// People whose last sends are remembered; beyond that those are forgotten who count for no limit any more.
-const REMEMBERED: usize = 4_096;
+const MAX_REMEMBERED: usize = 4_096;
 
 /// One bot's sending.
 struct Outbox {
@@ -117,12 +118,12 @@ impl Outbox {
     /// Starts a task for every person with open items that has none.
     async fn start_open_items(self: &Arc<Self>) -> Result<()> {
         if self.bot.is_expired() {
-            return Ok(()); // Kept until there is a new login (`protocols/ilink.md` §13.1).
+            return Ok(()); // Kept until there is a new login.
         }
         let store = &self.engine.ctx.store;
         // Of people who were being written to, what is read may be older than what comes of it.
         let writing = self.state().busy.clone();
-        let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), ROUND).await?;
+        let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), MAX_PER_ROUND).await?;
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         for item in items {
@@ -191,7 +192,7 @@ impl Outbox {
         }
         let now = self.engine.ctx.store.now();
         if now.as_millis() >= item.expires_at {
-            let told = "it waited too long for the person to write";
+            let told = "expired while waiting for the person to write";
             self.settle(item, now, ItemState::Expired, now, Some(told), |s| s.attempts = item.attempts)
                 .await?;
             return Ok(Go::On);
@@ -203,15 +204,14 @@ impl Outbox {
         }
         let was_unknown = item.state == "sending";
         if was_unknown && item.unknowns >= 1 {
-            let told = "nobody knows whether the network took it; not tried again";
+            let told = "unknown whether the network accepted it; not retried";
             self.settle(item, now, ItemState::Unknown, now, Some(told), |s| s.attempts = item.attempts)
                 .await?;
             return Ok(Go::On);
         }
         failpoint!("outbox.token");
         let Some(token) = self.token(item)? else { return Ok(Go::Wait) };
-        // Before anything is marked: a file that is handed over and not sent is seen by nobody, so that this part
-        // may be repeated.
+        // Before anything is marked: no one sees a file that is uploaded and not sent, so this part may be repeated.
         let media = match self.hand_over(item, was_unknown).await? {
             Handover::Nothing => None,
             Handover::Done(media) => Some(media),
@@ -235,8 +235,8 @@ impl Outbox {
             return Ok(Go::Wait);
         }
         for channel in shown_to {
-            if self.engine.ctx.live.refresh(channel) {
-                self.engine.ctx.wake.hint(Hint::Log(channel));
+            if self.engine.ctx.node.live.refresh(channel) {
+                self.engine.ctx.node.wake.hint(Hint::Log(channel));
             }
         }
         failpoint!("outbox.begun", passed);
@@ -250,9 +250,9 @@ impl Outbox {
         let started = self.engine.ctx.store.now();
         let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
         let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
-        span.record("hub.outcome", self.engine.ctx.counters.count_send(&outcome));
+        span.record("hub.outcome", self.engine.ctx.node.counters.count_send(&outcome));
         failpoint!("outbox.answered", passed);
-        // The gap counts from the answer: the network orders by arrival (ilink §10.4).
+        // The gap counts from the answer: the network orders by arrival.
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
             *last = self.engine.ctx.clock.instant();
         }
@@ -309,7 +309,7 @@ impl Outbox {
                         recent.push_back(now);
                     }
                     state.paced.remove(&item.id);
-                    if state.recent.len() > REMEMBERED {
+                    if state.recent.len() > MAX_REMEMBERED {
                         state.recent.retain(|_, sends| {
                             sends.back().is_some_and(|at| now.since(*at) < WindowRules::BURST_SPAN)
                         });

@@ -1,16 +1,16 @@
-//! The JSON body that a webhook receives (spec §2, "Inbound message payload").
+//! The JSON body that a webhook receives.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::job::Job;
 use crate::{
-    media::MediaView,
+    model::media::MediaView,
     network::{MessageKind, Quote},
 };
 
-/// The fields of the specification, in its order. `items` stands there when the message is more than one
-/// text, `media` when it has files, `quoted` when it quotes.
+/// The fields of the webhook payload, in order. `items` is present if the message is more than one text, `media` if
+/// it has files, `quoted` if it quotes.
 #[derive(Debug, Serialize)]
 pub struct Payload<'a> {
     /// Always `message`.

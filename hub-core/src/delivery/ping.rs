@@ -1,40 +1,44 @@
-//! Trying a channel's webhook: a message that nobody wrote takes the way of every message, plugins and signature
-//! included, and is stored nowhere.
+//! Test of a channel's webhook: a generated message goes through the pipeline, plugins and signature included, and is
+//! not stored.
 
 use std::sync::Arc;
 
 use super::{
+    channels,
     job::{Content, Job},
     retry::Verdict,
     sink::{Sink, webhook::Webhook},
     stage::{Filtered, Outcome},
 };
 use crate::{
-    Hub,
     access::Actor,
-    channels::{runtime, sinks::SinkId},
+    channels::Channels,
+    context::Context,
     error::{Error, Result},
     id::{BotId, ChannelId},
+    model::{
+        sinks::SinkId,
+        trace::{Trace, TraceStatus},
+    },
     network::MessageKind,
-    traces::{Trace, TraceStatus},
 };
 
 /// Who seems to have written.
 const SENDER: &str = "ping";
 
-/// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; answers the trace. What the
-/// receiver and the plugins reply is sent to nobody.
+/// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; returns the trace. Replies
+/// of the receiver and the plugins are not sent.
 ///
 /// # Errors
 /// `NOT_FOUND` unless the channel is the caller's; `INVALID_PARAMS` when it has no webhook. A receiver that refuses
 /// is no error: the trace says so.
-pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId) -> Result<Trace> {
-    let known = hub.channels().get(actor, bot_id, channel_id).await?;
+pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: ChannelId) -> Result<Trace> {
+    let known = Channels::new(ctx).get(actor, bot_id, channel_id).await?;
     if known.webhook.url.is_empty() {
         return Err(Error::invalid("url", "the channel has no webhook"));
     }
-    let ctx = hub.context().for_work();
-    let channels = runtime::load(&ctx, bot_id).await?.channels;
+    let ctx = ctx.for_work();
+    let channels = channels::load(&ctx, bot_id).await?.channels;
     let channel = channels.into_iter().find(|channel| channel.id == channel_id);
     let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
     let (started_at, started) = (ctx.clock.now(), ctx.clock.instant());
@@ -81,22 +85,11 @@ pub async fn ping(hub: &Hub, actor: &Actor, bot_id: BotId, channel_id: ChannelId
     };
     let duration_ms = ctx.clock.instant().since(started).as_millis();
     Ok(Trace {
-        trace_id: job.trace_id,
-        message_id: job.content.message_id,
-        bot_id,
         channel_id: Some(channel_id),
-        replay_of: None,
         status,
         summary,
-        started_at,
         duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
         attempts: 1,
-        channel_name: None,
-        user_id: String::new(),
-        user_name: String::new(),
-        preview: String::new(),
-        next_attempt_at: None,
-        max_attempts: None,
-        steps: concluded.steps,
+        ..Trace::new(job.trace_id, job.content.message_id, bot_id, started_at, concluded.steps)
     })
 }

@@ -1,5 +1,5 @@
-//! Receives for one bot: polls its network, hands batches to the inbox, and lives with everything that goes
-//! wrong (`protocols/ilink.md` §6, §7.2, §13.1).
+//! Receives for one bot: polls its network, passes batches to the inbox, and handles every failure
+//! (`docs/ilink.md#polling`).
 
 use std::{
     panic::AssertUnwindSafe,
@@ -28,24 +28,24 @@ const SHORT_PAUSE: Duration = Duration::from_secs(2);
 const LONG_PAUSE: Duration = Duration::from_secs(30);
 /// Without an answered poll for this long the bot counts as degraded.
 const DEGRADED_AFTER: Duration = Duration::from_secs(3 * 60);
-/// Without an answered poll for this long the network is told again that polling goes on.
-const ANNOUNCE_AGAIN: Duration = Duration::from_secs(10 * 60);
+/// Without an answered poll for this long polling is announced to the network again.
+const REANNOUNCE_AFTER: Duration = Duration::from_secs(10 * 60);
 /// How long a first "login expired" is doubted.
-const DOUBT: Duration = Duration::from_secs(5);
+const VERIFY_DELAY: Duration = Duration::from_secs(5);
 /// How often an expired login is tried again: it has come back in some reports.
-const HOURLY: Duration = Duration::from_secs(60 * 60);
+const EXPIRED_LOGIN_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// An idle bot's row is touched at most this often.
 const NOTE_EVERY: Duration = Duration::from_secs(10);
 /// Empty answers that come at once, in a row, before the next poll waits: the network's hold does not work.
-const RUSHED: u32 = 5;
+const MAX_RUSHED_POLLS: u32 = 5;
 /// An answer this fast was not held.
-const AT_ONCE: Duration = Duration::from_millis(100);
+const MIN_HOLD: Duration = Duration::from_millis(100);
 /// Failed announcements are repeated with growing pauses.
 const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
 /// Why polling ended.
 enum Ended {
-    /// Asked to stop, or the bot is somebody else's.
+    /// Stopped, or another node works for the bot.
     Stopped,
     /// The login is no longer valid.
     Expired(String),
@@ -54,7 +54,7 @@ enum Ended {
 /// What came of one poll.
 enum Polled {
     Answer(Result<Batch, NetworkError>),
-    /// Somebody wants a look at once.
+    /// A poll is requested at once.
     Poked,
     Stopped,
 }
@@ -108,7 +108,7 @@ impl Engine {
             announce_pause: ANNOUNCE_PAUSE.0,
         };
         let expired =
-            (status == BotStatus::Expired.as_str()).then(|| "the network wants a new login".to_owned());
+            (status == BotStatus::Expired.as_str()).then(|| "the network requires a new login".to_owned());
         let (engine, bot) = (Arc::clone(self), Arc::clone(bot));
         bot.tasks.clone().spawn("poller", async move {
             if AssertUnwindSafe(poller.run(expired)).catch_unwind().await.is_err() {
@@ -176,7 +176,7 @@ impl Poller {
                 Ok(Intake::Done) => {}
                 Ok(Intake::Lost) => return Next::End,
                 Err(error) => {
-                    Engine::report("a batch could not be taken in", &self.bot, &error);
+                    Engine::report("a batch could not be stored", &self.bot, &error);
                     self.pause(SHORT_PAUSE).await;
                 }
             },
@@ -186,8 +186,8 @@ impl Poller {
         Next::Poll
     }
 
-    /// One poll. When the hub stops it may end by itself for a while before it is cut; when the bot alone is
-    /// taken away it is cut, since somebody else may be polling already.
+    /// One poll. When the hub stops it may end by itself for a while before it is cut; if only the bot is taken away
+    /// it is cut, since another node may be polling already.
     async fn poll(&self) -> Polled {
         let poll = self.bot.connection.receive(&self.cursor);
         tokio::pin!(poll);
@@ -206,13 +206,13 @@ impl Poller {
         }
     }
 
-    /// No lease, no poll (`protocols/ilink.md` §7.5). `false` when asked to stop.
+    /// No lease, no poll. `false` when asked to stop.
     async fn holds_lease(&self) -> bool {
         self.bot.wait_for_lease(&self.engine.ctx.clock).await
     }
 
-    /// Whether somebody else polls for the bot by now, another node or this one under a later lease: then the
-    /// network must not hear that polling ended.
+    /// Whether another node, or this one under a later lease, polls for the bot by now: then the end of polling must
+    /// not be announced.
     async fn is_taken_over(&self) -> bool {
         if self.engine.tasks.stopping() {
             return false;
@@ -248,7 +248,7 @@ impl Poller {
         if answered {
             self.answered().await;
         } else {
-            self.degrade_when_silent("the network does not answer polls").await;
+            self.degrade_when_silent("the network does not respond to polls").await;
         }
         Ok(Intake::Done)
     }
@@ -256,12 +256,12 @@ impl Poller {
     /// Keeps a network that answers empty at once from being polled in a tight loop.
     async fn slow_down(&mut self, asked: Instant, answer: &Result<Batch, NetworkError>) {
         let empty = answer.as_ref().is_ok_and(|batch| batch.messages.is_empty());
-        if !empty || self.engine.ctx.clock.instant().since(asked) >= AT_ONCE {
+        if !empty || self.engine.ctx.clock.instant().since(asked) >= MIN_HOLD {
             self.rushed = 0;
             return;
         }
         self.rushed += 1;
-        if self.rushed >= RUSHED {
+        if self.rushed >= MAX_RUSHED_POLLS {
             self.pause(SHORT_PAUSE).await;
         }
     }
@@ -289,8 +289,9 @@ impl Poller {
     /// After a "login expired": waits, announces, polls once with the same login. A stray refusal has been
     /// seen, and only a second one counts.
     async fn doubt_login(&mut self) -> Login {
-        self.status(BotStatus::Degraded, Some("the network doubts the login; making sure".to_owned())).await;
-        if !self.pause(DOUBT).await {
+        self.status(BotStatus::Degraded, Some("the network reports an expired login; verifying".to_owned()))
+            .await;
+        if !self.pause(VERIFY_DELAY).await {
             return Login::Stopped;
         }
         let login = self.try_login().await;
@@ -305,7 +306,7 @@ impl Poller {
     async fn wait_for_revival(&mut self, reason: String) -> bool {
         loop {
             self.status(BotStatus::Expired, Some(reason.clone())).await;
-            if !self.pause(HOURLY).await || !self.holds_lease().await {
+            if !self.pause(EXPIRED_LOGIN_INTERVAL).await || !self.holds_lease().await {
                 return false;
             }
             match self.try_login().await {
@@ -336,7 +337,7 @@ impl Poller {
                 match self.take_in(batch).await {
                     Ok(Intake::Lost) => return Login::Stopped,
                     Ok(Intake::Done) => {}
-                    Err(error) => Engine::report("a batch could not be taken in", &self.bot, &error),
+                    Err(error) => Engine::report("a batch could not be stored", &self.bot, &error),
                 }
                 Login::Works
             }
@@ -349,9 +350,9 @@ impl Poller {
     /// repeated later and polling goes on meanwhile.
     async fn announce_when_due(&mut self) -> Result<(), NetworkError> {
         let now = self.engine.ctx.clock.instant();
-        let silent = now.since(self.last_answer) >= ANNOUNCE_AGAIN;
+        let silent = now.since(self.last_answer) >= REANNOUNCE_AFTER;
         if !self.bot.is_status_known() {
-            // Somebody asked to reconnect: as at the start of polling.
+            // A request to reconnect: as at the start of polling.
             self.status(BotStatus::Connecting, None).await;
             self.announce_at = Some(now);
         }
@@ -360,7 +361,7 @@ impl Poller {
         }
         match self.bot.connection.start().await {
             Ok(()) => {
-                self.announce_at = silent.then(|| now + ANNOUNCE_AGAIN);
+                self.announce_at = silent.then(|| now + REANNOUNCE_AFTER);
                 self.announce_pause = ANNOUNCE_PAUSE.0;
                 if self.bot.status_is(BotStatus::Connecting, None) {
                     // The network took the login. The first poll of an idle bot says so only when its hold ends.
@@ -384,7 +385,7 @@ impl Poller {
         }
     }
 
-    /// Sleeps, unless somebody wants it to look at once; `false` when asked to stop meanwhile.
+    /// Sleeps, unless a poll is requested; `false` if stopped meanwhile.
     async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {
             biased;

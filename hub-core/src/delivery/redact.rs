@@ -1,11 +1,12 @@
-//! What of a request and its answer may stand in a trace (X4 of `reliability.md` §3.11; `contract.md` §6.7).
+//! What a trace may contain of a request and its response.
 
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
-use crate::secret::Secret;
+use super::{channels::ChannelRuntime, job::Job};
+use crate::{secret::Secret, signing::Method};
 
-/// What stands in place of a secret.
+/// The mask of a secret.
 pub const MASK: &str = "***";
 /// Most of a body that is kept, in bytes.
 pub const MAX_BODY: usize = 64 * 1024;
@@ -67,6 +68,26 @@ impl Redactor {
         // A secret may be part of another one.
         needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
         Self { needles, custom_header }
+    }
+
+    /// The redactor of a delivery: it knows the channel's secrets, the permission to answer, and the signatures of
+    /// links to files.
+    pub(super) fn of(job: &Job, channel: &ChannelRuntime) -> Self {
+        let secrets: Vec<&Secret> = [
+            channel.webhook_secret.as_ref(),
+            channel.webhook_old_secret.as_ref().map(|old| &old.secret),
+            job.content.context_token.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let links: Vec<Secret> =
+            job.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
+        let custom = match Method::try_from(&channel.webhook.auth) {
+            Ok(Method::Header { name }) => Some(name),
+            _ => None,
+        };
+        Self::new(secrets.into_iter().chain(&links), custom)
     }
 
     /// A text with every known secret masked.

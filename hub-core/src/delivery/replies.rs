@@ -10,13 +10,15 @@ use super::{
     stage::{Reply, ReplyContent, ReplyFile},
 };
 use crate::{
-    bots::window::Window,
-    channels::runtime::ChannelRuntime,
+    delivery::channels::ChannelRuntime,
     media::NewFile,
+    model::{
+        trace::{Step, StepName, TraceStatus},
+        window::Window,
+    },
     network::TextFormat,
     store::outbox::{NewOutbound, NewPart},
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus},
 };
 
 impl Engine {
@@ -66,7 +68,7 @@ impl Engine {
             return None;
         }
         let window = Window::default().check(&bot.network.window_rules(), now);
-        window.err().map(|_| "the chat network takes no messages to groups")
+        window.err().map(|_| "the chat network does not accept messages to groups")
     }
 
     /// Replies with files of an earlier attempt: their files are not kept a second time. When the store does not
@@ -90,7 +92,7 @@ impl Engine {
     ) -> Result<(String, Vec<NewPart>, Value), String> {
         match content {
             ReplyContent::Text(text) => {
-                // PostgreSQL cannot hold it (`reliability.md` N3), and no chat shows it.
+                // PostgreSQL cannot hold it, and no chat shows it.
                 let text = text.replace('\0', "\u{fffd}");
                 if text.trim().is_empty() {
                     return Err("the text is blank".to_owned());

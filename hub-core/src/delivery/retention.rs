@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Time between two rounds.
-const ROUND: Duration = Duration::from_secs(10 * 60);
+const RETENTION_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Most rows of each kind that one transaction visits, so that none takes long.
 const PIECE: u32 = 500;
 /// Days for which it is known what models cost.
@@ -19,16 +19,16 @@ pub(super) fn start(ctx: &Context, tasks: &Tasks) {
     tasks.supervise("retention", ctx.clock.clone(), move || retain(ctx.clone(), own.clone()));
 }
 
-/// How long a code of an authorization is known after its time: whoever shows it again ends its token.
-const CODES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long an authorization code is kept after it expires: presenting it again revokes its token.
+const CODE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 async fn retain(ctx: Context, tasks: Tasks) {
     loop {
         if let Err(error) = retain_once(&ctx, &tasks).await {
-            tracing::warn!(%error, "forgetting what is old failed");
+            tracing::warn!(%error, "retention failed");
         }
         tokio::select! {
-            () = ctx.clock.sleep(ROUND) => {}
+            () = ctx.clock.sleep(RETENTION_INTERVAL) => {}
             () = tasks.stop_token().cancelled() => return,
         }
     }
@@ -45,7 +45,7 @@ async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
 /// What is older goes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ages {
-    /// Traces, and what apps asked and were told.
+    /// Traces, calls of apps, and events for apps.
     pub traces: Timestamp,
     /// Messages.
     pub messages: Timestamp,
@@ -60,7 +60,7 @@ pub struct Forgotten {
     pub messages: u64,
     /// Entries in the log of what apps asked.
     pub app_calls: u64,
-    /// Entries in the log of what apps were told.
+    /// Entries in the log of events for apps.
     pub app_events: u64,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<F
                     };
                     let app_calls = tx.app_calls().delete_before(ages.traces, PIECE).await?;
                     let app_events = tx.app_events().delete_before(ages.traces, PIECE).await?;
-                    let codes = tx.app_codes().delete_before(now - CODES_KEPT, PIECE).await?;
+                    let codes = tx.app_codes().delete_before(now - CODE_RETENTION, PIECE).await?;
                     let usage = tx.ai().delete_usage_before(usage_day, PIECE).await?;
                     let gone = Forgotten {
                         traces: traces.deleted,

@@ -1,10 +1,13 @@
-//! What an answer means for a delivery, and when the next attempt is due: pure (`contract.md` §6.2).
+//! What an answer means for a delivery, and when the next attempt is due: pure functions.
 
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 
-use crate::{random::Random, time::Timestamp};
+use crate::{channels::sinks::MAX_WAIT_S, random::Random, store::due::LONGEST_WAIT, time::Timestamp};
+
+// A due time beyond `LONGEST_WAIT` counts as due at once; jitter adds a fifth.
+const _: () = assert!(MAX_WAIT_S as u64 * 6 / 5 < LONGEST_WAIT.as_secs());
 
 /// Shortest and longest wait that a receiver can ask for.
 const RETRY_AFTER_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
@@ -14,7 +17,7 @@ const RETRY_AFTER_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duratio
 pub enum Verdict {
     /// 2xx: delivered.
     Success,
-    /// 410: the receiver wants nothing more; the delivery ends and its sink is disabled.
+    /// 410: the receiver accepts no more messages; the delivery ends and its sink is disabled.
     Gone,
     /// Anything else, redirects included: try again.
     Retry {
@@ -90,7 +93,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::channels::sinks::DEFAULT_SCHEDULE_S;
+    use crate::model::sinks::DEFAULT_SCHEDULE_S;
 
     /// 1994-11-06T08:49:37Z, the moment that HTTP's examples show.
     const NOW: Timestamp = Timestamp::from_millis(784_111_777_000);

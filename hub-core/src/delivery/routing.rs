@@ -12,12 +12,13 @@ use super::{
 };
 use crate::{
     apps::{Heard, of_message},
-    bots::private,
-    channels::{
-        runtime::{BotChannels, ChannelRuntime, Route, RouteInput},
-        sinks::{Ordering, SinkId, SinkKey},
-    },
+    delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
     id::{ChannelId, DeliveryId, MessageId, TraceId},
+    model::{
+        private,
+        sinks::{Ordering, SinkId, SinkKey},
+        trace::{Step, StepName, TraceStatus, steps_text},
+    },
     network::{InboundMedia, InboundMessage, MessageClass, Quote},
     secret::Secret,
     store::{
@@ -27,7 +28,6 @@ use crate::{
         traces::NewTrace,
     },
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// Longest text kept of one message; the network's own limit is far below.
@@ -46,7 +46,7 @@ pub(super) struct Routed {
     pub content: Arc<Content>,
     /// Where it was routed, whether taken or not.
     pub channels: Vec<ChannelId>,
-    /// Whether an app is told of it.
+    /// Whether an app gets an event for it.
     pub tells_apps: bool,
     /// One entry per channel; `None` where no sink has anything to do.
     pub work: Vec<Option<RoutedWork>>,
@@ -95,7 +95,7 @@ impl Engine {
             kind: message.kind.as_str(),
             content: content.text.clone(),
             items: content.items.clone(),
-            quoted: content.quote.as_ref().map(crate::store::json),
+            quoted: content.quote.as_ref().map(crate::text::json),
             network_id: message.network_id.as_deref().map(clean),
             dedupe_key: clean(&message.dedupe_key),
             private: private.as_str().to_owned(),
@@ -176,7 +176,7 @@ impl Engine {
         (AcceptMessage { row, contact: Some(contact), routes, media, apps }, routed)
     }
 
-    /// What the apps on the bot are told of a message, and the beginnings of their traces.
+    /// The events of a message for the apps on the bot, and the first steps of their traces.
     fn tell_apps(
         &self,
         bot: &BotWork,
@@ -235,8 +235,7 @@ impl Engine {
         message.media.iter().map(row).collect()
     }
 
-    /// The trace as it stands when the message is committed: received, filtered, and done unless a sink has to
-    /// get it.
+    /// The trace when the message is committed: received, filtered, and done unless a sink has to get it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one trace, named once")]
     fn first_trace(
         &self,
@@ -261,7 +260,8 @@ impl Engine {
             }
             Route::Passed { .. } => {
                 steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Ok, started, now, json!({})));
-                let clients = if channel.websocket.enabled { self.ctx.live.sockets(channel.id) } else { 0 };
+                let clients =
+                    if channel.websocket.enabled { self.ctx.node.live.sockets(channel.id) } else { 0 };
                 if clients > 0 {
                     let detail = json!({ "clients": clients });
                     steps.push(Step::new(StepName::Websocket, "log", TraceStatus::Ok, now, now, detail));
@@ -346,7 +346,7 @@ fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content
         kind: message.kind,
         has_media: !message.media.is_empty(),
         text,
-        items: clean(&crate::store::json(&message.items)),
+        items: clean(&crate::text::json(&message.items)),
         quote: message.quote.as_ref().map(|quote| resolve(quote, &known.quoted)),
         context_token: message.context_token.as_ref().map(|token| Secret::new(clean(token.expose()))),
         sent_at: message.sent_at,
@@ -354,7 +354,7 @@ fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content
     }
 }
 
-/// The quote with its text, as far as it is known, cut to the part that was meant (`protocols/ilink.md` §8.3).
+/// The quote with its text, as far as it is known, cut to the part that was meant.
 fn resolve(quote: &Quote, quoted: &HashMap<String, String>) -> Quote {
     let mut quote = quote.clone();
     if let Some(whole) = quote.network_id.as_ref().and_then(|id| quoted.get(id)) {

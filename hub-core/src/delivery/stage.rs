@@ -9,16 +9,11 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header};
-use serde_json::Value;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, value::RawValue};
 
-use super::{
-    hooks::{self, Head, State},
-    job::Job,
-    payload::Payload,
-    retry::Verdict,
-};
-use crate::{channels::runtime::ChannelRuntime, context::WorkContext, traces::Step};
+use super::{job::Job, payload::Payload, retry::Verdict};
+use crate::{delivery::channels::ChannelRuntime, id::PluginId, model::trace::Step};
 
 /// A message that a channel takes.
 #[derive(Debug)]
@@ -95,6 +90,22 @@ pub struct Answered<'j> {
     pub steps: Vec<Step>,
 }
 
+/// What a plugin left in `ctx.state` for its other hook.
+#[derive(Debug)]
+pub struct State {
+    pub(super) plugin: PluginId,
+    pub(super) json: Box<RawValue>,
+}
+
+/// The head of an answer, for hooks.
+#[derive(Debug)]
+pub struct Head {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+}
+
 /// How an attempt ended.
 #[derive(Debug)]
 pub enum Outcome {
@@ -150,7 +161,7 @@ pub struct Reply {
     pub content: ReplyContent,
 }
 
-/// What somebody is sent.
+/// The content of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyContent {
     /// A text.
@@ -166,7 +177,7 @@ pub enum ReplyContent {
 pub struct ReplyFile {
     /// A name; may be empty.
     pub file_name: String,
-    /// A media type, when somebody says one.
+    /// A media type, if known.
     pub content_type: Option<String>,
     /// The bytes.
     pub bytes: Bytes,
@@ -194,7 +205,7 @@ impl<'j> Filtered<'j> {
     /// Writes the request of the specification.
     pub fn draft(self) -> Drafted<'j> {
         let Self { job, channel } = self;
-        let body = Bytes::from(crate::store::json(&Payload::of(job)));
+        let body = Bytes::from(crate::text::json(&Payload::of(job)));
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(
@@ -206,29 +217,8 @@ impl<'j> Filtered<'j> {
     }
 }
 
-impl<'j> Drafted<'j> {
-    /// Runs the channel's request hooks in their order of installation.
-    pub async fn on_request(self, ctx: &WorkContext) -> Prepared<'j> {
-        hooks::on_request(ctx, self).await
-    }
-}
-
-impl Answered<'_> {
-    /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first
-    /// (`contract.md` §6.5).
-    pub async fn on_response(self, ctx: &WorkContext) -> Concluded {
-        let (automatic, replied) = (self.channel.webhook.auto_reply, self.replied);
-        let mut concluded = hooks::on_response(ctx, self).await;
-        let plugins_replied = replied || !concluded.replies.is_empty();
-        if automatic && !plugins_replied {
-            concluded.replies.extend(concluded.outcome.reply().map(|text| Reply::text("webhook", text)));
-        }
-        concluded
-    }
-}
-
 impl Outcome {
-    /// The text `reply` of a 2xx JSON answer, which a channel may send to the sender (spec §5).
+    /// The text `reply` of a 2xx JSON answer, which a channel may send to the sender.
     pub fn reply(&self) -> Option<String> {
         match self {
             Self::Answer { verdict: Verdict::Success, json: true, body, .. } => {

@@ -6,14 +6,17 @@ use crate::{
     access::Actor,
     apps::{AppPatch, Apps, NewApp, NewInstallation},
     bots::MessageFilter,
-    channels::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
     id::ChannelId,
+    model::{
+        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+        trace::{
+            StepName::{Filter, Received, Reply, Request, Response},
+            Trace, TraceStatus,
+        },
+    },
     page::PageRequest,
     testing::{Receiver, TestBot, TestHub},
-    traces::{
-        StepName::{Filter, Received, Reply, Request, Response},
-        Trace, TraceQuery, TraceStatus,
-    },
+    traces::TraceQuery,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

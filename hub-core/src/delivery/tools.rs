@@ -1,5 +1,5 @@
-//! Calls of apps' tools for models: an app is asked as for a command, signed and guarded as any event is, and what it
-//! replies is what the model learns. A call stands in the app's log of events once it is over.
+//! Calls of apps' tools for models: the app gets a command, signed like any event, and its reply is the result for
+//! the model. A call is in the app's log of events once it has ended.
 //!
 //! A call that is made again is the same event for the app. Where the log holds its whole answer, the app is not
 //! asked again: the model failed, or the hub did, after the tool had done its work.
@@ -22,7 +22,7 @@ use crate::{
 
 /// How long a tool may take: longer than an app has for an event, since it may have to ask others, and within the
 /// time that an answer has.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 /// What the model learns of a fault of the hub itself; the log knows more.
 const FAULT: &str = "the hub could not call the tool";
 
@@ -69,8 +69,8 @@ impl AppTools {
     /// Asks the app.
     async fn ask(&self, question: &Question) -> Result<Vec<u8>, Refusal> {
         let mut note = Note::begin(&self.ctx, &question.event);
-        let call = call_of(&self.ctx, &question.due, PATIENCE)?;
-        let answer = self.ctx.clock.timeout(PATIENCE, self.ctx.egress.send(call)).await;
+        let call = call_of(&self.ctx, &question.due, CALL_TIMEOUT)?;
+        let answer = self.ctx.clock.timeout(CALL_TIMEOUT, self.ctx.egress.send(call)).await;
         let (refusal, error) = match answer {
             Some(Ok(answer)) => {
                 note.told.response_status = Some(answer.status.as_u16());
@@ -84,12 +84,12 @@ impl AppTools {
                 let status = format!("status {}", answer.status.as_u16());
                 (format!("the app answered with {status}"), status)
             }
-            // What exactly happened on the way to the app is for whoever installed it.
+            // The exact failure is for the user who installed the app.
             Some(Err(error)) => {
                 (format!("the app was not reached: {}", error.fault.as_str()), error.to_string())
             }
             None => {
-                let late = format!("no answer within {} s", PATIENCE.as_secs());
+                let late = format!("no response within {} s", CALL_TIMEOUT.as_secs());
                 (format!("the app gave {late}"), late)
             }
         };
@@ -104,7 +104,7 @@ impl AppTools {
         let (later, text) = (answer.later, answer.text());
         if later {
             let text = if text.is_empty() { text } else { format!(": {text}") };
-            return format!("the app works on it and will answer the person by itself{text}");
+            return format!("the app is working on it and will reply to the person itself{text}");
         }
         let sent = match answer.file() {
             Ok(None) => None,
@@ -112,7 +112,7 @@ impl AppTools {
             Err(error) => Some(Err(error)),
         };
         let sent = match sent {
-            None if text.is_empty() => "the app did it and said nothing".to_owned(),
+            None if text.is_empty() => "the app completed it without a reply".to_owned(),
             None => String::new(),
             Some(Ok(())) => "(a file from the app was sent to the person)".to_owned(),
             Some(Err(error)) => format!("(a file from the app could not be sent: {})", error.message()),
@@ -140,7 +140,7 @@ impl Tools for AppTools {
     }
 }
 
-/// What the model is told in place of an answer.
+/// The result for the model if there is no response.
 struct Refusal(String);
 
 impl From<Error> for Refusal {
@@ -174,7 +174,7 @@ impl Question {
             bot_id: app.bot_id.to_string(),
             owner_id: app.owner_id.to_string(),
             installation_id: app.installation_id.to_string(),
-            scopes: Some(crate::store::json(&app.scopes)),
+            scopes: Some(crate::text::json(&app.scopes)),
             kind: kind.clone(),
             trace_id: Some(scope.trace_id.to_string()),
             peer: scope.peer.clone(),
@@ -199,7 +199,7 @@ impl Question {
     }
 }
 
-/// The entry of a call in the log. One that is dropped before it is stored says that nobody waited for the end.
+/// The entry of a call in the log. One that is dropped before it is stored reports that the caller had gone.
 struct Note<'a> {
     ctx: &'a Context,
     event: Option<NewAppEvent>,
@@ -215,7 +215,7 @@ impl<'a> Note<'a> {
             due_at: event.now,
             response_status: None,
             response_body: String::new(),
-            error: Some("the time for the whole answer was over".to_owned()),
+            error: Some("the time for the whole response had expired".to_owned()),
             duration_ms: 0,
         };
         Self { ctx, event: Some(event.clone()), told, watch: Stopwatch::start() }

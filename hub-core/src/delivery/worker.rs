@@ -15,24 +15,21 @@ use super::{
     stage::{Concluded, Filtered, Outcome, Prepared},
 };
 use crate::{
-    channels::{
-        runtime::ChannelRuntime,
-        sinks::{MAX_RETRIES, SinkId, SinkKey},
-    },
+    delivery::channels::ChannelRuntime,
     error::{Error, ErrorCode},
     events::Event,
     invariants::invariant,
-    spans,
-    store::{
-        deliveries::{DeliveryState, Finished},
-        traces::TraceUpdate,
+    model::{
+        sinks::{MAX_RETRIES, SinkId, SinkKey},
+        trace::{DeliveryState, Step, StepName, TraceStatus, steps_text},
     },
+    spans,
+    store::{deliveries::Finished, due::Reading, traces::TraceUpdate},
     time::{Instant, Timestamp},
-    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
-/// How long a lane whose delivery breaks a rule stands still; the next start looks again.
-const STANDSTILL: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long a lane is stopped after a violated invariant; the next start tries again.
+const VIOLATION_PAUSE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Before a delivery is tried again whose outcome could not be worked out.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// The pace of a channel whose settings are gone: its jobs only have to end.
@@ -61,7 +58,7 @@ enum Attempted {
     Waits(Instant),
     /// The sink has it, and more of the channel may be loaded.
     Delivered(Arc<BotWork>),
-    /// It is out of its lane, or somebody else's.
+    /// It is out of its lane, or belongs to another node.
     Left,
 }
 
@@ -102,7 +99,7 @@ impl Engine {
             let mut lanes = self.lanes(sink);
             let popped = lanes.pop(now);
             for (SinkKey { channel: channel_id, .. }, lane) in lanes.take_doubled() {
-                invariant!(self.ctx.violations, false, "one head per lane", %channel_id, %lane);
+                invariant!(self.ctx.node.violations, false, "one head per lane", %channel_id, %lane);
             }
             let Some((slot, job)) = popped else { return lanes.next_timer() };
             drop(lanes);
@@ -141,23 +138,23 @@ impl Engine {
 
     /// One attempt and its commit.
     async fn attempt(&self, job: &mut Job) -> Attempted {
-        // When the bot has changed hands, whoever has it now finds the row.
+        // If another node has the bot now, it finds the row.
         let Some(bot) = self.bot(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
             return Attempted::Left;
         };
         // After a sleep, or without an answer of the store, nothing goes out until the lease is renewed.
         if !bot.wait_for_lease(&self.ctx.clock).await {
-            return Attempted::Left; // Whoever has the lease then finds the row.
+            return Attempted::Left; // The holder of the lease finds the row.
         }
         let attempts = job.attempts as usize;
         if !invariant!(
-            self.ctx.violations,
+            self.ctx.node.violations,
             attempts <= MAX_RETRIES,
             "attempts within the longest schedule",
             delivery_id = %job.id,
             attempts
         ) {
-            return Attempted::Held(self.ctx.clock.instant() + STANDSTILL);
+            return Attempted::Held(self.ctx.clock.instant() + VIOLATION_PAUSE);
         }
         let Some(channel) = self.channel_of(&bot, job).await else {
             return Attempted::Left; // Deleted, and its rows with it.
@@ -198,9 +195,10 @@ impl Engine {
         failpoint!("attempt.answered", passed);
         job.attempts += 1;
         job.first_attempt.get_or_insert(begun);
+        let concluded_at = self.read_clock();
         let (mut finished, after) = self.conclude(&bot, &channel, job, concluded).await;
         finished.usage = usage;
-        if !self.store_outcome(&bot, finished).await {
+        if !self.store_outcome(&bot, finished, concluded_at).await {
             return Attempted::Left;
         }
         failpoint!("attempt.stored", passed);
@@ -211,8 +209,8 @@ impl Engine {
         }
     }
 
-    /// Sends what request hooks replied without waiting for the receiver (`contract.md` §6.4). What cannot be
-    /// stored now is stored with the outcome, under the same keys.
+    /// Sends what request hooks replied without waiting for the receiver. What cannot be stored now is stored with
+    /// the outcome, under the same keys.
     async fn reply_at_once(
         &self,
         bot: &BotWork,
@@ -236,13 +234,13 @@ impl Engine {
                 prepared.steps.append(&mut steps);
                 bot.outbox_ready.notify_one();
             }
-            // Whoever has the bot now makes the attempt again; or the store is busy.
+            // The node that has the bot now repeats the attempt; or the store is busy.
             Ok(false) => {}
             Err(error) => Self::report("replies wait for the outcome", bot, &error),
         }
     }
 
-    /// A delivery's channel; read anew when it is younger than what is known of the bot.
+    /// A delivery's channel; reloaded if it is newer than the loaded ones.
     async fn channel_of(&self, bot: &BotWork, job: &Job) -> Option<Arc<ChannelRuntime>> {
         let known = || bot.channels().channels.iter().find(|channel| channel.id == job.channel_id).cloned();
         if let Some(channel) = known() {
@@ -256,7 +254,7 @@ impl Engine {
 
     /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not made
     /// again for a store that is slow.
-    async fn store_outcome(&self, bot: &BotWork, finished: Finished) -> bool {
+    async fn store_outcome(&self, bot: &BotWork, finished: Finished, mut read: Reading) -> bool {
         let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
         let status = match finished.state {
             // The receiver has the message, and a plugin or a reply failed afterwards.
@@ -268,12 +266,15 @@ impl Engine {
             DeliveryState::Dead => TraceStatus::Error,
             DeliveryState::Pending | DeliveryState::Parked => TraceStatus::Pending,
         };
-        let finished = Arc::new(finished);
+        let mut finished = Arc::new(finished);
         let mut refused = false;
         loop {
+            if let Some(step) = self.clock_step(&mut read) {
+                Arc::make_mut(&mut finished).follow(step);
+            }
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => {
-                    let outcome = self.ctx.counters.count_delivery(finished.state);
+                    let outcome = self.ctx.node.counters.count_delivery(finished.state);
                     Span::current().record("hub.outcome", outcome);
                     break;
                 }
@@ -281,7 +282,7 @@ impl Engine {
                     if self.tasks.stopping() {
                         return false; // The attempt is made again after the next start.
                     }
-                    tracing::warn!(%bot_id, %error, "an outcome could not be stored; trying again");
+                    tracing::warn!(%bot_id, %error, "an outcome could not be stored; retrying");
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
                 // Once may be a bug's doing; what is refused twice is refused for what it is.
@@ -296,7 +297,7 @@ impl Engine {
         if !finished.replies.is_empty() {
             bot.outbox_ready.notify_one();
         }
-        self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });
+        self.ctx.node.events.tell(Event::Trace { bot_id, trace_id, status });
         true
     }
 
@@ -319,11 +320,11 @@ impl Engine {
         match self.ctx.store.abandon(id, fence, reason, now, trace).await {
             Ok(true) => {
                 let (bot_id, status) = (bot.lease.bot_id, TraceStatus::Error);
-                self.ctx.events.tell(Event::Trace { bot_id, trace_id, status });
+                self.ctx.node.events.tell(Event::Trace { bot_id, trace_id, status });
             }
-            Ok(false) => {} // The bot changed hands: whoever has it now tries again.
+            Ok(false) => {} // Another node has the bot now and tries again.
             Err(error) => Self::report(
-                "a delivery could not be given up; it is made again after the next start",
+                "a delivery could not be abandoned; it is attempted again after the next start",
                 bot,
                 &error,
             ),
@@ -356,7 +357,7 @@ fn off(sink: SinkId, now: Timestamp) -> Concluded {
 
 /// An attempt in which the hub itself failed: it counts, so that what always fails ends.
 fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
-    let detail = json!({ "error": "the hub failed while it made this attempt" });
+    let detail = json!({ "error": "internal error during this attempt" });
     Concluded {
         outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
         replies: Vec::new(),

@@ -27,7 +27,7 @@ pub const RECEIVER_URL: &str = "http://receiver.local/hook";
 pub const NAME: &str = "demo";
 /// The person the demo's bot belongs to.
 pub const ADA: &str = "ada@im.wechat";
-/// Somebody else.
+/// Another person.
 pub const BOB: &str = "bob@im.wechat";
 /// Name of the simulated network in a hub.
 pub const NETWORK: &str = "sim";

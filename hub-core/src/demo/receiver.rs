@@ -1,4 +1,4 @@
-//! The demo's receiver of webhooks: checks the signature, remembers what came, and can be told to misbehave.
+//! The demo's receiver of webhooks: verifies the signature, records requests, and can misbehave on request.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Requests that are remembered; the oldest is forgotten.
-const REMEMBERED: usize = 50;
+const MAX_REMEMBERED: usize = 50;
 /// Largest body, in bytes: a payload's text is at most 64 KiB.
 const MAX_BODY: usize = 1 << 20;
 /// Characters of a message that are remembered.
@@ -81,7 +81,7 @@ struct State {
 }
 
 impl DemoReceiver {
-    /// A receiver without a secret: it believes nobody.
+    /// A receiver without a secret: it accepts no signature.
     pub fn new(clock: Clock) -> Self {
         Self { clock, state: Arc::default() }
     }
@@ -128,7 +128,7 @@ impl DemoReceiver {
             verdict,
             behaviour,
         };
-        if state.received.len() >= REMEMBERED {
+        if state.received.len() >= MAX_REMEMBERED {
             state.received.pop_front();
         }
         state.received.push_back(received.clone());
@@ -183,7 +183,7 @@ impl LocalService for DemoReceiver {
                 Ok(refuse(StatusCode::UNAUTHORIZED, "INVALID_TOKEN", &received.verdict.reason))
             }
             (Behaviour::Fail, _) => {
-                Ok(refuse(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "told to fail"))
+                Ok(refuse(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "configured to fail"))
             }
             (Behaviour::Hang, _) => {
                 self.clock.sleep(HANG).await;

@@ -8,12 +8,13 @@ use crate::{
     error::Result,
     hub::Hub,
     id::TraceId,
+    model::trace::TraceStatus,
     page::PageRequest,
     time::Timestamp,
-    traces::{TraceQuery, TraceStatus},
+    traces::TraceQuery,
 };
 
-/// A message to or from the demo's bot, and what became of it.
+/// A message to or from the demo's bot, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent {
     /// When the hub took it.

@@ -7,21 +7,19 @@ use crate::{
     access::{Actor, Role, UserActor},
     accounts::{User, UserStatus},
     bots::{BindStatus, Bot, Bots, NewBind},
-    channels::{
-        Channel, Channels, Filter, NewChannel,
-        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
-    },
-    delivery::signing,
+    channels::{Channel, Channels, Filter, NewChannel},
     error::{Error, ErrorCode, Result},
     hub::Hub,
     id::{BotId, ChannelId, UserId},
+    model::sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
     network::sim::Simulator,
     page::{MAX_LIMIT, PageRequest},
     secret::Secret,
+    signing,
     store::demo::DEMO_USER,
 };
 
-/// The demo, as it stands in the store.
+/// The demo in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demo {
     /// Its bot.
@@ -34,10 +32,9 @@ pub struct Demo {
     pub created: bool,
 }
 
-/// Finds the demo, or makes it in a hub that never had one: a bot `demo` of Ada's, bound through the
-/// simulator, with a channel `demo` that posts to the receiver. The receiver learns the channel's secret. It
-/// belongs to the first admin, or to a user who cannot sign in until there is one. `None` when somebody
-/// deleted it: it does not come back.
+/// Finds the demo, or makes it in a hub that never had one: a bot `demo` of Ada's, bound through the simulator, with
+/// a channel `demo` that posts to the receiver. The receiver learns the channel's secret. It belongs to the first
+/// admin, or to a user who cannot sign in until there is one. `None` if it was deleted: it is not created again.
 ///
 /// # Errors
 /// What binding and storing say.
@@ -134,7 +131,7 @@ async fn secret_of(hub: &Hub, bot: BotId, channel: ChannelId) -> Result<Option<S
     Ok(record.map(|record| record.webhook_secret(&ctx.sealer)).transpose()?.flatten())
 }
 
-/// The user the demo belongs to, made when there is nobody yet.
+/// The owner of the demo, created if there is no user yet.
 pub(super) async fn holder(hub: &Hub) -> Result<UserId> {
     let ctx = hub.context();
     let user = User {
@@ -151,7 +148,7 @@ pub(super) async fn holder(hub: &Hub) -> Result<UserId> {
             if let Some(holder) = tx.demo().holder().await? {
                 return Ok(holder);
             }
-            // Without a password nobody can sign in, and a member is not the first admin.
+            // Without a password the user cannot sign in, and a member is not the first administrator.
             tx.accounts().insert_user(&user, None, Some(Role::Member)).await?;
             Ok(user.id)
         })

@@ -1,5 +1,5 @@
-//! What a receiver has to check, written from the specification alone: it shares no code with the side that
-//! signs, so that a mistake in one of the two shows (spec §5; Standard Webhooks).
+//! What a receiver has to check, written from the specification alone: it shares no code with the side that signs, so
+//! that a mistake in one of the two shows (Standard Webhooks).
 
 use std::time::Duration;
 

@@ -52,8 +52,8 @@ pub struct DemoListener {
     pub simulator: Simulator,
     /// The receiver.
     pub receiver: DemoReceiver,
-    /// The hub whose bots live in this simulator. A reset forgets their accounts like everything else, and
-    /// then they are bound anew as after a restart, so that whoever resets goes on with a working demo.
+    /// The hub whose bots live in this simulator. A reset forgets their accounts like everything else, and then they
+    /// are bound again as after a restart, so that the demo works after a reset.
     pub hub: Option<Hub>,
     /// The place to develop apps, in development.
     pub mock: Option<AppMock>,

@@ -1,4 +1,4 @@
-//! The demo from seeding to the reply, and what becomes of it.
+//! The demo from seeding to the reply, and its outcome.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,20 +8,21 @@ use http::{HeaderMap, Request, StatusCode};
 use super::*;
 use crate::{
     access::Actor,
-    accounts::{ClientInfo, NewUser},
-    delivery::signing::{Method, Signing, headers},
+    accounts::NewUser,
     egress::EgressConfig,
     error::ErrorCode,
     hub::Hub,
     local_http::LocalService,
+    model::session::ClientInfo,
     network::sim::{SimConfig, Simulator},
     random::Random,
     secret::Secret,
+    signing::{Method, Signing, headers},
     store::StoreConfig,
     time::{Clock, ManualClock, Timestamp},
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 struct World {
     hub: Hub,
@@ -53,7 +54,7 @@ impl World {
     async fn ask(&self, demo: &Demo, text: &str) -> String {
         let before = self.simulator.outbound(None, 0).last().map_or(0, |sent| sent.n);
         self.simulator.say(&demo.wx_id, Some(ADA), text).unwrap();
-        let answers = self.simulator.wait_outbound(Some(&demo.wx_id), before, PATIENCE).await;
+        let answers = self.simulator.wait_outbound(Some(&demo.wx_id), before, TEST_TIMEOUT).await;
         answers.first().expect("an answer").text.clone()
     }
 
@@ -196,7 +197,7 @@ async fn only_what_the_hub_signed_is_believed() {
     let status = async |headers, body| receiver.call(delivery(headers, body)).await.unwrap().status();
     let (ok, refused) = (StatusCode::OK, StatusCode::UNAUTHORIZED);
     let good = || signed(SECRET, NOW, BODY, &Method::Hmac);
-    assert_eq!(status(good(), BODY).await, refused, "without a secret nobody is believed");
+    assert_eq!(status(good(), BODY).await, refused, "without a secret no signature is accepted");
     receiver.set_secret(SECRET.into());
     assert_eq!(status(good(), BODY).await, ok);
     assert_eq!(status(signed(SECRET, NOW, BODY, &Method::None), BODY).await, ok, "one of the two is enough");

@@ -1,4 +1,4 @@
-//! Which addresses and ports may be dialled (E1, E2, E5, E6, E7 of `reliability.md` §3.9).
+//! Which addresses and ports may be dialled.
 //!
 //! An allow-list of globally reachable unicast: every list of bad ranges that was looked at forgets one.
 

@@ -39,7 +39,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
 /// connection that is closed between two messages costs more than the message.
 const MAX_IDLE_PER_HOST: usize = 128;
-/// Most headers of an answer, and their bytes together (E13).
+/// Most headers of an answer, and their bytes together.
 const MAX_ANSWER_HEADERS: usize = 100;
 const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
 /// Addresses of one name that are tried.
@@ -82,8 +82,8 @@ fn settings(config: &Arc<EgressConfig>, ruled: bool) -> reqwest::ClientBuilder {
         .dns_resolver(CheckedResolver { rules, resolver })
 }
 
-/// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled (E2).
-/// What is returned is what is dialled: there is no second lookup to be answered differently (E3).
+/// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled. What is
+/// returned is what is dialled: there is no second lookup to be answered differently.
 struct CheckedResolver {
     rules: Option<Arc<EgressConfig>>,
     resolver: Option<Arc<dyn Resolver>>,
@@ -262,7 +262,7 @@ pub(super) async fn call_in_process(
 }
 
 fn out_of_time(deadline: Duration, written: bool) -> EgressError {
-    let message = format!("no complete answer within {} ms", deadline.as_millis());
+    let message = format!("no complete response within {} ms", deadline.as_millis());
     EgressError::new(EgressFault::Timeout, written, message)
 }
 

@@ -24,7 +24,7 @@ impl EgressError {
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
-        Self::new(EgressFault::TooLarge, true, format!("the answer is larger than {limit} bytes"))
+        Self::new(EgressFault::TooLarge, true, format!("the response is larger than {limit} bytes"))
     }
 
     /// Classifies an error; `written` is what was seen of the request's body by then.
@@ -39,7 +39,7 @@ impl EgressError {
             return connecting(error, https);
         }
         if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
-            return Self::new(EgressFault::TooLarge, true, "the headers of the answer are too large");
+            return Self::new(EgressFault::TooLarge, true, "the headers of the response are too large");
         }
         if error.is_timeout() {
             return Self::new(EgressFault::Timeout, written, "the other side stopped answering");
@@ -67,14 +67,16 @@ fn connecting(error: &reqwest::Error, https: bool) -> EgressError {
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::BrokenPipe,
         ) if https => EgressError::new(EgressFault::Tls, false, "the TLS handshake was cut off"),
-        _ => EgressError::new(EgressFault::Connect, false, "no connection could be made"),
+        _ => EgressError::new(EgressFault::Connect, false, "the connection could not be established"),
     }
 }
 
 fn broken(error: &reqwest::Error) -> &'static str {
     match find::<hyper::Error>(error) {
         Some(error) if error.is_parse() => "what came was not HTTP",
-        Some(error) if error.is_incomplete_message() => "the connection ended before the answer was whole",
+        Some(error) if error.is_incomplete_message() => {
+            "the connection was closed before the response was complete"
+        }
         _ if io_kind(error) == Some(io::ErrorKind::ConnectionReset) => "the connection was reset",
         _ => "the connection broke",
     }

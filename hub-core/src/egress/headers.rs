@@ -1,4 +1,4 @@
-//! Headers somebody else chose: in a channel's settings or in a plugin (E16 of `reliability.md` §3.9).
+//! Headers from untrusted sources: the settings of a channel, or a plugin.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

@@ -1,5 +1,5 @@
-//! The guarded HTTP client: the only place that dials an address somebody else chose, and the only place
-//! that builds a `reqwest` client (design rule D8).
+//! The guarded HTTP client: the only place that connects to an address from outside, and the only place that builds a
+//! `reqwest` client.
 
 use std::{
     collections::HashMap,
@@ -52,7 +52,7 @@ pub trait Resolver: Send + Sync {
     /// All addresses of `host`.
     ///
     /// # Errors
-    /// When the name does not resolve; the reason is not shown to anybody.
+    /// When the name does not resolve; the reason is not shown to anyone.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -121,7 +121,7 @@ pub enum EgressFault {
     Tls,
     /// The deadline ran out.
     Timeout,
-    /// The answer is over its cap.
+    /// The response exceeds its limit.
     TooLarge,
     /// The connection broke, or what came was not HTTP.
     Broken,

@@ -1,4 +1,4 @@
-//! URLs somebody else chose.
+//! URLs from outside.
 
 use std::net::IpAddr;
 

@@ -1,25 +1,31 @@
 //! Files for the rest of the hub: keeping one that is to be sent, reading one that came.
 
+use std::fmt;
+
+use async_trait::async_trait;
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
+use futures_util::FutureExt;
 use md5::{Digest, Md5};
 
-use super::{Links, MediaState, MediaStore, MediaView, Views, views};
+use super::{Links, MediaStore};
 use crate::{
     config::HubConfig,
-    context::{Context, WorkContext},
+    context::Context,
     error::{Error, ErrorCode, Result},
     file_type,
     id::{BotId, ChannelId, Ids, MediaId, MessageId, UserId},
+    media_store::views::{Views, views},
+    model::media::{KeptFile, MediaState, MediaView},
     network::MessageKind,
-    store::{media::MediaRow, work::WorkStore},
+    store::{Store, media::MediaRow},
     time::Timestamp,
 };
 
-/// Files, for the inner rooms: whoever calls has checked whose they are.
+/// Files, for other modules: the caller has checked the owner.
 #[derive(Debug, Clone, Copy)]
 pub struct Files<'a> {
-    store: &'a dyn WorkStore,
+    store: &'a dyn FileStore,
     media: &'a MediaStore,
     ids: &'a Ids,
     config: &'a HubConfig,
@@ -36,26 +42,13 @@ pub struct NewFile {
     pub channel_id: Option<ChannelId>,
     /// A name; may be empty.
     pub file_name: String,
-    /// A media type, when somebody says one; else it is looked for in the bytes and the name.
+    /// A media type, if known; otherwise derived from the bytes and the name.
     pub content_type: Option<String>,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// A file that is kept, ready to be part of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptFile {
-    /// Id.
-    pub id: MediaId,
-    /// As what people see it: image, video or file.
-    pub kind: MessageKind,
-    /// Its name; never empty.
-    pub file_name: String,
-    /// Bytes.
-    pub size: u64,
-}
-
-/// As what a file of this type is shown (`ilink §12.4`): sound is a file, since phones show no voice of bots.
+/// As what a file of this type is shown: sound is a file, since phones show no voice of bots.
 pub(crate) fn kind_of(content_type: &str) -> MessageKind {
     match content_type.split('/').next() {
         Some("image") => MessageKind::Image,
@@ -64,17 +57,51 @@ pub(crate) fn kind_of(content_type: &str) -> MessageKind {
     }
 }
 
-impl Context {
-    /// Files, for nouns.
-    pub(crate) fn files(&self) -> Files<'_> {
-        Files { store: &self.store, media: &self.media, ids: &self.ids, config: &self.config }
+/// What [`Files`] reads and writes: a part of the store, and of what the workers see of it.
+#[async_trait]
+#[expect(missing_docs, reason = "each call is documented where its statement is")]
+pub trait FileStore: fmt::Debug + Send + Sync + 'static {
+    fn now(&self) -> Timestamp;
+    async fn bytes_of(&self, owner_id: UserId) -> Result<i64>;
+    async fn find_media(&self, id: MediaId) -> Result<Option<MediaRow>>;
+    async fn media_of(&self, messages: &[MessageId]) -> Result<Vec<MediaRow>>;
+    async fn insert_media(&self, row: MediaRow) -> Result<()>;
+}
+
+#[async_trait]
+impl FileStore for Store {
+    fn now(&self) -> Timestamp {
+        Self::now(self)
+    }
+
+    async fn bytes_of(&self, owner_id: UserId) -> Result<i64> {
+        self.read().await?.media().bytes_of(owner_id).await
+    }
+
+    async fn find_media(&self, id: MediaId) -> Result<Option<MediaRow>> {
+        self.read().await?.media().find(id).await
+    }
+
+    async fn media_of(&self, messages: &[MessageId]) -> Result<Vec<MediaRow>> {
+        self.read().await?.media().of_messages(messages).await
+    }
+
+    async fn insert_media(&self, row: MediaRow) -> Result<()> {
+        self.write(move |tx| async move { tx.media().insert(&row).await }.boxed()).await
     }
 }
 
-impl WorkContext {
-    /// Files, for workers and sinks.
+impl<S> Context<S> {
+    /// Files in a store.
+    pub(crate) fn files_in<'a>(&'a self, store: &'a dyn FileStore) -> Files<'a> {
+        Files { store, media: &self.media, ids: &self.ids, config: &self.config }
+    }
+}
+
+impl Context {
+    /// Files, for nouns.
     pub(crate) fn files(&self) -> Files<'_> {
-        Files { store: &*self.store, media: &self.media, ids: &self.ids, config: &self.config }
+        self.files_in(&self.store)
     }
 }
 
@@ -126,7 +153,7 @@ impl Files<'_> {
             created_at: now,
         };
         let kept = kept(&row);
-        // The row first: bytes without one would never be found again. Nobody knows the id before the answer.
+        // The row first: bytes without one would never be found again. The id is unknown before the response.
         self.store.insert_media(row).await?;
         failpoint!("media.kept");
         self.media.put(kept.id, new.bytes).await?;

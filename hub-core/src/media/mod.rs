@@ -1,177 +1,45 @@
 //! Files: those that people send, fetched from their network and kept, and those that programs want sent.
 //!
-//! A row says that a file exists ([`store::media`](crate::store::media)), the bytes lie in the [`MediaStore`]
-//! under its id. The row comes first and goes last, so that whatever is interrupted, the sweep finds it.
-//! Nothing is decoded here: bytes go in and come out (reliability X7).
+//! A row says that a file exists ([`store::media`](crate::store::media)), the bytes lie in the [`MediaStore`] under
+//! its id. The row comes first and goes last, so that whatever is interrupted, the sweep finds it. Nothing is decoded
+//! here: bytes go in and come out.
 //!
-//! Messages never wait for files (`contract.md` §4): a message is committed, shown and logged at once, with its
-//! files `downloading`; the node that works for the bot fetches them. A webhook is the one exception: for a
-//! message that has no text of its own it waits up to [`MediaLimits::webhook_wait`] for the files, since "an
-//! image, somewhere" helps no receiver, and goes out without them then. The link to a file is in the payload
-//! either way, and reading it waits for the file, too.
+//! Messages never wait for files: a message is committed, shown and logged at once, with its files `downloading`; the
+//! node that works for the bot fetches them. A webhook is the one exception: for a message that has no text of its
+//! own it waits up to [`MediaLimits::webhook_wait`] for the files, since "an image, somewhere" helps no receiver, and
+//! goes out without them then. The link to a file is in the payload either way, and reading it waits for the file,
+//! too.
 
-use std::{collections::HashMap, fmt, time::Duration};
-
-use serde::Serialize;
+use std::time::Duration;
 
 use crate::{
     access::Actor,
-    context::{Context, Hint},
+    context::Context,
     error::{Error, ErrorCode, Result},
     id::{BotId, MediaId, MessageId},
-    network::{MessageItem, MessageKind},
-    secret::Secret,
+    media_store::views::fallback_name,
     store::media::MediaRow,
     time::Timestamp,
+    wake::Hint,
 };
 
-#[cfg(feature = "s3")]
-mod bucket;
 mod files;
-mod links;
-mod objects;
 mod sweep;
 mod upload;
 
 #[cfg(feature = "s3")]
-pub use bucket::S3Config;
+pub use crate::media_store::bucket::S3Config;
 #[cfg(feature = "s3")]
-pub(crate) use bucket::open_bucket;
-pub use files::{Files, KeptFile, NewFile};
-pub(crate) use links::Links;
-pub use objects::{MediaConfig, MediaRoom, MediaStore, MediaStream};
+pub(crate) use crate::media_store::bucket::open_bucket;
+pub(crate) use crate::media_store::links::Links;
+pub use crate::{
+    config::MediaLimits,
+    media_store::{MediaConfig, MediaRoom, MediaStore, MediaStream, views::Views},
+    model::media::{KeptFile, MediaState, MediaView, SignedUrl},
+};
+pub use files::{FileStore, Files, NewFile};
 pub(crate) use sweep::sweep;
 pub use upload::{NewUpload, UploadRequest, UploadTicket};
-
-/// Limits on files; every one is a setting.
-#[derive(Debug, Clone)]
-pub struct MediaLimits {
-    /// Largest file that is fetched from a network, in bytes.
-    pub max_inbound: usize,
-    /// Largest file that is taken to be sent, in bytes.
-    pub max_outbound: usize,
-    /// Bytes of all files of one user.
-    pub max_per_owner: u64,
-    /// Bytes of files in memory while they are fetched, encrypted or uploaded; more wait.
-    pub max_in_memory: usize,
-    /// How long a webhook waits for the files of a message that has no text.
-    pub webhook_wait: Duration,
-    /// How long a link to a file works, at least.
-    pub link_lifetime: Duration,
-    /// How long a link for an upload works.
-    pub upload_lifetime: Duration,
-    /// How long an uploaded file waits to be sent.
-    pub unsent_lifetime: Duration,
-}
-
-impl Default for MediaLimits {
-    fn default() -> Self {
-        Self {
-            max_inbound: 100 << 20,
-            max_outbound: 50 << 20,
-            max_per_owner: 10 << 30,
-            max_in_memory: 256 << 20,
-            webhook_wait: Duration::from_secs(5),
-            link_lifetime: Duration::from_secs(24 * 3600),
-            upload_lifetime: Duration::from_secs(15 * 60),
-            unsent_lifetime: Duration::from_secs(24 * 3600),
-        }
-    }
-}
-
-/// Where a file stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaState {
-    /// Somebody may upload it.
-    Pending,
-    /// Somebody uploads it.
-    Uploading,
-    /// It is with the network.
-    Downloading,
-    /// It is in the store.
-    Ready,
-    /// It will not come, unless it is tried anew.
-    Failed,
-}
-
-impl MediaState {
-    /// The word in the store and on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Uploading => "uploading",
-            Self::Downloading => "downloading",
-            Self::Ready => "ready",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The state of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Pending, Self::Uploading, Self::Downloading, Self::Ready, Self::Failed]
-            .into_iter()
-            .find(|state| state.as_str() == word)
-    }
-}
-
-/// A file of a message, as programs see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MediaView {
-    /// Id.
-    pub id: MediaId,
-    /// Which of the message's items it is, from 0.
-    pub item: u32,
-    /// What it is.
-    #[serde(rename = "type")]
-    pub kind: MessageKind,
-    /// `downloading`, `ready` or `failed`.
-    pub status: MediaState,
-    /// Its name; empty until it has one.
-    pub file_name: String,
-    /// Media type, once it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_type: Option<String>,
-    /// Bytes, once they are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// Where to read it; absent when it failed. Reading waits for a file that is still being fetched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<SignedUrl>,
-    /// Until when that works.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url_expires_at: Option<Timestamp>,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-/// A URL that is a permission: whoever has it may read the file. Not shown by `Debug`.
-#[derive(Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct SignedUrl(String);
-
-impl SignedUrl {
-    pub(crate) fn new(url: String) -> Self {
-        Self(url)
-    }
-
-    /// The URL.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The part that must not be written down.
-    pub(crate) fn signature(&self) -> Secret {
-        Secret::new(self.0.rsplit_once("sig=").map_or("", |(_, signature)| signature))
-    }
-}
-
-impl fmt::Debug for SignedUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SignedUrl(***)")
-    }
-}
 
 /// A file behind a link, ready to be read.
 #[derive(Debug, Clone)]
@@ -190,7 +58,7 @@ pub struct ReadableFile {
 
 /// How long reading waits for a file that is being fetched, and how often it looks.
 const READ_WAIT: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Files, as callers of the API see them.
 #[derive(Debug, Clone, Copy)]
@@ -219,7 +87,7 @@ impl<'h> Media<'h> {
             match row.state {
                 MediaState::Ready => return Ok(readable(row)),
                 MediaState::Downloading if self.ctx.clock.instant() < until => {
-                    self.ctx.clock.sleep(LOOK).await;
+                    self.ctx.clock.sleep(POLL_INTERVAL).await;
                 }
                 MediaState::Downloading => {
                     return Err(Error::new(ErrorCode::Unavailable, "the file is still being fetched")
@@ -250,7 +118,7 @@ impl<'h> Media<'h> {
         self.ctx.media.room(bytes).await
     }
 
-    /// Fetches the failed files of a message anew; says how many there are. Asking again does no harm.
+    /// Downloads the failed files of a message again; returns how many there are. Repeating the call does no harm.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's and the message the bot's.
@@ -271,16 +139,10 @@ impl<'h> Media<'h> {
             .write(move |tx| Box::pin(async move { tx.media().retry(message_id, now).await }))
             .await?;
         if retried > 0 {
-            self.ctx.wake.hint(Hint::Media(bot_id));
+            self.ctx.node.wake.hint(Hint::Media(bot_id));
         }
         Ok(retried)
     }
-}
-
-/// Whether there may be files among the parts of a message, which are JSON.
-pub(crate) fn has_media(items: &str) -> bool {
-    let items: Vec<MessageItem> = serde_json::from_str(items).unwrap_or_default();
-    items.iter().any(MessageItem::is_file)
 }
 
 fn readable(row: MediaRow) -> ReadableFile {
@@ -291,42 +153,5 @@ fn readable(row: MediaRow) -> ReadableFile {
         content_type: row.content_type,
         size: u64::try_from(row.size).unwrap_or(0),
         created_at: row.created_at,
-    }
-}
-
-/// A name for a file that came without one: `image.jpg`.
-pub(crate) fn fallback_name(kind: MessageKind, content_type: &str) -> String {
-    let word = if kind == MessageKind::Other { "file" } else { kind.as_str() };
-    format!("{word}.{}", crate::file_type::ending(content_type))
-}
-
-/// Rows as programs see them, by message.
-pub(crate) fn views(rows: Vec<MediaRow>, links: &Links, limits: &MediaLimits, now: Timestamp) -> Views {
-    let mut views: Views = HashMap::new();
-    for row in rows {
-        let Some(message_id) = row.message_id else { continue };
-        views.entry(message_id).or_default().push(view(row, links, limits, now));
-    }
-    views
-}
-
-/// The files of messages.
-pub type Views = HashMap<MessageId, Vec<MediaView>>;
-
-fn view(row: MediaRow, links: &Links, limits: &MediaLimits, now: Timestamp) -> MediaView {
-    let ready = row.state == MediaState::Ready;
-    let (url, url_expires_at) =
-        (row.state != MediaState::Failed).then(|| links.read(row.id, now, limits.link_lifetime)).unzip();
-    MediaView {
-        id: row.id,
-        item: u32::try_from(row.item).unwrap_or(0),
-        kind: row.kind,
-        status: row.state,
-        file_name: row.file_name,
-        content_type: Some(row.content_type).filter(|_| ready),
-        size: u64::try_from(row.size).ok().filter(|_| ready),
-        url,
-        url_expires_at,
-        error: row.reason.filter(|_| row.state == MediaState::Failed),
     }
 }

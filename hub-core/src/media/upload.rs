@@ -1,17 +1,19 @@
 //! Uploads that are announced first: a link is given out, and one PUT to it is taken, of exactly the size and the
-//! type that were announced (`contract.md` §5.2; reliability X6).
+//! type that were announced.
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use futures_util::{Stream, StreamExt};
 use md5::{Digest, Md5};
 
-use super::{Media, MediaState, SignedUrl, files::kind_of, objects::Writing};
+use super::{Media, files::kind_of};
 use crate::{
     access::Actor,
     error::{Error, ErrorCode, Problems, Result},
     file_type,
     id::MediaId,
+    media_store::Writing,
+    model::media::{MediaState, SignedUrl},
     store::media::{MediaRow, StoredBytes},
     text,
     time::Timestamp,
@@ -20,7 +22,7 @@ use crate::{
 /// Bytes that are looked at to see whether a file can be what it was announced as.
 const HEAD: usize = 64;
 
-/// A file somebody wants to upload.
+/// A file to upload.
 #[derive(Debug, Clone)]
 pub struct NewUpload {
     /// Its name, 1 to 200 characters; folders in it are left out.
@@ -108,8 +110,8 @@ impl Media<'_> {
         Ok(UploadTicket { upload_id, url, content_type, size: new.size, expires_at })
     }
 
-    /// Takes an upload. The link's signature is the permission; it is used up by the first PUT that carries what
-    /// was announced, whatever becomes of it.
+    /// Takes an upload. The link's signature is the permission; it is used up by the first PUT with the announced
+    /// size and type, whatever its outcome.
     ///
     /// # Errors
     /// `INVALID_TOKEN` for a link that was changed, has expired or was used; `UNSUPPORTED_MEDIA_TYPE` for another

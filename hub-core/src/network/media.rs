@@ -20,7 +20,7 @@ pub struct InboundMedia {
     pub size: Option<u64>,
     /// MD5 of its bytes, as lower-case hex, when the network says so.
     pub md5: Option<String>,
-    /// The network's own notes on where it lies and how it is opened: opaque to everybody else, and secret.
+    /// The network's reference and keys of the file: opaque to other modules, and secret.
     pub reference: Secret,
 }
 
@@ -36,7 +36,7 @@ pub struct FetchedMedia {
 /// A file to be handed to the network.
 #[derive(Clone)]
 pub struct MediaFile {
-    /// As what people are to see it: image, video or file. Sound is a file (`ilink §10.5`).
+    /// As what people are to see it: image, video or file. Sound is a file.
     pub kind: MessageKind,
     /// Its name, for files.
     pub file_name: String,
@@ -62,7 +62,7 @@ pub enum MediaError {
     #[error("{0}")]
     Later(String),
     /// The login is no longer valid.
-    #[error("the network wants a new login: {0}")]
+    #[error("the network requires a new login: {0}")]
     LoginExpired(String),
 }
 

@@ -165,7 +165,7 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// may be repeated.
     async fn upload_media(&self, to_user_id: &str, file: &MediaFile) -> Result<UploadedMedia, MediaError> {
         let _ = (to_user_id, file);
-        Err(MediaError::Unavailable("this network takes no files".to_owned()))
+        Err(MediaError::Unavailable("this network does not accept files".to_owned()))
     }
 
     /// Shows or hides "is typing". Never required for anything else to work.
@@ -190,7 +190,7 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The account's login is no longer valid.
-    #[error("the network wants a new login: {0}")]
+    #[error("the network requires a new login: {0}")]
     LoginExpired(String),
     /// Too many calls; the network named a pause, or none.
     #[error("the network throttles: {message}")]
@@ -209,7 +209,7 @@ pub enum NetworkError {
         message: String,
     },
     /// No usable answer: connection failed, gateway error, broken body.
-    #[error("no usable answer from the network: {0}")]
+    #[error("no usable response from the network: {0}")]
     Unreachable(String),
 }
 
@@ -224,11 +224,11 @@ pub struct LoginPrompt {
     pub lives: Duration,
 }
 
-/// A network's private notes on a login in progress; opaque to everybody else, and secret.
+/// A network's state of a login in progress; opaque to other modules, and secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginState(pub Secret);
 
-/// Where a login stands, and the notes for the next step.
+/// The status of a login, and the notes for the next step.
 #[derive(Debug, Clone)]
 pub struct LoginProgress {
     /// What happened.
@@ -240,7 +240,7 @@ pub struct LoginProgress {
 /// One step of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginStep {
-    /// Nobody scanned the code yet.
+    /// The code was not scanned yet.
     Waiting,
     /// Scanned, not yet confirmed.
     Scanned,
@@ -316,7 +316,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// The number in the field `msg_type` (`contract.md` §4).
+    /// The number in the field `msg_type`.
     pub const fn msg_type(self) -> i64 {
         match self {
             Self::Text => 1,
@@ -500,7 +500,7 @@ pub enum SendOutcome {
         /// The network's id of the new message.
         network_id: String,
     },
-    /// Accepted, and the network gave no id: for restricted accounts this means nobody will see it.
+    /// Accepted, and the network gave no id: for restricted accounts this means that no one will see it.
     AcceptedUnconfirmed,
     /// The window of this person is closed, whatever was counted.
     WindowClosed(String),

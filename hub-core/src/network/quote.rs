@@ -27,7 +27,7 @@ impl Quote {
     }
 }
 
-/// A part of a text, as the iLink network describes it (`protocols/ilink.md` §8.3).
+/// A part of a text, as the iLink network describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// How the part begins.
@@ -46,8 +46,8 @@ impl Selection {
     /// The selected part of `text`, from the beginning of `start` to the end of `end`; the whole of `text`
     /// when no reading fits.
     ///
-    /// Senders disagree about where `end_index` counts from, so both readings are tried and the hash
-    /// decides; without a hash the first that exists is taken (`ilink §8.3`).
+    /// Senders disagree about where `end_index` counts from, so both readings are tried and the hash decides; without
+    /// a hash the first that exists is taken.
     pub fn apply<'t>(&self, text: &'t str) -> &'t str {
         self.readings(text)
             .into_iter()

@@ -7,9 +7,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Connection, NetworkError};
 use crate::{secret::Secret, tasks::Tasks, time::Clock};
 
-/// How often the sign is renewed (`ilink §11`).
+/// How often the sign is renewed.
 const REPEAT: Duration = Duration::from_secs(5);
-/// When the sign is taken away although nobody dropped the guard: work that hangs must not type for ever.
+/// When the indicator is removed even if the guard was not dropped: hanging work must not type forever.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Shows a person that the bot is typing, from [`TypingIndicator::start`] until it is dropped.

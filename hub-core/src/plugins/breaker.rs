@@ -10,7 +10,7 @@ use std::sync::{
 pub const MAX_OVERRUNS: u32 = 5;
 
 /// Counts the runs in a row of one installed plugin that timed out or brought their worker down. Clones share the
-/// count; it begins anew when the channel's rules are read again.
+/// count; it restarts when the channel's settings are reloaded.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker(Arc<AtomicU32>);
 
@@ -24,7 +24,7 @@ impl Breaker {
         self.0.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_OVERRUNS
     }
 
-    /// What is told about a plugin that was stopped.
+    /// The reason of a stop.
     pub fn reason() -> String {
         format!("{MAX_OVERRUNS} runs in a row did not end by themselves")
     }

@@ -1,5 +1,5 @@
-//! Trying a plugin without sending anything (`contract.md` §7): the same sandbox, the same limits, the same checks of
-//! what comes out, and no network.
+//! Trying a plugin without sending anything: the same sandbox, the same limits, the same checks of what comes out,
+//! and no network.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     access::Actor,
-    channels::filter::FilterInput,
     error::{Error, Result},
+    filter::FilterInput,
     id::ChannelId,
     network::MessageKind,
     sandbox::{
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Where a request goes when nobody named a webhook.
+/// The URL of a request without a webhook.
 pub const SAMPLE_URL: &str = "http://localhost:3000/hook";
 /// Largest message and answer that a plugin is tried with, together, in bytes.
 const MAX_INPUT: usize = 512 * 1024;
@@ -127,7 +127,7 @@ impl DebugError {
     }
 }
 
-/// The payload of a message (spec §2), for trying: everything that is not said is made up.
+/// The payload of a message, for trying: everything that is not said is made up.
 pub fn sample_message(content: &str, user_id: &str, user_name: &str, timestamp: i64) -> Value {
     json!({
         "type": "message",
@@ -147,7 +147,7 @@ impl Plugins<'_> {
     /// Tries a hook with the webhook of a channel. Nothing is sent and nothing is stored.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a channel of somebody else; `INVALID_PARAMS` for a source or metadata that could not be
+    /// `NOT_FOUND` for a channel of another user; `INVALID_PARAMS` for a source or metadata that could not be
     /// submitted; `RATE_LIMITED` or `UNAVAILABLE` when the sandbox cannot run it now.
     pub async fn debug(&self, actor: &Actor, channel_id: ChannelId, mut run: DebugRun) -> Result<Debugged> {
         let scope = actor.scope()?;
@@ -196,7 +196,10 @@ pub async fn debug_with(
     let answer = run.response.as_ref().map(DebugResponse::shown).transpose()?;
     let size = message.get().len() + run.response.as_ref().map_or(0, |response| response.body.len());
     if size > MAX_INPUT {
-        return Err(Error::invalid("message", format!("must be at most {MAX_INPUT} bytes with the answer")));
+        return Err(Error::invalid(
+            "message",
+            format!("must be at most {MAX_INPUT} bytes with the response"),
+        ));
     }
     let before = run.request.unwrap_or_else(|| drafted(&run.url, &message));
     let mut debugged = Debugged {

@@ -8,7 +8,7 @@ use similar::TextDiff;
 /// Longest text that is compared, in bytes.
 const MAX_TEXT: usize = 512 * 1024;
 /// Comparing ends after this long with a coarser answer.
-const PATIENCE: Duration = Duration::from_millis(200);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 /// Most lines of a difference that are kept.
 const MAX_LINES: usize = 2_000;
 /// Lines around a change.
@@ -22,7 +22,7 @@ pub fn unified(before: &str, after: &str) -> String {
     if before.len().max(after.len()) > MAX_TEXT {
         return format!("too long to compare: {} bytes became {}\n", before.len(), after.len());
     }
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
     let text = diff.unified_diff().context_radius(CONTEXT).missing_newline_hint(false).to_string();
     match text.match_indices('\n').nth(MAX_LINES) {
         Some((end, _)) => format!("{}\n…\n", &text[..end]),

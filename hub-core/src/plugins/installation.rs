@@ -1,11 +1,10 @@
-//! Plugins in channels: which, in what order, in which version (`contract.md` §7).
+//! Plugins in channels: which, in what order, in which version.
 
 use futures_util::FutureExt;
 
 use super::{InstalledPlugin, Plugins, VersionState, record::stored};
 use crate::{
     access::{Actor, Scope},
-    context::Hint,
     error::{Error, Result},
     id::{BotId, ChannelId, PluginId},
     page::{Page, PageRequest},
@@ -14,6 +13,7 @@ use crate::{
         channel_plugins::{Installation, InstalledRow},
         plugins::VersionRow,
     },
+    wake::Hint,
 };
 
 /// Plugins one channel may have: each of them may take its time for every message.
@@ -72,8 +72,8 @@ impl Plugins<'_> {
         format!("plugins:{channel_id}")
     }
 
-    /// Installs a version of a plugin into a channel. A plugin that is there already is moved to the version, and
-    /// to the place if one is named. What is installed stays at its version until somebody moves it.
+    /// Installs a version of a plugin into a channel. Installing an installed plugin changes its version, and its
+    /// position if one is given. An installed plugin keeps its version until it is changed.
     ///
     /// # Errors
     /// `NOT_FOUND` for the channel, or a plugin or version that the caller may not run; `CONFLICT` when the
@@ -134,7 +134,7 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(installed)
     }
 }

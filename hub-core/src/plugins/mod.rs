@@ -1,4 +1,4 @@
-//! Plugins: JavaScript that runs before and after a webhook request (spec §2, §3, §6; `contract.md` §7).
+//! Plugins: JavaScript that runs before and after a webhook request.
 //!
 //! A plugin has a name, which belongs to its first author, and versions. A version is a source and never
 //! changes; it waits for a review, and what is approved is what runs, byte for byte. Channels pin versions.
@@ -25,7 +25,6 @@ mod record;
 pub mod request;
 mod review;
 mod rule;
-pub mod runtime;
 mod submission;
 
 pub use installation::{InstallationPatch, MAX_INSTALLED, NewInstallation};
@@ -36,10 +35,10 @@ pub use review::PluginRef;
 pub use rule::MatchRules;
 pub use submission::{MAX_PLUGINS, Submission, content_hash};
 
-pub(crate) use record::by_channel;
+pub(crate) use record::{by_channel, stored};
 
-/// The marketplace, reviews and installations: every operation takes the actor who asks. A plugin of somebody
-/// else without an approved version does not exist for them: `NOT_FOUND`.
+/// The marketplace, reviews and installations: every operation takes the actor of the caller. A plugin of another
+/// user without an approved version does not exist for the caller: `NOT_FOUND`.
 #[derive(Debug, Clone, Copy)]
 pub struct Plugins<'h> {
     ctx: &'h Context,

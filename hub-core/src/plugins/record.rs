@@ -1,4 +1,4 @@
-//! Plugins and versions as callers see them (`contract.md` §7).
+//! Plugins and versions as callers see them.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -13,13 +13,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// Where a version stands (`contract.md` §7).
+/// Review state of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionState {
     /// It waits for its review; its author may run it.
     Pending,
-    /// It may be installed by everybody.
+    /// Every user may install it.
     Approved,
     /// A reviewer refused it.
     Rejected,
@@ -73,7 +73,7 @@ pub struct Version {
     pub connects: Vec<String>,
     /// Time of one hook, in milliseconds.
     pub timeout_ms: u32,
-    /// Where it stands.
+    /// Status.
     pub state: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
@@ -83,8 +83,8 @@ pub struct Version {
     pub created_at: Timestamp,
 }
 
-/// A plugin with the newest version that the caller may see: its own author sees the newest, everybody else the
-/// newest approved.
+/// A plugin with the newest version that the caller may see: its author sees the newest, other users the newest
+/// approved one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plugin {
     /// Id.
@@ -152,7 +152,7 @@ pub struct InstalledPlugin {
     pub position: u32,
     /// Whether it is switched on.
     pub enabled: bool,
-    /// Where the version stands; what was rejected or withdrawn does not run.
+    /// Review state of the version; rejected and withdrawn versions do not run.
     pub state: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
@@ -249,7 +249,7 @@ pub(crate) fn by_channel(
 }
 
 /// An id that the hub wrote itself: one that does not parse is a damaged row.
-pub(super) fn stored<K: crate::id::Kind>(text: &str) -> Result<crate::id::Id<K>> {
+pub(crate) fn stored<K: crate::id::Kind>(text: &str) -> Result<crate::id::Id<K>> {
     text.parse().map_err(Error::internal)
 }
 

@@ -1,4 +1,4 @@
-//! A webhook request as plugins see it, and what they may leave of it (`contract.md` §7; `reliability.md` N1–N18).
+//! A webhook request as plugins see it, and what they may leave of it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PA
 /// Most bytes of an answer's body that a plugin is shown.
 const MAX_SHOWN: usize = 256 * 1024;
 
-/// What a plugin did that it may not do, as it stands in a trace.
+/// A violation by a plugin, as shown in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// `blocked_url` or `output`.
@@ -55,7 +55,7 @@ impl Reach<'_> {
     /// # Errors
     /// Why it may not be called.
     pub fn check(&self, text: &str) -> Result<Url, Violation> {
-        // The parser would take these out, and say the same URL as somebody who wrote it without them.
+        // The parser would remove these, and return the same URL as without them.
         if text.is_empty() || text.len() > 2048 || text.chars().any(|c| c.is_control() || c == ' ') {
             return Err(Violation::blocked("the URL must be 1 to 2048 characters without spaces"));
         }
@@ -126,7 +126,7 @@ pub fn checked(
     before: &PluginRequest,
     reach: &Reach<'_>,
 ) -> Result<LeftRequest, Violation> {
-    // What it did not touch was somebody else's choice, who was allowed to make it.
+    // Unchanged parts were allowed before.
     let url = if left.url == before.url { left.url } else { reach.check(&left.url)?.into() };
     let wanted = left.method.to_ascii_uppercase();
     let method = METHODS.into_iter().find(|method| method.as_str() == wanted);

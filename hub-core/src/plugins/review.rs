@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     access::{Actor, Scope},
-    audit::{Action, NewEntry},
-    context::Hint,
+    audit::Action,
     error::{Error, Problems, Result},
     id::{BotId, PluginId, PluginVersionId},
+    model::audit::NewEntry,
     page::{Page, PageRequest},
     store::{
         Tx,
@@ -22,6 +22,7 @@ use crate::{
     },
     text,
     time::Timestamp,
+    wake::Hint,
 };
 
 /// Longest reason of a reviewer, in bytes.
@@ -92,8 +93,8 @@ impl Plugins<'_> {
     /// The name of the list of pending versions, for [`PageRequest::parse`].
     pub const PENDING_LIST: &'static str = "plugins:pending";
 
-    /// Approves a version that waits for its review. With `content_hash` only if its source has that hash: a
-    /// plugin may get another version between the look and the click (reliability J11).
+    /// Approves a version that waits for its review. With `content_hash` only if its source has that hash: a plugin
+    /// may get another version between the look and the click.
     ///
     /// # Errors
     /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `CONFLICT` when nothing waits for a review or the
@@ -107,9 +108,8 @@ impl Plugins<'_> {
         self.review(actor, target, Verdict::Approve, content_hash).await
     }
 
-    /// Rejects a version that waits for its review, with the reason that its author is told. A version that was
-    /// approved before, named by its own id, is withdrawn: it runs nowhere any more from the next message on
-    /// (reliability J15).
+    /// Rejects a version that waits for its review, with a reason for its author. A version that was approved before,
+    /// named by its own id, is withdrawn: it does not run from the next message on.
     ///
     /// # Errors
     /// As [`Plugins::approve`], and `INVALID_PARAMS` on the field `reason`.
@@ -166,7 +166,7 @@ impl Plugins<'_> {
     /// nowhere any more.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a plugin of somebody else, unless the caller is an administrator; `CONFLICT` while it is
+    /// `NOT_FOUND` for a plugin of another user, unless the caller is an administrator; `CONFLICT` while it is
     /// installed in channels of others, unless the caller is an administrator, or when the version is over.
     pub async fn delete(&self, actor: &Actor, target: PluginRef) -> Result<()> {
         let scope = actor.reviewing_scope()?;
@@ -214,13 +214,13 @@ impl Plugins<'_> {
     /// Tells the workers that rules have changed.
     pub(super) fn tell(self, bots: Vec<BotId>) {
         for bot in bots {
-            self.ctx.wake.hint(Hint::Bot(bot));
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
     }
 }
 
 impl Verdict {
-    /// What becomes of a version in this state.
+    /// Effect on a version in this state.
     fn on(self, from: VersionState) -> Result<(VersionState, Action, Option<String>)> {
         match (from, self) {
             (VersionState::Pending, Self::Approve) => {
@@ -237,7 +237,7 @@ impl Verdict {
     }
 }
 
-/// A change of a version's state, and what the log is told of it.
+/// A change of a version's state, and its audit entry.
 struct Change {
     from: VersionState,
     to: VersionState,
@@ -260,7 +260,7 @@ impl Change {
         let id = stored(&row.version.id)?;
         let change = StateChange { id, from: from.as_str(), to: to.as_str(), reason, by, now };
         if !tx.plugins().change_state(&change).await? {
-            return Err(Error::conflict("the version was reviewed by somebody else just now"));
+            return Err(Error::conflict("the version was reviewed by another administrator just now"));
         }
         let entry = NewEntry { action, ..entry.target(&row.plugin_id, &row.name).detail(detail) };
         tx.audit().add(&entry).await?;

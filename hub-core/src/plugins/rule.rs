@@ -1,9 +1,9 @@
-//! `@match`: which messages a plugin is run for (`contract.md` §7).
+//! `@match`: which messages a plugin is run for.
 
 use std::{fmt, sync::Arc};
 
 use crate::{
-    channels::filter::{Expression, FilterInput},
+    filter::{Expression, FilterInput},
     network::MessageKind,
 };
 
@@ -14,7 +14,7 @@ const KINDS: [MessageKind; 5] =
 /// Which messages a plugin is run for: any of its rules is enough, and no rule means every message.
 #[derive(Clone, Default)]
 pub struct MatchRules {
-    /// As written, each rule by itself; empty when every message matches and nobody said so.
+    /// As written, each rule by itself; empty if every message matches by default.
     written: Vec<String>,
     everything: bool,
     kinds: Vec<MessageKind>,
@@ -22,7 +22,7 @@ pub struct MatchRules {
 }
 
 impl MatchRules {
-    /// Reads the values of `@match` lines; what is wrong with them is told to `flaw`, with the line.
+    /// Reads the values of `@match` lines; errors are passed to `flaw` with their line.
     pub(super) fn read(lines: &[(u32, &str)], mut flaw: impl FnMut(u32, String)) -> Self {
         let mut rules = Self::default();
         for (line, value) in lines {

@@ -29,10 +29,10 @@ use crate::{
 /// Plugins one user may have.
 pub const MAX_PLUGINS: u32 = 100;
 /// Versions of a plugin that are over and run nowhere: as many are remembered.
-const REMEMBERED: u32 = 20;
+const MAX_OBSOLETE: u32 = 20;
 
-/// A source and what the form says about it. What is left out is what the metadata block says; what is said must
-/// not contradict it (`contract.md` §12).
+/// A source and what the form says about it. What is left out is what the metadata block says; what is said must not
+/// contradict it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Submission {
     /// Name.
@@ -103,8 +103,8 @@ impl Checked {
             description: self.description.clone(),
             content_hash: content_hash(&self.script),
             script: self.script.clone(),
-            matches: crate::store::json(&permissions.matches),
-            connects: crate::store::json(&permissions.connects),
+            matches: crate::text::json(&permissions.matches),
+            connects: crate::text::json(&permissions.connects),
             timeout_ms: i64::from(permissions.timeout_ms),
             now: ctx.store.now(),
         }
@@ -155,8 +155,7 @@ impl Plugins<'_> {
     /// before; the approved version stays as it is.
     ///
     /// # Errors
-    /// As [`Plugins::submit`]; `NOT_FOUND` for a plugin of somebody else that the caller may not see, else
-    /// `FORBIDDEN`.
+    /// As [`Plugins::submit`]; `NOT_FOUND` for another user's plugin that the caller may not see, else `FORBIDDEN`.
     pub async fn update(&self, actor: &Actor, id: PluginId, new: Submission) -> Result<Plugin> {
         let (author_id, scope) = (actor.user()?.user_id, actor.scope()?);
         self.own(actor, id).await?;
@@ -175,7 +174,7 @@ impl Plugins<'_> {
                         return Err(Error::not_found("plugin"));
                     }
                     tx.plugins().insert_version(&version).await?;
-                    tx.plugins().trim_versions(id, REMEMBERED).await?;
+                    tx.plugins().trim_versions(id, MAX_OBSOLETE).await?;
                     super::found(tx.plugins().find(scope, id).await?)?.try_into()
                 }
                 .boxed()

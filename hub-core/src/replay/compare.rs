@@ -1,4 +1,4 @@
-//! An answer beside the recorded one.
+//! Comparison of a response with the recorded one.
 
 use serde::Serialize;
 
@@ -8,10 +8,11 @@ use crate::{
     plugins::diff,
 };
 
-/// In what an answer differs from the recorded one. Secrets were masked in the recording: a mask stands for any text.
+/// Differences between a response and the recorded one. Secrets were masked in the recording: a mask matches any
+/// text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Differences {
-    /// The recorded status and the one that came; `None` stands for no answer.
+    /// The recorded and the received status; `None` for no response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<(Option<u16>, Option<u16>)>,
     /// The bodies as a unified difference, JSON laid out.
@@ -41,7 +42,7 @@ impl Differences {
     }
 }
 
-/// Whether a text is the recorded one, whatever stands in the place of masks.
+/// Whether a text equals the recorded one, where masks match any text.
 fn fits(recorded: &str, text: &str) -> bool {
     let mut parts = recorded.split(MASK);
     let first = parts.next().unwrap_or_default();

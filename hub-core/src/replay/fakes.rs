@@ -20,7 +20,7 @@ const ID_FIELDS: [&str; 8] =
 const NAME_FIELDS: [&str; 5] = ["user_name", "nickname", "nick_name", "display_name", "remark"];
 /// Fields and headers with numbers that are no person's.
 const PLAIN_FIELDS: [&str; 2] = ["webhook-timestamp", "network_id"];
-/// Names that nobody will take for a person of theirs.
+/// Obviously fictitious names.
 const NAMES: [&str; 8] = ["Robin", "Sasha", "Kim", "Noa", "Jules", "Charlie", "Sam", "Alex"];
 /// With as many digits in a row, separators aside, it may be a telephone number, or another number of a person.
 const MIN_DIGITS: usize = 7;
@@ -53,7 +53,7 @@ impl Fakes {
         Self::default()
     }
 
-    /// A recording without what must not leave. Ids of the hub's own things stay: they name nobody.
+    /// A recording without personal data. Ids of the hub's objects are kept: they identify no person.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` when what is left is no recording.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     bots::Message,
     delivery::redact::{self, MASK},
+    model::trace::{StepName, Trace},
     replay::Recording,
     time::Timestamp,
-    traces::{StepName, Trace},
 };
 
 /// What is needed of a message to make the payload of it. Reads messages of the API.
@@ -42,8 +42,8 @@ impl From<Message> for RecordedMessage {
 }
 
 impl Recording {
-    /// A trace with its message. What was sent stands in the trace; where a plugin changed that, or it was cut, the
-    /// payload is made of the message.
+    /// A trace with its message. The request is in the trace; if a plugin changed it, or it was cut, the payload is
+    /// built from the message.
     pub fn new(trace: Trace, message: Option<&RecordedMessage>) -> Self {
         let mut recording = Self { trace, message: None };
         recording.message = recording.sent_payload().or_else(|| Some(payload(&recording.trace, message?)));
@@ -52,7 +52,7 @@ impl Recording {
 
     /// The body of the request, where no plugin had a hand in it.
     fn sent_payload(&self) -> Option<Value> {
-        let untouched = |step: &crate::traces::Step| {
+        let untouched = |step: &crate::model::trace::Step| {
             step.name != StepName::PluginOnRequest || step.detail["changes"].is_null()
         };
         let request = self.request()?;
@@ -63,7 +63,7 @@ impl Recording {
     }
 }
 
-/// The payload (spec §2) of a message. The permission to answer is nobody's any more.
+/// The payload of a message. The context token is not included.
 fn payload(trace: &Trace, message: &RecordedMessage) -> Value {
     json!({
         "type": "message",

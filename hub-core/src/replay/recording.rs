@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     delivery::redact::{self, MASK},
-    traces::{Step, StepName, Trace},
+    model::trace::{Step, StepName, Trace},
 };
 
 /// A trace with the message it tells of: one line of an export. Content is in it, secrets are not.

@@ -1,11 +1,11 @@
-//! What became of the recordings.
+//! Results of the recordings.
 
 use serde::Serialize;
 
 use super::Differences;
 use crate::id::TraceId;
 
-/// What became of one recording.
+/// Result of one recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The recorded trace.
@@ -20,9 +20,9 @@ pub struct Report {
     pub duration_ms: u64,
     /// The trace of the replay, where the hub made it.
     pub new_trace_id: Option<TraceId>,
-    /// What plugins that ran here replied; nobody is sent it.
+    /// Replies of plugins that ran here; they are not sent.
     pub replies: Vec<String>,
-    /// In what the answer is another one than the recorded one; absent when nobody compared.
+    /// Differences between the response and the recorded one; absent without a comparison.
     pub differences: Option<Differences>,
 }
 

@@ -16,19 +16,21 @@ use serde_json::json;
 use super::{recording::tests::recording, *};
 use crate::{
     bots::NewSend,
-    channels::{
-        NewChannel,
-        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
-    },
-    delivery::{redact::MAX_BODY, signing::Received},
+    channels::NewChannel,
+    delivery::redact::MAX_BODY,
     egress::{Egress, EgressConfig},
     id::TraceId,
     local_http::LocalService,
+    model::{
+        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+        trace::{StepName, TraceStatus},
+    },
     sandbox::{Sandbox, SandboxConfig, WorkerProgram},
     secret::Secret,
+    signing::Received,
     testing::{Receiver, TestHub},
     time::{Clock, ManualClock, Timestamp},
-    traces::{StepName, TraceQuery, TraceStatus},
+    traces::TraceQuery,
 };
 
 const URL: &str = "http://receiver.test/again";
@@ -370,6 +372,6 @@ async fn a_hub_at_which_nothing_works_is_not_waited_for_for_ever() {
         clock: Clock::system(),
     };
     let (summary, reports) = run(&Replay::default(), vec![Recording::new(trace, None)], &carrier).await;
-    assert!(summary.totals.failed == 1 && reports[0].reason.contains("the hub goes on"), "{reports:?}");
+    assert!(summary.totals.failed == 1 && reports[0].reason.contains("the hub continues"), "{reports:?}");
     assert!(reports[0].new_trace_id.is_some());
 }

@@ -10,14 +10,14 @@ use crate::{
     access::Actor,
     error::{ErrorCode, Result},
     id::{BotId, TraceId},
+    model::trace::{Trace, TraceStatus},
     time::{Clock, Instant},
-    traces::{Trace, TraceStatus},
 };
 
 /// First pause between two looks at a trace; each further one is twice as long.
-const FIRST_LOOK: Duration = Duration::from_millis(25);
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
 /// Longest pause between two looks, and before a hub that is busy is asked again.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A hub that can be asked for replays: in this process, or behind an API.
 #[async_trait]
@@ -31,7 +31,7 @@ pub trait ReplayingHub: Send + Sync {
     /// A trace with its steps.
     ///
     /// # Errors
-    /// `NOT_FOUND`, or that nobody answers.
+    /// `NOT_FOUND`, or that there is no response.
     async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace>;
 }
 
@@ -85,7 +85,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
         loop {
             match self.hub.replay(trace, self.to.as_deref()).await {
                 Err(error) if error.code() == ErrorCode::RateLimited && self.clock.instant() < until => {
-                    self.clock.sleep(error.retry_after().unwrap_or(LOOK).min(LOOK)).await;
+                    self.clock.sleep(error.retry_after().unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)).await;
                 }
                 done => return done,
             }
@@ -93,7 +93,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
     }
 
     async fn settled(&self, bot_id: BotId, id: TraceId, until: Instant) -> Carried {
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_PAUSE;
         loop {
             match self.hub.trace(bot_id, id).await {
                 Ok(trace) => {
@@ -101,18 +101,18 @@ impl<H: ReplayingHub> ThroughHub<H> {
                         return carried;
                     }
                 }
-                Err(error) if error.is_retryable() => pause = LOOK,
+                Err(error) if error.is_retryable() => pause = POLL_INTERVAL,
                 Err(error) => return Carried { new_trace_id: Some(id), ..Carried::failed(error.message()) },
             }
             if self.clock.instant() >= until {
                 let late = format!(
-                    "no attempt within {} s; the hub goes on with it once it is at work",
+                    "no attempt within {} s; the hub continues once it is running",
                     self.patience.as_secs()
                 );
                 return Carried { new_trace_id: Some(id), ..Carried::failed(late) };
             }
             self.clock.sleep(pause).await;
-            pause = (pause * 2).min(LOOK);
+            pause = (pause * 2).min(POLL_INTERVAL);
         }
     }
 }
@@ -144,7 +144,7 @@ impl<H: ReplayingHub> Carrier for ThroughHub<H> {
         let channel = recording.trace.channel_id;
         let channel = channel.ok_or_else(|| NotSent::Nothing("no channel was involved".to_owned()))?;
         if recording.trace.is_of_a_send() {
-            return Err(NotSent::Nothing("it tells of a send, not of a message that came".to_owned()));
+            return Err(NotSent::Nothing("it is the trace of a send, not of a received message".to_owned()));
         }
         Ok(self.to.clone().unwrap_or_else(|| format!("the webhook of channel {channel}")))
     }

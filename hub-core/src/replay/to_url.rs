@@ -11,13 +11,11 @@ use super::{
     plugins::{Answered, Left, Script},
 };
 use crate::{
-    delivery::{
-        redact::{MASK, Redactor},
-        signing::{self, Method, Signing, WEBHOOK_ID, WEBHOOK_SIGNATURE, X_SIGNATURE},
-    },
+    delivery::redact::{MASK, Redactor},
     egress::{Answer, Call, CheckedUrl, Egress, headers::check_name},
     sandbox::Sandbox,
     secret::Secret,
+    signing::{self, Method, Signing, WEBHOOK_ID, WEBHOOK_SIGNATURE, X_SIGNATURE},
     time::Clock,
 };
 

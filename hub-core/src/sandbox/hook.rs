@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// Largest source of a plugin, in bytes (`reliability` J10).
 pub const MAX_SOURCE: usize = 256 * 1024;
-/// Most replies of one run; further ones are dropped with a log line (`contract.md` §7).
+/// Most replies of one run; further ones are dropped with a log line.
 pub const MAX_REPLIES: usize = 10;
 /// Longest text of one reply, in bytes; a longer one throws in the plugin. The limit of the API; long texts are split
 /// for the network.
@@ -21,7 +21,7 @@ pub const MAX_LOG_BYTES: usize = 8 * 1024;
 pub const MAX_RESULT: usize = 512 * 1024;
 /// Most headers a plugin may leave on a request.
 pub const MAX_HEADERS: usize = 64;
-/// Largest `ctx.state`, in bytes of JSON (`contract.md` §7).
+/// Largest `ctx.state`, in bytes of JSON.
 pub const MAX_STATE: usize = 64 * 1024;
 /// Most fetches of one run; the next one throws in the plugin.
 pub const MAX_FETCHES: u32 = 5;
@@ -92,7 +92,7 @@ pub enum Dialect {
     /// `==UserScript==`, the form of the specification.
     #[default]
     UserScript,
-    /// `==WebhookPlugin==`, the published form: `ctx` is a global as well (`dialects.md` 1.8).
+    /// `==WebhookPlugin==`, the published form: `ctx` is a global as well.
     WebhookPlugin,
 }
 
@@ -125,14 +125,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The longest timeout (spec §8).
+    /// The longest timeout.
     pub const MAX_TIMEOUT: Duration = Duration::from_secs(10);
     /// With less, not even the standard library fits.
     pub const MIN_MEMORY: usize = 1 << 20;
 }
 
 impl Default for Limits {
-    /// 5 s (spec §8) and 32 MiB.
+    /// 5 s and 32 MiB.
     fn default() -> Self {
         Self { timeout: Duration::from_secs(5), memory: 32 << 20 }
     }
@@ -299,7 +299,7 @@ impl Hooks {
     }
 }
 
-/// A reply made by a plugin (`contract.md` §7, `dialects.md` 1.8).
+/// A reply made by a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {

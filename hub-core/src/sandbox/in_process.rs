@@ -1,5 +1,5 @@
 //! Runs in the hub's own process: for plugins the embedder wrote, since one built-in function called on a hostile
-//! value never returns, and one allocation at the ceiling ends the process (`sandbox` §2).
+//! value never returns, and one allocation at the ceiling ends the process.
 
 use std::{cell::RefCell, pin::pin, rc::Rc, sync::mpsc as sync, time::Duration};
 
@@ -23,7 +23,7 @@ struct Bridge {
 
 impl Host for Bridge {
     fn fetch(&mut self, number: u32, call: FetchCall) {
-        // There is room for as many as a run makes; nobody listens any more when the caller went away.
+        // The capacity suffices for a run; there is no receiver if the caller is gone.
         let _ = self.calls.try_send((number, call));
     }
 

@@ -1,4 +1,4 @@
-//! Where plugins run: JavaScript that somebody else wrote, in processes that can be killed.
+//! Where plugins run: untrusted JavaScript, in processes that can be killed.
 //!
 //! A worker is the hub's own program started with [`WORKER_ARGUMENT`], without environment, files, network or
 //! descriptors. It makes one run at a time, each in a new engine: what goes in and what comes out is JSON. What a
@@ -179,7 +179,7 @@ impl Sandbox {
         made
     }
 
-    /// Starts a worker in the place of one that is lost: whoever runs next need not wait for it.
+    /// Starts a worker to replace a lost one, so that the next run need not wait for it.
     fn start_spare(&self) {
         let Some(start) = self.pool.spare() else { return };
         let (program, clock) = (Arc::clone(&self.program), self.clock.clone());

@@ -22,7 +22,7 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those who wait, by tenant; a tenant who waits stands once in `turns`.
+    /// Waiting runs by tenant; a waiting tenant occurs once in `turns`.
     waiting: HashMap<String, VecDeque<oneshot::Sender<Seat>>>,
     turns: VecDeque<String>,
     waiting_in_all: usize,
@@ -82,7 +82,7 @@ impl Pool {
     pub(super) fn idle(&self, source: &Source) -> Option<Worker> {
         let mut state = self.lock();
         let at = state.idle.iter().rposition(|worker| worker.suits(source));
-        // What suits nobody is worn out.
+        // A worker that no run can use is replaced.
         at.map(|at| state.idle.remove(at)).or_else(|| {
             state.idle.pop();
             None
@@ -99,7 +99,7 @@ impl Pool {
         keeps
     }
 
-    /// The right to start a worker that nobody waits for; `None` while there is one, or one is being started.
+    /// The right to start a worker in advance; `None` while there is one, or one is being started.
     pub(super) fn spare(self: &Arc<Self>) -> Option<Spare> {
         let mut state = self.lock();
         if state.closed || state.starting || !state.idle.is_empty() {
@@ -126,7 +126,7 @@ impl Pool {
     /// Gives free seats to those who wait.
     fn give(self: &Arc<Self>) {
         loop {
-            // A seat that nobody takes gives itself back, which must not happen under the lock.
+            // An untaken seat releases itself, which must not happen under the lock.
             let _refused = {
                 let mut state = self.lock();
                 let Some((tenant, waiting)) = state.next(self.seats) else { return };

@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// How long a worker may take to start, or to clean up after a run.
 const READY: Duration = Duration::from_secs(10);
 /// How long a worker that closed its pipe may take to end.
-const LAST_BREATH: Duration = Duration::from_millis(100);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
 /// Runs after which a worker is replaced (`reliability` J9).
 const MAX_RUNS: u32 = 1_000;
 /// Sources after which a worker is replaced: it keeps what it compiled.
@@ -193,7 +193,7 @@ impl Worker {
     async fn bury(&mut self, reason: &str, clock: &Clock) -> Burial {
         self.sound = false;
         // It may just be ending by itself, which says more than our signal would.
-        let status = if let Some(status) = clock.timeout(LAST_BREATH, self.child.wait()).await {
+        let status = if let Some(status) = clock.timeout(EXIT_TIMEOUT, self.child.wait()).await {
             status.ok()
         } else {
             let _ = self.child.kill().await;

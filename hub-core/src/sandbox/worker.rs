@@ -41,7 +41,7 @@ pub fn run_worker_if_asked() {
     }
 }
 
-/// Into the hub's log; when that fails nobody can be told.
+/// To the hub's log; a failure of that cannot be reported.
 fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     access::Role,
-    accounts::{ProfilePatch, User, UserStatus},
     error::Result,
     id::UserId,
+    model::user::{ProfilePatch, User, UserStatus},
     secret::Secret,
     time::Timestamp,
 };
@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Accounts<'c>(pub(super) Conn<'c>);
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct UserColumns {
     id: String,
     username: String,

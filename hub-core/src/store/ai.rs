@@ -16,7 +16,7 @@ const LOOK_BACK: i64 = 400;
 pub struct Ai<'c>(pub(super) Conn<'c>);
 
 /// The administrator's endpoint as stored.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 pub struct AiConfigRow {
     /// JSON of the settings.
     pub settings: String,
@@ -59,12 +59,12 @@ pub struct Conversation {
     pub tokens_today: i64,
 }
 
-/// What somebody said.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+/// Text of a message.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 pub struct SaidRow {
     /// `inbound` or `outbound`.
     pub direction: String,
-    /// Display name of whoever wrote it.
+    /// Display name of the sender.
     pub user_name: String,
     /// Kind, by its name.
     pub kind: String,

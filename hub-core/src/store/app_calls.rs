@@ -1,12 +1,15 @@
 //! Statements about what apps asked of the Bot API.
 
-use sqlx::FromRow;
+use hub_macros::FromRow;
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    pieces::{self, delete_old},
+};
 use crate::{
-    apps::{AppCall, NewAppCall},
     error::{Error, Result},
     id::{AppCallId, InstallationId},
+    model::app::{AppCall, NewAppCall},
     page::PageRequest,
     time::Timestamp,
 };
@@ -52,8 +55,7 @@ pub(super) const PAGE: &str =
      FROM app_calls WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 
 /// The statement of [`AppCalls::delete_before`].
-pub(super) const DELETE_BEFORE: &str =
-    "DELETE FROM app_calls WHERE id IN (SELECT id FROM app_calls WHERE created_at < $1 LIMIT $2)";
+pub(super) const DELETE_BEFORE: &str = delete_old!("app_calls", "id", "created_at");
 
 impl AppCalls<'_> {
     /// Notes a call, unless the installation is gone meanwhile.
@@ -95,11 +97,6 @@ impl AppCalls<'_> {
 
     /// Deletes up to `limit` calls that were made before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
-            .bind(before.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

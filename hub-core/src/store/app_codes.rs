@@ -1,17 +1,18 @@
 //! Statements about codes of authorizations: of use once, and remembered for a while after.
 
-use sqlx::FromRow;
+use hub_macros::FromRow;
 
 use super::{
     apps::stored,
     conn::{Conn, on},
-    json,
+    pieces::{self, delete_old},
 };
 use crate::{
-    apps::AppScopes,
+    access::AppScopes,
     error::{Error, Result},
     id::{AppId, BotId, InstallationId, UserId},
     secret::TokenHash,
+    text::json,
     time::Timestamp,
 };
 
@@ -85,8 +86,7 @@ impl TryFrom<Row> for StoredCode {
 }
 
 /// The statement of [`AppCodes::delete_before`].
-pub(super) const DELETE_BEFORE: &str =
-    "DELETE FROM app_codes WHERE hash IN (SELECT hash FROM app_codes WHERE expires_at < $1 LIMIT $2)";
+pub(super) const DELETE_BEFORE: &str = delete_old!("app_codes", "hash", "expires_at");
 
 impl AppCodes<'_> {
     /// Stores a code.
@@ -125,7 +125,7 @@ impl AppCodes<'_> {
         row.map(StoredCode::try_from).transpose()
     }
 
-    /// Uses a code up; `false` when somebody was faster.
+    /// Uses a code up; `false` if another request was faster.
     pub async fn consume(&mut self, hash: &TokenHash, now: Timestamp) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query(
             "UPDATE app_codes SET used_at = $2 WHERE hash = $1 AND used_at IS NULL"
@@ -138,7 +138,7 @@ impl AppCodes<'_> {
         Ok(rows > 0)
     }
 
-    /// Notes what came of a code, for whoever shows it again.
+    /// Records the result of a code, in case it is presented again.
     pub async fn note(
         &mut self,
         hash: &TokenHash,
@@ -158,11 +158,6 @@ impl AppCodes<'_> {
 
     /// Forgets at most `limit` codes whose time was over before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
-            .bind(before.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

@@ -1,21 +1,22 @@
-//! Statements about what apps are told. A row is the queue's and the log's: it is stored with what it tells of, taken
-//! by one node at a time, and stays readable after it was told.
+//! Statements about events for apps. A row is both queue and log: it is stored in the transaction of its cause, taken
+//! by one node at a time, and stays readable after delivery.
 
 use std::time::Duration;
 
+use hub_macros::FromRow;
 use serde_json::Value;
-use sqlx::FromRow;
 
 use super::{
     app_sockets::has_webhook,
     conn::{Conn, on, on_each},
     due::LONGEST_WAIT,
+    pieces::{self, delete_old},
     rows::{self, Column, Row, Values},
 };
 use crate::{
-    apps::{AppEvent, AppEventState},
     error::{Error, Result},
     id::{AppEventId, AppId, BotId, InstallationId, MessageId, TraceId},
+    model::app_event::{AppEvent, AppEventState},
     page::PageRequest,
     secret::Sealed,
     time::Timestamp,
@@ -25,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub struct AppEvents<'c>(pub(super) Conn<'c>);
 
-/// An event to be told.
+/// An event to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAppEvent {
     /// Id.
@@ -42,7 +43,7 @@ pub struct NewAppEvent {
     pub trace_id: Option<TraceId>,
     /// Word of its kind.
     pub kind: String,
-    /// Whom an answer goes to; empty where nobody asked.
+    /// The recipient of a reply; empty if there is none.
     pub peer: String,
     /// The event as JSON.
     pub event: String,
@@ -97,13 +98,13 @@ pub struct DueEvent {
     pub kind: String,
     /// The trace of what it tells of.
     pub trace_id: Option<String>,
-    /// Whom an answer goes to.
+    /// The recipient of a reply.
     pub peer: String,
     /// The event as JSON.
     pub event: String,
     /// Attempts made.
     pub attempts: i64,
-    /// Where the app wants to be told, once it has shown that it is there.
+    /// The URL for events, once it is verified.
     pub webhook_url: Option<String>,
     /// What it is signed with.
     pub webhook_secret: String,
@@ -127,7 +128,7 @@ impl DueEvent {
 pub struct ToldEvent {
     /// The event.
     pub id: AppEventId,
-    /// Where it stands.
+    /// Status.
     pub state: AppEventState,
     /// When it is tried again.
     pub due_at: Timestamp,
@@ -201,8 +202,7 @@ pub(super) const PAGE: &str =
      FROM app_events WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 
 /// The statement of [`AppEvents::delete_before`].
-pub(super) const DELETE_BEFORE: &str =
-    "DELETE FROM app_events WHERE id IN (SELECT id FROM app_events WHERE created_at < $1 LIMIT $2)";
+pub(super) const DELETE_BEFORE: &str = delete_old!("app_events", "id", "created_at");
 
 /// Reading.
 impl AppEvents<'_> {
@@ -219,7 +219,7 @@ impl AppEvents<'_> {
         rows.into_iter().map(AppEvent::try_from).collect()
     }
 
-    /// An event, whoever was told of it.
+    /// An event of any app.
     pub async fn find(&mut self, id: AppEventId) -> Result<Option<AppEvent>> {
         let row: Option<Stored> = on!(self.0, |conn| {
             sqlx::query_as(
@@ -268,8 +268,8 @@ impl AppEvents<'_> {
         .map(drop)
     }
 
-    /// Notes an event that was told as it happened, with what came of it: no node takes it up. One that was noted
-    /// before was told once more. One of an app or a bot that is gone is left out.
+    /// Records an event that was delivered directly, with its outcome: no node takes it. One that exists was
+    /// delivered again. One of a deleted app or bot is ignored.
     pub async fn note(&mut self, event: &NewAppEvent, told: &ToldEvent) -> Result<()> {
         on!(self.0, |conn| {
             sqlx::query(
@@ -338,7 +338,7 @@ impl AppEvents<'_> {
             self.0,
             concat!(due!(), "(SELECT value FROM json_each($1)) ORDER BY e.id"),
             concat!(due!(), "(SELECT json_array_elements_text($1::json)) ORDER BY e.id"),
-            |conn, sql| sqlx::query_as(sql).bind(super::json(&ids)).fetch_all(conn).await
+            |conn, sql| sqlx::query_as(sql).bind(crate::text::json(&ids)).fetch_all(conn).await
         )
     }
 
@@ -357,7 +357,7 @@ impl AppEvents<'_> {
         .map(|_| ()))
     }
 
-    /// Makes everything that is still to be told to an app due: its webhook has just answered.
+    /// Makes all pending events of an app due: its webhook has just responded.
     pub async fn hasten(&mut self, app: AppId, now: Timestamp) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE app_events SET due_at = $2 WHERE app_id = $1 AND state = 'pending' AND due_at > $2"
@@ -369,8 +369,8 @@ impl AppEvents<'_> {
         .map(|_| ()))
     }
 
-    /// Notes what came of an attempt, and lets the event go. What the webhook took is still to be written to a socket
-    /// while one is open; what the webhook never took was told nevertheless if a socket had it.
+    /// Records the outcome of an attempt, and releases the event. An event that the webhook accepted is still written
+    /// to an open socket; one that it never accepted counts as delivered if a socket received it.
     pub async fn settle(&mut self, told: &ToldEvent) -> Result<()> {
         on!(self.0, |conn| {
             sqlx::query(
@@ -396,7 +396,7 @@ impl AppEvents<'_> {
         })
     }
 
-    /// Gives up what is still to be told to an installation.
+    /// Fails the pending events of an installation.
     pub async fn give_up(&mut self, installation: InstallationId, why: &str) -> Result<()> {
         on!(self.0, |conn| {
             sqlx::query(
@@ -413,11 +413,6 @@ impl AppEvents<'_> {
 
     /// Deletes up to `limit` events that ended or began before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
-            .bind(before.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

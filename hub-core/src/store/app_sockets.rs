@@ -4,17 +4,15 @@
 //! An event is written to one socket: to the newest of its installation, else to the newest of its app. Which that is,
 //! the statement that reads the events decides, so that no node needs to ask another.
 
+use hub_macros::FromRow;
 use serde::Serialize;
-use sqlx::FromRow;
 
-use super::{
-    conn::{Conn, on, on_each},
-    json,
-};
+use super::conn::{Conn, on, on_each};
 use crate::{
-    apps::sockets::Seat,
     error::Result,
     id::{AppEventId, AppId, InstallationId, SocketId, TraceId},
+    model::app::Seat,
+    text::json,
     time::Timestamp,
 };
 
@@ -80,7 +78,7 @@ pub struct WrittenEvent {
     pub id: AppEventId,
     /// The trace of what it tells of.
     pub trace_id: Option<TraceId>,
-    /// Whether nobody else is to be told: the app has no webhook.
+    /// Whether the socket is the only receiver: the app has no webhook.
     pub is_over: bool,
 }
 
@@ -290,7 +288,7 @@ impl AppSockets<'_> {
         on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets").execute(conn).await.map(|_| ()))
     }
 
-    /// Notes that events were written to a socket. Those of an app without a webhook are told with that.
+    /// Notes that events were written to a socket. Those of an app without a webhook are then delivered.
     pub async fn written(&mut self, ids: &[AppEventId], now: Timestamp) -> Result<Vec<WrittenEvent>> {
         macro_rules! update {
             ($ids:literal) => {

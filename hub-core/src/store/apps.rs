@@ -1,19 +1,17 @@
-//! Statements about apps. What a user may see of others' apps is decided in the `WHERE`: their own, those that
-//! everybody finds, and those that are installed on a bot of theirs.
+//! Statements about apps. What a user may see of others' apps is decided in the `WHERE`: their own, listed ones, and
+//! those that are installed on their bots.
 
-use sqlx::FromRow;
+use hub_macros::FromRow;
 
-use super::{
-    conn::{Conn, on},
-    json,
-};
+use super::conn::{Conn, on};
 use crate::{
     access::Scope,
-    apps::{App, AppView, Listing},
     error::{Error, Result},
     id::{AppId, BotId, UserId},
+    model::app::{App, AppView, Listing},
     page::PageRequest,
     secret::Sealed,
+    text::json,
     time::Timestamp,
 };
 

@@ -7,9 +7,9 @@ use super::{
     given, stored_id,
 };
 use crate::{
-    audit::{AuditEntry, NewEntry},
     error::{Error, Result},
     id::{AuditId, UserId},
+    model::audit::{AuditEntry, NewEntry},
     page::PageRequest,
     time::Timestamp,
 };
@@ -29,7 +29,7 @@ pub struct AuditFilter {
     pub target: Option<String>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     at: i64,

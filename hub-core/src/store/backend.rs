@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use data_encoding::HEXLOWER;
 use sqlx::{
     ConnectOptions, PgPool, SqlitePool,
     migrate::{Migrate, Migration, MigrationType, Migrator},
@@ -15,14 +16,11 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use super::{
-    conn::{Owned, Pooled, Read},
-    fault::classify,
-    upkeep::Upkeep,
-};
+use super::{fault::classify, upkeep::Upkeep};
 use crate::{
     error::{Error, ErrorCode, Result},
     secret::Secret,
+    store::views::{Owned, Pooled, Read},
 };
 
 /// Which database, as a setting.
@@ -71,7 +69,7 @@ const READERS: u32 = 4;
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// A connection that rested for this long is asked for a sign of life before it is used.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long SQLite waits for another process's lock (reliability P8).
+/// How long SQLite waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(5);
 
 impl Backend {
@@ -93,7 +91,7 @@ impl Backend {
         }
         let options = sqlite_options(path)
             .journal_mode(SqliteJournalMode::Wal)
-            // The write-ahead log shrinks back to this after a burst (reliability P14).
+            // The write-ahead log shrinks back to this after a burst.
             .pragma("journal_size_limit", "67108864")
             .statement_cache_capacity(256);
         if migrate {
@@ -185,7 +183,7 @@ impl Backend {
 /// Takes a SQLite file, which need not be there, for this process alone, as long as the answer lives.
 ///
 /// # Errors
-/// `UNAVAILABLE` when another process has it, or the lock beside it cannot be made.
+/// `UNAVAILABLE` when another process has it, or the lock next to it cannot be made.
 pub fn claim_file(database: &Path) -> Result<File> {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
@@ -220,8 +218,8 @@ pub(super) fn postgres_options(url: &Secret) -> Result<PgConnectOptions> {
     Ok(options.application_name("message-hub").disable_statement_logging())
 }
 
-/// Copies a database that is about to be migrated into a file beside it: the way back to the older program. The last
-/// two are kept.
+/// Copies a database before its migration, to the same directory, for a return to the older program. The last two
+/// copies are kept.
 async fn keep_before_migration(path: &Path) -> Result<()> {
     if !path.metadata().is_ok_and(|found| found.len() > 0) {
         return Ok(());
@@ -242,7 +240,7 @@ async fn keep_before_migration(path: &Path) -> Result<()> {
             std::fs::rename(&partial, &copy).map_err(failed)
         };
         made.await.map_err(|error| {
-            error.with_hint("the copy of the database before its migration needs room beside it")
+            error.with_hint("the copy of the database before its migration needs space in the same directory")
         })?;
         tracing::info!(copy = %copy.display(), version = schema.version, "the database was copied before its migration");
         let copies = (1..=schema.version).rev().map(|version| migration_copy(path, version));
@@ -292,9 +290,8 @@ impl Known {
     }
 }
 
-/// Makes the file and its folder, readable by the owner alone (reliability O1).
-/// Refuses a file of 0 bytes next to a key: a fresh hub has neither, so the database was lost, and opening it would
-/// make the next person who registers an administrator.
+/// Makes the file and its folder, readable by the owner alone. Refuses a file of 0 bytes next to a key: a fresh hub
+/// has neither, so the database was lost, and opening it would make the next person who registers an administrator.
 pub(super) fn refuse_emptied(path: &Path) -> Result<()> {
     let size = |path: &Path| std::fs::metadata(path).map(|found| found.len()).ok();
     let mut log = path.as_os_str().to_owned();
@@ -363,11 +360,30 @@ macro_rules! all_migrations {
 }
 
 fn sqlite_migrator() -> Migrator {
-    all_migrations!("sqlite")
+    let accounts =
+        "eb5da8932b392e959c2ad0ffd78d923968e6432d0c7f6adb8dd9d38481f6c934817edd98eb3295be395e293c54f71681";
+    let bots =
+        "3eeba441ccb96cc1004754225f2dfc0e93ce7ea64823cfb22cebe3c9c9527390ae5ff0a3a19fa4fffd7b2bc77962ed50";
+    with_checksums(all_migrations!("sqlite"), [(1, accounts), (2, bots)])
 }
 
 fn postgres_migrator() -> Migrator {
-    all_migrations!("postgres")
+    let accounts =
+        "5f2b12163c1a2e3a708f70303a3391ebd901995d271c003128d3919a0d2d5c89e28464d0cb950adcf4e4c73e16c1a897";
+    let bots =
+        "4436d08aaa13c8de77fdcd2949993175ca73f8d5b82dadd61b976b0c43a3bc9b8cffdefbadac64a0a6f019ebe947a1ed";
+    with_checksums(all_migrations!("postgres"), [(1, accounts), (2, bots)])
+}
+
+/// Keeps the first checksums of migrations whose comments were edited later: databases have stored these.
+fn with_checksums(mut migrator: Migrator, edited: [(i64, &str); 2]) -> Migrator {
+    for migration in migrator.migrations.to_mut() {
+        if let Some((_, checksum)) = edited.iter().find(|(version, _)| *version == migration.version) {
+            let bytes = HEXLOWER.decode(checksum.as_bytes()).expect("a constant that is hex");
+            migration.checksum = bytes.into();
+        }
+    }
+    migrator
 }
 
 /// Runs what is missing, or only checks that nothing is.
@@ -393,7 +409,7 @@ where
         Some(version) if version == newest => Ok(()),
         version => Err(Error::new(
             ErrorCode::Unavailable,
-            format!("the database has schema version {}, this program wants {newest}", version.unwrap_or(0)),
+            format!("the database has schema version {}, this program needs {newest}", version.unwrap_or(0)),
         )
         .with_hint("run `hub-cli db migrate`")),
     }

@@ -8,19 +8,22 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    conn::{Conn, Owned, Tx, on},
+    conn::{Conn, on},
     deliveries::{self, Finished},
     fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
     sending::{self, Begun, Settled},
     writer::{Command, PROBE, Reply},
 };
-use crate::error::{Error, ErrorCode, Result};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    store::views::{Owned, Tx},
+};
 
 /// An answer that waits for the commit.
 type Pending = Box<dyn FnOnce(Option<&Error>) + Send>;
 
-/// Writes one batch. `Err` means the connection must not be used again; every caller was told.
+/// Writes one batch. `Err` means the connection must not be used again; every caller has its result.
 pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
     if let Err(error) = begin(tx).await {
         refuse(batch, &error);
@@ -117,8 +120,8 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
             Command::Run(job, reply) => jobs.push((job, reply)),
         }
     }
-    // Failures are rare, so what is merged is written without savepoints at first. Nothing else stands in the
-    // transaction yet when it has to be begun anew.
+    // Failures are rare, so what is merged is written without savepoints at first. Nothing else is in the transaction
+    // yet when it has to be restarted.
     let merged = async {
         let accepts = write_accepts(tx, &accepts.commands).await?;
         let finished = write_finished(tx, &finished.commands).await?;

@@ -2,9 +2,9 @@
 
 use super::conn::{Conn, on};
 use crate::{
-    bots::{BindStatus, StoredBind},
     error::{Error, Result},
     id::{BindId, BotId, UserId},
+    model::bot::{BindStatus, StoredBind},
     secret::Sealed,
     time::Timestamp,
 };
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Binds<'c>(pub(super) Conn<'c>);
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     owner_id: String,
@@ -53,7 +53,7 @@ impl TryFrom<Row> for StoredBind {
 /// What a step changes.
 #[derive(Debug, Clone)]
 pub struct BindChange {
-    /// Where it stands now.
+    /// New state.
     pub status: BindStatus,
     /// Sealed for the bind's row.
     pub private: Sealed,
@@ -120,7 +120,7 @@ impl Binds<'_> {
         row.map(StoredBind::try_from).transpose()
     }
 
-    /// Changes a login unless somebody else did since `rev`; says whether it did.
+    /// Changes a login unless it was changed since `rev`; returns whether it did.
     pub async fn advance(&mut self, id: BindId, rev: i64, change: &BindChange) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query(
             "UPDATE binds SET status = $3, private = $4, codes_shown = $5, bot_id = $6, rev = rev + 1

@@ -7,9 +7,12 @@ use super::{
     given,
 };
 use crate::{
-    bots::{BotRecord, BotStatus, window::Window},
     error::{Error, Result},
     id::{BotId, UserId},
+    model::{
+        bot::{BotRecord, BotStatus},
+        window::Window,
+    },
     page::PageRequest,
     secret::Sealed,
     time::Timestamp,
@@ -50,7 +53,7 @@ pub struct NewLogin {
 pub struct Login {
     /// Chat network.
     pub network: String,
-    /// Where the connection stands.
+    /// Status of the connection.
     pub status: BotStatus,
     /// Opened by [`crate::bots::credentials::open`].
     pub credentials: Sealed,
@@ -69,7 +72,7 @@ pub struct Holder {
     pub owner_id: UserId,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     owner_id: String,
@@ -216,8 +219,8 @@ impl Bots<'_> {
         .map(|_| ()))
     }
 
-    /// Gives a bot a new login: the cursor starts over, and the fence grows, so that what the old poller still
-    /// writes is refused (`ilink.md` §13.1; L12).
+    /// Gives a bot a new login: the cursor starts over, and the fence grows, so that what the old poller still writes
+    /// is refused.
     pub async fn replace_login(&mut self, id: BotId, login: &NewLogin, now: Timestamp) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE bots SET wx_id = $2, owner_user_id = $3, credentials = $4,
@@ -300,8 +303,8 @@ impl Bots<'_> {
             .collect()
     }
 
-    /// Whoever has a network account, of all hub users. The bot of the same person stands before one that only
-    /// has the same account id.
+    /// The bot with a network account, of any hub user. The bot of the same person precedes one that only has the
+    /// same account id.
     pub async fn holders(&mut self, network: &str, wx_id: &str, owner_user_id: &str) -> Result<Vec<Holder>> {
         let rows: Vec<(String, String)> = on!(self.0, |conn| sqlx::query_as(
             "SELECT id, owner_id FROM bots

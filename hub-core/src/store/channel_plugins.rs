@@ -1,14 +1,12 @@
 //! Statements about plugins in channels: which version, in what order, whether it runs.
 
-use sqlx::FromRow;
+use hub_macros::FromRow;
 
-use super::{
-    conn::{Conn, on, on_each},
-    json,
-};
+use super::conn::{Conn, on, on_each};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, PluginId, PluginVersionId, UserId},
+    text::json,
     time::Timestamp,
 };
 

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     access::{ChannelActor, Scope},
-    channels::{Aftermath, ChannelRecord, NewKey},
     error::{Error, Result},
     id::{BotId, ChannelId},
+    model::channel::{Aftermath, ChannelRecord, NewKey},
     page::PageRequest,
     secret::{KeyMark, Sealed, TokenHash},
     time::Timestamp,
@@ -23,7 +23,7 @@ use crate::{
 pub struct Channels<'c>(pub(super) Conn<'c>);
 
 /// A channel as its row holds it.
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     bot_id: String,

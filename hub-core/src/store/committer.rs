@@ -1,7 +1,7 @@
 //! The committer: one task, one connection, one transaction for everything that waits.
 //!
-//! It takes commands as they come, lets them wait for each other as long as that costs nobody much, and goes on
-//! through whatever the database does, until the storage itself is gone.
+//! It takes commands as they arrive, batches them with little added latency, and survives every database error until
+//! the storage itself fails.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -19,13 +19,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backend::Backend,
     batch::{commit, execute, refuse},
-    conn::{Owned, Tx},
     fault::is_fatal,
     writer::{Command, Inbox, PROBE, WORTHWHILE, boxed},
 };
 use crate::{
     counters::{self, Spread},
     error::{Error, Result},
+    store::views::{Owned, Tx},
     time::{Clock, Stopwatch},
 };
 
@@ -81,7 +81,7 @@ impl WriterStats {
     }
 }
 
-/// How the committer is told to stop, and how it tells that the storage failed.
+/// How the committer is stopped, and how it reports that the storage failed.
 pub(super) struct Signals {
     /// Take nothing new; finish what waits.
     pub stop: CancellationToken,
@@ -91,11 +91,11 @@ pub(super) struct Signals {
     pub writable: Arc<AtomicBool>,
 }
 
-/// Runs until it is told to stop and nothing waits, or until the storage failed for good.
+/// Runs until it is stopped and nothing waits, or until the storage failed permanently.
 pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(BATCH);
-    // The database's time, not the hub's: a clock that stands still must not keep a probe from being made.
+    // The database's time, not the hub's: a clock that does not move must not prevent a probe.
     let machine = Clock::system();
     let mut probe_at = machine.instant();
     let pace = pace(&backend);
@@ -169,9 +169,9 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
                 probe_at = machine.instant() + PROBE;
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
-                    tracing::warn!(error = %chain(&error), commands, "writes fail; trying again");
+                    tracing::warn!(error = %chain(&error), commands, "writes fail; retrying");
                 }
-                // The database's time, not the hub's: a clock that stands still must not stop the committer.
+                // The database's time, not the hub's: a clock that does not move must not stop the committer.
                 Clock::system().sleep(PAUSE).await;
             }
         }
@@ -181,7 +181,7 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
     }
 }
 
-/// Waits for more commands, at most this long, unless the batch is worth its commit or somebody waits for it.
+/// Waits for more commands, at most this long, unless the batch is large enough or a caller waits for it.
 async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, at_most: Duration) {
     let worth = |commands: &[Command]| commands.iter().map(Command::worth).sum::<usize>();
     let mut gathered = worth(batch);

@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::{
-    conn::{Conn, on, on_each},
-    json,
-};
+use super::conn::{Conn, on, on_each};
 use crate::{
-    bots::{StoredContact, window::Window},
     error::Result,
     id::BotId,
+    model::{bot::StoredContact, window::Window},
     secret::Sealed,
+    text::json,
     time::Timestamp,
 };
 
@@ -18,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Contacts<'c>(pub(super) Conn<'c>);
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     user_id: String,
     user_name: String,
@@ -74,8 +72,8 @@ impl Contacts<'_> {
         Ok(token.flatten().map(Sealed::from))
     }
 
-    /// A page of a bot's contacts behind the position `after` (time and user id of the last row of the page
-    /// before), whoever wrote or was written to last first. The caller has checked whose bot it is.
+    /// A page of a bot's contacts after the position `after` (time and user id of the last row of the previous page),
+    /// most recently active first. The caller has checked the owner of the bot.
     pub async fn page(
         &mut self,
         bot_id: BotId,
@@ -146,8 +144,7 @@ impl Contacts<'_> {
         Ok(rows == 1)
     }
 
-    /// Forgets every permission to answer that a bot holds: they belong to a login that was replaced
-    /// (`ilink.md` §13.1).
+    /// Forgets every permission to answer that a bot holds: they belong to a login that was replaced.
     pub async fn close_windows(&mut self, bot_id: BotId) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE contacts SET context_token = NULL, window_opened_at = NULL, window_sends = 0,

@@ -1,28 +1,27 @@
 //! Statements about deliveries: the work of the sinks.
 //!
-//! A delivery is claimed by writing the fence of its bot's lease into it: then that node holds it in memory.
-//! Any other value means that nobody does, whether it was never loaded, its node died, or the bot changed
-//! hands; the backlog scan finds all of them the same way.
+//! A delivery is claimed by writing the fence of its bot's lease into it: then that node holds it in memory. Any
+//! other value means that no node does, whether it was never loaded, its node died, or the bot was taken over; the
+//! backlog scan finds all of them the same way.
 
 mod finish;
 
+pub use crate::model::trace::DeliveryState;
 pub(super) use finish::finish;
 pub use finish::{Finished, HealthReport, SinkHealth};
 
 use std::collections::HashSet;
 
-use serde::Serialize;
-
 use super::{
     conn::{Conn, on, on_each},
     due::LONGEST_WAIT,
-    json,
     traces::{NewTrace, TraceUpdate},
 };
 use crate::{
-    channels::sinks::{SinkId, SinkKey},
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
+    model::sinks::{SinkId, SinkKey},
+    text::json,
     time::Timestamp,
 };
 
@@ -30,37 +29,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Deliveries<'c>(pub(super) Conn<'c>);
 
-/// Where a delivery stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryState {
-    /// In its lane, waiting or in flight.
-    Pending,
-    /// Out of its lane, waiting for its time.
-    Parked,
-    /// The sink has it.
-    Done,
-    /// A plugin said that the sink need not have it.
-    Skipped,
-    /// Given up; may be replayed.
-    Dead,
-}
-
-impl DeliveryState {
-    /// The word in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Parked => "parked",
-            Self::Done => "done",
-            Self::Skipped => "skipped",
-            Self::Dead => "dead",
-        }
-    }
-}
-
 /// A delivery and its message, as the backlog scan loads them.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct JobRow {
     /// Delivery.
     pub id: String,
@@ -87,12 +57,12 @@ pub struct JobRow {
     /// The text as the channel sees it.
     pub channel_content: Option<String>,
     /// The message.
-    #[sqlx(flatten)]
+    #[row(flatten)]
     pub message: JobMessage,
 }
 
 /// What a sink needs of a message.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct JobMessage {
     /// Id.
     pub message_id: String,
@@ -120,7 +90,7 @@ pub struct JobMessage {
     pub sent_at: i64,
 }
 
-/// A delivery made anew from a message that was delivered before.
+/// A new delivery of a message that was delivered before.
 #[derive(Debug)]
 pub struct Replay {
     /// The new delivery.
@@ -142,8 +112,8 @@ pub struct Replay {
 }
 
 impl Deliveries<'_> {
-    /// Open deliveries of a bot that nobody holds under this fence, oldest first, with their messages.
-    /// Sinks in `full` are left out: their memory is used up.
+    /// Open deliveries of a bot that are not held under this fence, oldest first, with their messages. Sinks in
+    /// `full` are left out: their memory is used up.
     pub async fn backlog(
         &mut self,
         bot_id: BotId,
@@ -248,8 +218,8 @@ impl Deliveries<'_> {
         super::traces::insert(&mut self.0, &[&replay.trace]).await
     }
 
-    /// Gives a delivery up whose outcome cannot be stored: better dead and visible than stuck in nobody's
-    /// memory. The trace tells the same. `false`, and nothing written, when the bot has changed hands.
+    /// Abandons a delivery whose outcome cannot be stored: it is dead and visible instead of lost. The trace records
+    /// the same. `false`, and nothing written, if another node has the bot.
     pub async fn abandon(
         &mut self,
         id: DeliveryId,

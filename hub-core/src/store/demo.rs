@@ -1,4 +1,4 @@
-//! Statements about the demo: which bot it is, and whom it belongs to.
+//! Statements about the demo: its bot, and its owner.
 
 use super::conn::{Conn, on};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     id::{AppId, BotId, UserId},
 };
 
-/// Name of the user that holds the demo until there is an admin. Nobody can register it: the sign is not
+/// Name of the user that owns the demo until there is an administrator. It cannot be registered: the character is not
 /// allowed in a username.
 pub const DEMO_USER: &str = "~demo";
 
@@ -73,7 +73,7 @@ impl Demo<'_> {
         text.map(|text| text.parse().map_err(|_| Error::internal("the store holds a broken id"))).transpose()
     }
 
-    /// Gives what the demo user has to somebody who can sign in, and ends that user.
+    /// Moves the demo user's objects to a user who can sign in, and deletes the demo user.
     pub async fn hand_over(&mut self, to: UserId) -> Result<()> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE bots SET owner_id = $1 WHERE owner_id IN (SELECT id FROM users WHERE username = $2)"

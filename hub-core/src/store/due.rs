@@ -1,27 +1,33 @@
 //! Due times in the store: wall-clock times that outlive the process, and what keeps a step of the wall clock from
 //! becoming a wait.
 //!
-//! A running node notices a step and moves the due times of its bots along ([`Due::shift`]). A due time that was
-//! stored under a wrong clock before a restart is recognised by its distance: no schedule of the hub waits longer
-//! than [`LONGEST_WAIT`], so that what is further ahead counts as due.
+//! Each renewal of leases compares the shared clock with what nodes noted of it before. The node that finds a step
+//! first moves the due times of all bots and notes by how much, in the transaction that renews its leases; the others
+//! find their measurement noted ([`Noted::follow`]). A step back while no node runs shows in the noted time, which is
+//! ahead of the clock then. A due time that was stored after a step, by a node that died before it found the step, is
+//! recognised by its distance: no schedule of the hub waits longer than [`LONGEST_WAIT`], so that what is further
+//! ahead counts as due.
 
 use std::time::Duration;
 
-use super::conn::{Conn, on};
-use crate::{error::Result, id::NodeId, time::Timestamp};
+use super::{
+    conn::{Conn, on, on_each},
+    leases::Leases,
+};
+use crate::{
+    error::Result,
+    time::{Clock, Instant, Timestamp},
+};
 
-/// No schedule waits longer: a day, which is the longest wait of a retry schedule and of `Retry-After`, a fifth of
-/// it as jitter, and a margin.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(36 * 3600);
+/// No schedule waits longer: seven days are the longest wait of a retry schedule; jitter adds up to a fifth of it.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(9 * 24 * 3600);
+/// A smaller change of the offset between two clocks is drift.
+const SMALLEST_STEP: Duration = Duration::from_secs(2);
 
 /// How long a due time is still ahead; zero when it has passed or lies further ahead than any schedule sets it.
 pub fn wait(due_at: Timestamp, now: Timestamp) -> Duration {
     Some(due_at.since(now)).filter(|wait| *wait <= LONGEST_WAIT).unwrap_or_default()
 }
-
-/// The due times of all tables, on a lent connection.
-#[derive(Debug)]
-pub struct Due<'c>(pub(super) Conn<'c>);
 
 /// A change of the offset between the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,16 +41,25 @@ pub struct Step {
 }
 
 impl Step {
+    fn is_drift(self) -> bool {
+        Duration::from_millis(self.by().unsigned_abs()) < SMALLEST_STEP
+    }
+
     /// How far the wall clock moved, in milliseconds; negative when it went back.
     pub const fn by(self) -> i64 {
         self.now.as_millis() - self.expected.as_millis()
+    }
+
+    /// The time `at`, which was determined by the clock before the step, after it.
+    pub(crate) fn moved(self, at: Timestamp) -> Timestamp {
+        Timestamp::from_millis(at.as_millis() + self.by())
     }
 
     /// The due time `at` after the step. After a step back every future due time moves along; after a step forward
     /// those do that only the step made due, and not those that may have been stored after it.
     pub fn apply(self, at: Timestamp) -> Timestamp {
         let (after, until) = self.bounds();
-        if at > after && at < until { Timestamp::from_millis(at.as_millis() + self.by()) } else { at }
+        if at > after && at < until { self.moved(at) } else { at }
     }
 
     /// The due times that move are between these.
@@ -53,27 +68,135 @@ impl Step {
     }
 }
 
+/// A reading of a wall clock, to notice when the clock is set.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// What the monotonic clock of the process showed.
+    pub at: Instant,
+    /// What the wall clock showed.
+    pub wall: Timestamp,
+}
+
+impl Reading {
+    /// What the wall clock moved by since then, beyond the time that passed.
+    pub fn step_to(self, next: Self) -> Option<Step> {
+        let within = next.at.since(self.at);
+        Some(Step { expected: self.wall + within, now: next.wall, within }).filter(|step| !step.is_drift())
+    }
+}
+
+/// What the nodes of a database noted of the clock that they share.
+#[derive(Debug, Clone, Copy)]
+pub struct Noted {
+    /// The time at the last renewal of leases by any node.
+    pub seen_at: Timestamp,
+    /// The sum of all steps that due times were moved by, in milliseconds.
+    pub moved_ms: i64,
+}
+
+/// What a node knows of the shared clock after a renewal of its leases.
+#[derive(Debug, Clone, Copy)]
+pub struct Followed {
+    /// The clock itself.
+    pub reading: Reading,
+    moved_ms: i64,
+}
+
+impl Noted {
+    /// Adds a node's reading; returns the step by which due times have still to be moved. At a node's first reading
+    /// that is a step back alone: a clock that is ahead may just have run while no node did.
+    pub fn follow(self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
+        let now = reading.wall;
+        let step = match before {
+            Some(before) => before.reading.step_to(reading).map(|step| {
+                let known_ms = self.moved_ms - before.moved_ms;
+                Step { expected: Timestamp::from_millis(step.expected.as_millis() + known_ms), ..step }
+            }),
+            None => Some(Step { expected: self.seen_at.max(now), now, within: Duration::ZERO }),
+        };
+        let step = step.filter(|step| !step.is_drift());
+        (Followed { reading, moved_ms: self.moved_ms + step.map_or(0, Step::by) }, step)
+    }
+}
+
+impl From<Followed> for Noted {
+    fn from(Followed { reading, moved_ms }: Followed) -> Self {
+        Self { seen_at: reading.wall, moved_ms }
+    }
+}
+
+/// The due times of all tables, on a lent connection.
+#[derive(Debug)]
+pub struct Due<'c>(pub(super) Conn<'c>);
+
 impl Due<'_> {
-    /// Moves what waits for the bots of a node along with a step of the wall clock.
-    pub async fn shift(&mut self, node: NodeId, step: Step) -> Result<()> {
-        failpoint!("due.shift");
+    /// Reads the shared clock and moves what waits along with a step that no node has seen yet. Of several nodes one
+    /// does so at a time.
+    pub async fn follow_clock(
+        &mut self,
+        before: Option<Followed>,
+        clock: &Clock,
+    ) -> Result<(Followed, Option<Step>)> {
+        let noted = self.noted().await?;
+        let at = clock.instant();
+        let wall = match Leases(self.0.lend()).database_now().await? {
+            Some(now) => Timestamp::from_millis(now),
+            None => clock.now(),
+        };
+        let noted = noted.unwrap_or(Noted { seen_at: wall, moved_ms: 0 });
+        let (followed, step) = noted.follow(before, Reading { at, wall });
+        if let Some(step) = step {
+            self.shift(step).await?;
+        }
+        self.note(followed.into()).await?;
+        Ok((followed, step))
+    }
+
+    async fn noted(&mut self) -> Result<Option<Noted>> {
+        let text: Option<String> = on_each!(
+            self.0,
+            "SELECT value FROM meta WHERE key = 'clock'",
+            "SELECT value FROM meta WHERE key = 'clock' FOR UPDATE",
+            |conn, sql| sqlx::query_scalar(sql).fetch_optional(conn).await
+        )?;
+        Ok(text.and_then(|text| {
+            let (seen_at, moved_ms) = text.split_once(' ')?;
+            let seen_at = Timestamp::from_millis(seen_at.parse().ok()?);
+            Some(Noted { seen_at, moved_ms: moved_ms.parse().ok()? })
+        }))
+    }
+
+    async fn note(&mut self, noted: Noted) -> Result<()> {
+        on!(self.0, |conn| sqlx::query(
+            "INSERT INTO meta (key, value) VALUES ('clock', $1)
+             ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        )
+        .bind(format!("{} {}", noted.seen_at.as_millis(), noted.moved_ms))
+        .execute(conn)
+        .await
+        .map(|_| ()))
+    }
+
+    /// Moves due times, first attempts and the ends of leases along with a step.
+    async fn shift(&mut self, step: Step) -> Result<()> {
         let (after, until) = step.bounds();
-        let by = step.by();
         for sql in [
-            "UPDATE outbox SET expires_at = expires_at + $2 WHERE state IN ('queued', 'sending') AND expires_at > $3
-                AND expires_at < $4 AND bot_id IN (SELECT id FROM bots WHERE lease_owner = $1)",
-            "UPDATE deliveries SET due_at = due_at + $2 WHERE state IN ('pending', 'parked') AND due_at > $3
-                AND due_at < $4 AND bot_id IN (SELECT id FROM bots WHERE lease_owner = $1)",
-            "UPDATE outbox SET due_at = due_at + $2 WHERE state IN ('queued', 'sending') AND due_at > $3
-                AND due_at < $4 AND bot_id IN (SELECT id FROM bots WHERE lease_owner = $1)",
-            "UPDATE media SET due_at = due_at + $2 WHERE state = 'downloading' AND due_at > $3
-                AND due_at < $4 AND bot_id IN (SELECT id FROM bots WHERE lease_owner = $1)",
-            "UPDATE app_events SET due_at = due_at + $2 WHERE state = 'pending' AND due_at > $3
-                AND due_at < $4 AND bot_id IN (SELECT id FROM bots WHERE lease_owner = $1)",
+            "UPDATE bots SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
+            "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
+                AND expires_at < $3",
+            "UPDATE deliveries SET due_at = due_at + $1 WHERE state IN ('pending', 'parked') AND due_at > $2
+                AND due_at < $3",
+            "UPDATE deliveries SET first_attempt_at = first_attempt_at + $1 WHERE state IN ('pending', 'parked')
+                AND first_attempt_at > $2 AND first_attempt_at < $3",
+            "UPDATE outbox SET due_at = due_at + $1 WHERE state IN ('queued', 'sending') AND due_at > $2
+                AND due_at < $3",
+            "UPDATE media SET due_at = due_at + $1 WHERE state = 'downloading' AND due_at > $2 AND due_at < $3",
+            "UPDATE app_events SET due_at = due_at + $1 WHERE state = 'pending' AND due_at > $2 AND due_at < $3",
+            "UPDATE app_events SET claimed_until = claimed_until + $1 WHERE state = 'pending'
+                AND claimed_until > $2 AND claimed_until < $3",
         ] {
             on!(self.0, |conn| sqlx::query(sql)
-                .bind(node.to_string())
-                .bind(by)
+                .bind(step.by())
                 .bind(after.as_millis())
                 .bind(until.as_millis())
                 .execute(conn)
@@ -87,6 +210,7 @@ impl Due<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::ManualClock;
 
     const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);
@@ -104,6 +228,35 @@ mod tests {
         assert_eq!(forward.apply(NOW + HOUR * 25), NOW + HOUR * 25, "stored after the step");
         let since = NOW + HOUR * 24 - SECOND;
         assert_eq!(forward.apply(since), since, "stored between the step and its discovery");
+    }
+
+    #[test]
+    fn a_step_that_several_nodes_measure_counts_once() {
+        let at = Clock::from(ManualClock::new(NOW)).instant();
+        let reading = |after: Duration, wall| Reading { at: at + after, wall };
+        let noted = Noted { seen_at: NOW, moved_ms: 0 };
+        let (one, step) = noted.follow(None, reading(Duration::ZERO, NOW));
+        assert_eq!(step, None);
+        let (other, _) = Noted::from(one).follow(None, reading(Duration::ZERO, NOW));
+        for wall in [NOW - HOUR, NOW + HOUR] {
+            let (one, step) = Noted::from(other).follow(Some(one), reading(SECOND, wall + SECOND));
+            assert_eq!(step.map(Step::by), Some(wall.as_millis() - NOW.as_millis()));
+            let (other, step) = Noted::from(one).follow(Some(other), reading(SECOND * 5, wall + SECOND * 5));
+            assert_eq!(step, None, "the first node moved the due times");
+            let (_, step) = Noted::from(other).follow(Some(one), reading(SECOND * 9, wall + SECOND * 9));
+            assert_eq!(step, None, "one step is moved by once");
+        }
+    }
+
+    #[test]
+    fn a_start_finds_a_step_back_and_takes_a_step_forward_for_a_downtime() {
+        let at = Clock::from(ManualClock::new(NOW)).instant();
+        let noted = Noted { seen_at: NOW, moved_ms: 5 };
+        for (wall, by) in [(NOW - HOUR, Some(-3_600_000)), (NOW + HOUR, None), (NOW - SECOND, None)] {
+            let (followed, step) = noted.follow(None, Reading { at, wall });
+            assert_eq!(step.map(Step::by), by);
+            assert_eq!(Noted::from(followed).moved_ms, 5 + by.unwrap_or(0));
+        }
     }
 
     #[test]

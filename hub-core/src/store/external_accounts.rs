@@ -4,13 +4,13 @@ use super::{
     conn::{Conn, on},
     stored_id,
 };
-use crate::{accounts::ExternalAccount, error::Result, id::UserId, time::Timestamp};
+use crate::{error::Result, id::UserId, model::user::ExternalAccount, time::Timestamp};
 
 /// Statements about accounts at external providers, on a lent connection.
 #[derive(Debug)]
 pub struct ExternalAccounts<'c>(pub(super) Conn<'c>);
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     provider: String,
     subject: String,
@@ -32,8 +32,8 @@ impl ExternalAccounts<'_> {
         id.map(|id| stored_id(&id)).transpose()
     }
 
-    /// Links an account and says whether it did: not when the account is somebody's, and not when the user
-    /// has one of this provider.
+    /// Links an account and returns whether it did: not if the account is linked already, and not if the user has one
+    /// of this provider.
     pub async fn insert(&mut self, user_id: UserId, account: &ExternalAccount) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query(
             "INSERT INTO external_accounts (provider, subject, user_id, username, avatar_url, created_at)

@@ -1,4 +1,4 @@
-//! What a database error means (design rule D16): wait, degrade, or stop.
+//! What a database error means: wait, degrade, or stop.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub fn fault(error: &sqlx::Error) -> Fault {
 
 /// SQLite's extended result codes; the low byte is the class (sqlite.org/rescode.html).
 fn sqlite_fault(code: i32) -> Fault {
-    // The index beside the log could not grow: a full disk, before anything of the commit was written.
+    // The index of the log could not grow: a full disk, before anything of the commit was written.
     const IOERR_SHMSIZE: i32 = 10 + 19 * 256;
     match code & 0xff {
         _ if code == IOERR_SHMSIZE => Fault::Degraded,
@@ -102,8 +102,8 @@ pub fn is_constraint(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<ConstraintViolated>)
 }
 
-/// Whether an error says that the connection, or what is behind it, writes nothing at the moment, whatever it is
-/// told: not only one command has failed. A conflict with another transaction is none.
+/// Whether an error says that the connection, or what is behind it, writes nothing at the moment, whatever the
+/// command: not only one command has failed. A conflict with another transaction does not count.
 pub fn is_outage(error: &Error) -> bool {
     let cause =
         std::error::Error::source(error).and_then(<dyn std::error::Error>::downcast_ref::<sqlx::Error>);

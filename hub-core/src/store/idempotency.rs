@@ -12,9 +12,9 @@ pub(super) const DELETE_EXPIRED: &str = "DELETE FROM idempotency WHERE (principa
         (SELECT principal, key FROM idempotency WHERE expires_at <= $1 LIMIT $2)";
 
 impl Idempotency<'_> {
-    /// Takes a key that is free or expired; `false` when somebody has it. A transaction that took the same key
-    /// and has not ended is waited for. Until [`Idempotency::answer`] the row has no answer, which nobody
-    /// else can see: both happen in one transaction.
+    /// Takes a key that is free or expired; `false` if it is taken. A transaction that took the same key and has not
+    /// ended is waited for. Until [`Idempotency::answer`] the row has no answer, which is not visible to others: both
+    /// happen in one transaction.
     pub async fn claim(
         &mut self,
         principal: &str,

@@ -1,5 +1,5 @@
-//! Accepting inbound messages: the messages, the work that follows from them and the network's cursor, in a
-//! handful of multi-row statements for all bots that wait (`contract.md` §6.1, design rule D2).
+//! Accepting inbound messages: the messages, the work that follows from them and the network's cursor, in a handful
+//! of multi-row statements for all bots that wait.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -10,17 +10,19 @@ use serde::Serialize;
 
 use super::{
     app_events::{AppEvents, NewAppEvent},
-    conn::{Conn, Tx, on_each},
-    consequences, json,
+    conn::{Conn, on_each},
+    fan_out,
     media::{self, NewInboundMedia},
     rows::{self, Column, Row, Values},
     traces::NewTrace,
 };
 use crate::{
-    channels::sinks::SinkId,
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId},
+    model::sinks::SinkId,
     secret::Sealed,
+    store::views::Tx,
+    text::json,
     time::Timestamp,
 };
 
@@ -52,7 +54,7 @@ pub struct AcceptMessage {
     pub routes: Vec<AcceptRoute>,
     /// Files that are still with the network.
     pub media: Vec<NewInboundMedia>,
-    /// What apps on the bot are told of it.
+    /// Events for apps on the bot.
     pub apps: Vec<NewAppEvent>,
 }
 
@@ -141,7 +143,7 @@ pub struct NewDelivery {
     pub claim: i64,
 }
 
-/// What became of a batch.
+/// Result of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// Committed. For each message, in order: `None` for a repeat, else the channels' sequence numbers, one
@@ -221,7 +223,7 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
     failpoint!("accept.numbers");
     let seqs = number_channels(&mut conn, &valid, &inserted).await?;
     failpoint!("accept.work");
-    consequences::insert(&mut conn, &valid, &inserted, &seqs).await?;
+    fan_out::insert(&mut conn, &valid, &inserted, &seqs).await?;
     media::insert_inbound(&mut conn, files_of(&valid, &inserted)).await?;
     let messages = valid.iter().flat_map(|batch| &batch.messages);
     let new = messages.filter(|message| inserted.contains(&message.row.id));

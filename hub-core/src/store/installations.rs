@@ -2,20 +2,20 @@
 //! [`Channels::begin_change`](super::channels::Channels::begin_change), as every change to what follows from a
 //! bot's messages.
 
-use sqlx::FromRow;
+use hub_macros::FromRow;
 
 use super::{
     apps::stored,
     conn::{Conn, on},
-    json,
 };
 use crate::{
-    access::{AppActor, Scope},
-    apps::{AppRuntime, AppScopes, AppTool, Installation, NewToken, Toolbox},
+    access::{AppActor, AppScopes, Scope},
     error::{Error, Result},
     id::{AppId, BotId, InstallationId},
+    model::app::{AppRuntime, AppTool, Installation, NewToken, Toolbox},
     page::PageRequest,
     secret::{KeyMark, Sealed, TokenHash},
+    text::json,
     time::Timestamp,
 };
 
@@ -70,7 +70,7 @@ macro_rules! select {
     };
 }
 
-/// Whom a token stands for.
+/// The principal of a token.
 #[derive(FromRow)]
 struct HolderRow {
     id: String,
@@ -96,7 +96,7 @@ macro_rules! holder {
 }
 
 impl HolderRow {
-    /// Who acts, and whether everybody concerned is switched on.
+    /// Who acts, and whether app, installation and users are enabled.
     fn actor(self, token: KeyMark) -> Result<(AppActor, bool)> {
         let actor = AppActor {
             installation_id: self.id.parse().map_err(Error::internal)?,
@@ -111,7 +111,7 @@ impl HolderRow {
     }
 }
 
-/// An app on a bot, with whatever decides what it is told.
+/// An app on a bot, with its subscriptions and scopes.
 #[derive(FromRow)]
 struct RuntimeRow {
     id: String,
@@ -205,8 +205,8 @@ impl Installations<'_> {
         row.map(|row| row.actor(KeyMark::of(hash.as_str()))).transpose()
     }
 
-    /// An installation of an app, and whether it, the app's author and the bot's owner are switched on. No token stands
-    /// behind it: the app itself acts.
+    /// An installation of an app, and whether it, the app's author and the bot's owner are switched on. There is no
+    /// token: the app itself acts.
     pub async fn find_of_app(
         &mut self,
         app_id: AppId,
@@ -249,7 +249,7 @@ impl Installations<'_> {
         row.map(Installation::try_from).transpose()
     }
 
-    /// The apps on a bot that are switched on, for the workers: by webhook or over a socket, each can be told.
+    /// The enabled apps on a bot, for the workers: each can receive events by webhook or over a socket.
     pub async fn runtimes(&mut self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
         let rows: Vec<RuntimeRow> = on!(self.0, |conn| {
             sqlx::query_as(
@@ -267,8 +267,8 @@ impl Installations<'_> {
         rows.into_iter().map(AppRuntime::try_from).collect()
     }
 
-    /// The apps on a bot that models can call: switched on, with tools, and somewhere to be asked, in the order of
-    /// their installation. Whoever comes to be asked another way than by a webhook is added here.
+    /// The apps on a bot that models can call: enabled, with tools and a URL, in the order of their installation.
+    /// Another way to call an app than its webhook would be added here.
     pub async fn toolboxes(&mut self, bot_id: BotId) -> Result<Vec<Toolbox>> {
         let rows: Vec<ToolboxRow> = on!(self.0, |conn| {
             sqlx::query_as(
@@ -382,8 +382,8 @@ impl Installations<'_> {
         })
     }
 
-    /// Ends a token, if it is still the current one: `dead` stands in its place. Also one in its time of grace
-    /// ends.
+    /// Revokes a token, if it is still the current one: `dead` replaces it. A token in its grace period is revoked
+    /// too.
     pub async fn end_token(&mut self, id: InstallationId, token: &str, dead: &TokenHash) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query(
             "UPDATE app_installations SET token_hash = $3, token_last4 = '', old_token_hash = NULL,

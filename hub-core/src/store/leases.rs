@@ -1,25 +1,19 @@
 //! Statements about leases: which node polls and delivers for which bot.
 //!
-//! A lease covers a bot's polling, deliveries and outbox at once, since a conversation never spans bots: the
-//! order within a lane then needs no lock between nodes. The fence grows with every change of hands, and every
-//! write on behalf of a bot checks it inside the commit, so that a node that slept through the loss of its
-//! lease writes nothing (reliability P16).
-
-use std::time::Duration;
+//! A lease covers a bot's polling, deliveries and outbox at once, since a conversation never spans bots: the order
+//! within a lane then needs no lock between nodes. The fence grows with every change of hands, and every write on
+//! behalf of a bot checks it inside the commit, so that a node that slept through the loss of its lease writes
+//! nothing.
 
 use super::{
     conn::{Conn, on, on_each},
-    due::LONGEST_WAIT,
+    due::{Followed, LONGEST_WAIT, Step},
 };
 use crate::{
     error::Result,
     id::{BotId, NodeId},
     time::Timestamp,
 };
-
-/// How much longer than our own another node's lease may be. One that ends later still was written before the
-/// database's clock was set back, and counts as free.
-const MARGIN: Duration = Duration::from_secs(3600);
 
 /// Statements about leases, on a lent connection.
 #[derive(Debug)]
@@ -35,17 +29,21 @@ pub struct Lease {
 }
 
 /// The leases of a node after a round.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Extended {
     /// Every lease it holds.
     pub held: Vec<Lease>,
     /// Whether it took as many new ones as it may in one round: more bots may be free.
     pub is_full: bool,
+    /// The shared clock during the round.
+    pub followed: Followed,
+    /// A step by which due times were moved.
+    pub step: Option<Step>,
 }
 
 impl Leases<'_> {
-    /// Takes up to `limit` bots that nobody holds, for a node and under the name that people gave it; an empty
-    /// one is none. Bots of people who are switched off rest.
+    /// Takes up to `limit` free bots, for a node and under its configured name, if it has one. Bots of
+    /// disabled users are paused.
     pub async fn acquire(
         &mut self,
         node: NodeId,
@@ -59,13 +57,13 @@ impl Leases<'_> {
             self.0,
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
                 lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE (lease_until <= $3 OR lease_until > $6) AND EXISTS
+             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
                 (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
                 ORDER BY lease_until LIMIT $4)
              RETURNING id, lease_fence",
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
                 lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE (lease_until <= $3 OR lease_until > $6) AND EXISTS
+             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
                 (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
                 ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED)
              RETURNING id, lease_fence",
@@ -75,7 +73,6 @@ impl Leases<'_> {
                 .bind(now.as_millis())
                 .bind(i64::from(limit))
                 .bind(name)
-                .bind((until + MARGIN).as_millis())
                 .fetch_all(conn)
                 .await
         )?;
@@ -139,14 +136,13 @@ impl Leases<'_> {
     }
 
     /// Whether a bot is there for [`Leases::acquire`].
-    pub async fn any_free(&mut self, now: Timestamp, until: Timestamp) -> Result<bool> {
+    pub async fn any_free(&mut self, now: Timestamp) -> Result<bool> {
         let free: Option<i64> = on!(self.0, |conn| {
             sqlx::query_scalar(
-                "SELECT CAST(1 AS BIGINT) FROM bots WHERE (lease_until <= $1 OR lease_until > $2) AND EXISTS
+                "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_until <= $1 AND EXISTS
                 (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active') LIMIT 1",
             )
             .bind(now.as_millis())
-            .bind((until + MARGIN).as_millis())
             .fetch_optional(conn)
             .await
         })?;
@@ -192,7 +188,7 @@ fn leases(rows: Vec<(String, i64)>) -> Vec<Lease> {
 }
 
 /// What a node needs to work for a bot.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct WorkRow {
     /// Name of the network.
     pub network: String,
@@ -231,7 +227,7 @@ impl Leases<'_> {
         })
     }
 
-    /// Bots of a node with work that nobody holds: deliveries, then items to send.
+    /// Bots of a node with work that is not held: deliveries, then items to send.
     pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
         failpoint!("lease.look");
         let deliveries: Vec<String> = on!(self.0, |conn| {

@@ -1,7 +1,7 @@
 //! Statements about channel logs as clients read them: pages, acknowledgements, and who listens on which node.
 //!
-//! Numbers are given out under the lock of the channel's row in the transaction that holds the message, so a
-//! number is visible only after every smaller one: whoever goes on after the highest number seen misses nothing.
+//! Numbers are given out under the lock of the channel's row in the transaction that holds the message, so a number
+//! is visible only after every smaller one: continuing after the highest number seen misses nothing.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::{
     conn::{Conn, on, on_each},
     deliveries::JobMessage,
-    json,
 };
 use crate::{
     error::{Error, Result},
     id::{ChannelId, NodeId},
+    text::json,
     time::Timestamp,
 };
 
@@ -23,7 +23,7 @@ use crate::{
 pub struct Log<'c>(pub(super) Conn<'c>);
 
 /// A message under its number.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct LogRow {
     /// Number in the channel.
     pub seq: i64,
@@ -36,12 +36,12 @@ pub struct LogRow {
     /// The network's id.
     pub network_id: Option<String>,
     /// The message.
-    #[sqlx(flatten)]
+    #[row(flatten)]
     pub message: JobMessage,
 }
 
 /// What clients of a channel have to know of it at every moment.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct PulseRow {
     /// Channel.
     pub id: String,

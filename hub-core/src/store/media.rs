@@ -3,16 +3,14 @@
 
 use serde::Serialize;
 
-use super::{
-    conn::{Conn, on, on_each},
-    json,
-};
+use super::conn::{Conn, on, on_each};
 use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, MediaId, MessageId, UserId},
-    media::MediaState,
+    model::media::MediaState,
     network::MessageKind,
     secret::Sealed,
+    text::json,
     time::Timestamp,
 };
 
@@ -45,9 +43,9 @@ pub struct MediaRow {
     pub size: i64,
     /// MD5 as hex, as far as known.
     pub md5: String,
-    /// Where it stands.
+    /// Status.
     pub state: MediaState,
-    /// Why it stands there, where that needs saying.
+    /// Reason for the state, if any.
     pub reason: Option<String>,
     /// The network's notes on it.
     pub source: Option<Sealed>,
@@ -85,7 +83,7 @@ pub struct NewInboundMedia {
 pub struct SettledMedia {
     /// The file.
     pub id: MediaId,
-    /// Where it stands now.
+    /// New state.
     pub state: MediaState,
     /// Why.
     pub reason: Option<String>,
@@ -112,7 +110,7 @@ pub struct StoredBytes {
     pub source: Option<Sealed>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     owner_id: String,
@@ -301,7 +299,7 @@ impl Media<'_> {
         Ok(rows == 1)
     }
 
-    /// Lets the failed files of a message be fetched anew; says how many there are.
+    /// Makes the failed files of a message due again; returns how many there are.
     pub async fn retry(&mut self, message_id: MessageId, now: Timestamp) -> Result<u64> {
         on!(self.0, |conn| sqlx::query(
             "UPDATE media SET state = 'downloading', reason = NULL, attempts = 0, due_at = $2

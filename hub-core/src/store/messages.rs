@@ -7,14 +7,15 @@ use sqlx::AssertSqlSafe;
 use super::{
     CLOCK_SKEW,
     conn::{Conn, on, on_each},
-    given, json,
+    given,
 };
 use crate::{
-    bots::{Direction, Message, MessageFilter},
     error::{Error, Result},
     id::{BotId, ChannelId, MessageId},
+    model::message::{Direction, Message, MessageFilter},
     network::MessageKind,
     page::PageRequest,
+    text::json,
     time::Timestamp,
 };
 
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Messages<'c>(pub(super) Conn<'c>);
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     bot_id: String,

@@ -19,6 +19,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use self::due::Reading;
 use crate::{
     error::{Error, ErrorCode, Result},
     id::{Id, Kind},
@@ -42,12 +43,12 @@ pub mod channel_plugins;
 pub mod channels;
 mod committer;
 pub(crate) mod conn;
-mod consequences;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
 pub mod due;
 pub mod external_accounts;
+mod fan_out;
 pub mod fault;
 pub mod idempotency;
 pub mod inbox;
@@ -74,22 +75,16 @@ pub mod traces;
 mod upkeep;
 pub mod user_keys;
 pub mod users;
-pub mod work;
+mod views;
 mod writer;
 
 pub use backend::{StoreConfig, claim_file};
 pub use committer::WriterStats;
-pub use conn::{Read, Tx};
 pub use notices::Notices;
 pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
 pub use upkeep::{Schema, Upkeep};
-
-/// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
-/// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
-pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
-    serde_json::to_string(rows).expect("rows have string keys and no failing parts")
-}
+pub use views::{Read, Tx};
 
 /// How far the time in an id may be from the time of its row: they come from the clocks of a node and of the database.
 /// A list within a time reads the rows of this span in addition.
@@ -198,8 +193,8 @@ impl Store {
         self.writer.run(command).await
     }
 
-    /// Hands over a command whose outcome nobody waits for, such as noting that something was used. It is
-    /// dropped when the committer's queue is full.
+    /// Passes on a command without waiting for its outcome, such as recording a use. It is dropped if the committer's
+    /// queue is full.
     pub fn write_later<T: Send + 'static>(
         &self,
         command: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<T>> + Send + 'static,
@@ -208,7 +203,7 @@ impl Store {
     }
 
     /// Stores a batch of inbound messages, the work that follows from it and the network's cursor, in one
-    /// transaction (`contract.md` §6.1).
+    /// transaction.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing of the batch is stored.
@@ -244,11 +239,18 @@ impl Store {
 
     /// Measures how far the database's clock is ahead of our monotonic clock; does nothing on SQLite.
     pub async fn sync_clock(&self) -> Result<()> {
-        let before = self.clock.instant().as_millis();
-        let Some(theirs) = self.read().await?.leases().database_now().await? else { return Ok(()) };
-        let ours = i64::midpoint(before, self.clock.instant().as_millis());
-        self.offset.store(theirs - ours, Ordering::Relaxed);
+        let at = self.clock.instant();
+        if let Some(now) = self.read().await?.leases().database_now().await? {
+            self.set_offset(Reading { at, wall: Timestamp::from_millis(now) });
+        }
         Ok(())
+    }
+
+    /// Goes by this reading of the shared clock from now on; does nothing on SQLite.
+    pub(crate) fn set_offset(&self, Reading { at, wall }: Reading) {
+        if self.is_shared() {
+            self.offset.store(wall.as_millis() - at.as_millis(), Ordering::Relaxed);
+        }
     }
 
     /// Tells every process that shares the database something, now and without a promise. Nothing happens on
@@ -265,9 +267,14 @@ impl Store {
         Notices::of(&self.backend).await
     }
 
-    /// Fires when the storage failed for good: the process must stop acknowledging and end.
+    /// Cancelled when the storage failed permanently: the process must stop acknowledging and end.
     pub fn failed(&self) -> &CancellationToken {
         &self.fatal
+    }
+
+    /// The clock of the process.
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Asks the database for a sign of life.
@@ -286,9 +293,9 @@ impl Store {
         &self.stats
     }
 
-    /// Takes the right to work on the database: to poll, to deliver and to send. Several nodes share a
-    /// PostgreSQL database under leases; a SQLite file is worked on by one process, as long as the answer
-    /// lives. Whoever only reads and writes needs no claim.
+    /// Takes the right to work on the database: to poll, to deliver and to send. Several nodes share a PostgreSQL
+    /// database under leases; a SQLite file is worked on by one process, as long as the returned claim lives. Reading
+    /// and writing need no claim.
     ///
     /// # Errors
     /// `UNAVAILABLE` when another process has the file.

@@ -4,16 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json as object};
 
-use super::{
-    conn::{Conn, on, on_each},
-    json,
-};
+use super::conn::{Conn, on, on_each};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
-    media::KeptFile,
+    model::media::KeptFile,
     network::{MessageItem, MessageKind},
     secret::Sealed,
+    text::json,
     time::Timestamp,
 };
 
@@ -26,7 +24,7 @@ pub struct NewOutbound {
     pub bot_id: BotId,
     /// Receiver, byte for byte.
     pub peer: String,
-    /// Equal keys of one bot are one message: a repeated hook adds nothing (`contract.md` §6.6).
+    /// Equal keys of one bot are one message: a repeated hook adds nothing.
     pub dedupe_key: String,
     /// The whole text. Must not contain NUL, as everything that is stored.
     pub content: String,
@@ -49,7 +47,7 @@ pub struct NewOutbound {
 pub struct NewPart {
     /// Id of the row. Ids rise in sending order.
     pub id: OutboxId,
-    /// The network's handle against repeats, fixed before the first try (`ilink.md` §10.4).
+    /// The network's handle against repeats, fixed before the first try.
     pub client_id: String,
     /// The text of this part; empty for a file.
     pub text: String,
@@ -58,8 +56,8 @@ pub struct NewPart {
 }
 
 impl NewPart {
-    /// An item under an id of its own. The network wants a handle of ours that is new for each item
-    /// (`protocols/ilink.md` §10.1); the item's id is.
+    /// An item under an id of its own. The network wants a handle of ours that is new for each item; the item's id
+    /// is.
     pub fn new(ids: &Ids, text: String) -> Self {
         let id: OutboxId = ids.next();
         let client_id = format!("hub-{}", id.to_string().trim_start_matches("out_"));

@@ -5,9 +5,9 @@ use super::{
     stored_id,
 };
 use crate::{
-    accounts::Passkey,
     error::Result,
     id::{PasskeyId, UserId},
+    model::user::Passkey,
     page::PageRequest,
     time::Timestamp,
 };
@@ -33,7 +33,7 @@ pub struct PasskeyRow {
     pub created_at: Timestamp,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Listed {
     id: String,
     name: String,
@@ -82,8 +82,8 @@ impl Passkeys<'_> {
         .await)
     }
 
-    /// Notes a use, unless the credential has changed since `old`: of two uses with the same counter one
-    /// counts (reliability C4). Says whether it did.
+    /// Notes a use, unless the credential has changed since `old`: of two uses with the same counter one counts. Says
+    /// whether it did.
     pub async fn note_use(&mut self, id: PasskeyId, old: &str, new: &str, now: Timestamp) -> Result<bool> {
         let rows = on!(self.0, |conn| sqlx::query(
             "UPDATE passkeys SET credential = $3, last_used_at = $4 WHERE id = $1 AND credential = $2"

@@ -5,7 +5,7 @@
 //! stay.
 
 use super::conn::{Conn, on};
-use crate::error::Result;
+use crate::{error::Result, time::Timestamp};
 
 /// What one piece of a deletion did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +27,41 @@ macro_rules! piece_end {
     };
 }
 pub(super) use piece_end;
+
+/// The statement that deletes up to `$2` rows whose time is before `$1`.
+macro_rules! delete_old {
+    ($table:literal, $key:literal, $time:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " IN (SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            " WHERE ",
+            $time,
+            " < $1 LIMIT $2)"
+        )
+    };
+}
+pub(super) use delete_old;
+
+/// Runs a statement of [`delete_old`]; returns how many rows it deleted.
+pub(super) async fn delete_before(
+    conn: &mut Conn<'_>,
+    sql: &'static str,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64> {
+    on!(*conn, |conn| sqlx::query(sql)
+        .bind(before.as_millis())
+        .bind(i64::from(limit))
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected()))
+}
 
 /// Runs a statement of [`piece_end`].
 pub(super) async fn end(

@@ -5,8 +5,8 @@ use super::{
     messages, qr_logins, revocations, sending, sign_in_flows, stats, traces,
 };
 use crate::{
-    bots::{Direction, MessageFilter},
-    id::{ChannelId, MessageId},
+    id::{ChannelId, MessageId, TraceId},
+    model::message::{Direction, MessageFilter},
     time::Timestamp,
 };
 
@@ -79,8 +79,10 @@ pub fn lists() -> Vec<Planned> {
         ("status", traces::TraceFilter { status: Some("error"), ..all() }),
         ("channel", traces::TraceFilter { channel_id: Some(ChannelId::MAX), ..all() }),
         ("message", traces::TraceFilter { message_id: Some(MessageId::MAX), ..all() }),
+        ("ids", traces::TraceFilter { ids: vec![TraceId::MAX], ..all() }),
     ] {
-        lists.push(both(&format!("traces: {name}"), filter.statement()));
+        let [sqlite, postgres] = traces::AMONG.map(|among| filter.statement(among));
+        lists.push(planned(&format!("traces: {name}"), sqlite, postgres));
     }
     let all = MessageFilter::default;
     for (name, filter) in [

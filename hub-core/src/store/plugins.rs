@@ -1,10 +1,9 @@
 //! Statements about plugins and their versions; where they are installed is [`channel_plugins`](super::channel_plugins)'.
 //!
-//! A version's source is written once and never changed: a review, an installation and a run all mean the row,
-//! and the row's hash is what was reviewed. Whoever reads a version that is not approved is its author, or sees
-//! everything.
+//! A version's source is written once and never changed: a review, an installation and a run all mean the row, and
+//! the row's hash is what was reviewed. Only its author and administrators read a version that is not approved.
 
-use sqlx::FromRow;
+use hub_macros::FromRow;
 
 use super::conn::{Conn, on};
 use crate::{
@@ -37,7 +36,7 @@ pub struct PluginRow {
     /// And its name.
     pub approved_version: Option<String>,
     /// The newest version that the reader may see.
-    #[sqlx(flatten)]
+    #[row(flatten)]
     pub version: VersionRow,
 }
 
@@ -78,7 +77,7 @@ pub struct SourceRow {
     /// The source.
     pub script: String,
     /// The version.
-    #[sqlx(flatten)]
+    #[row(flatten)]
     pub version: VersionRow,
 }
 
@@ -94,7 +93,7 @@ pub struct PendingRow {
     /// The source.
     pub script: String,
     /// The version.
-    #[sqlx(flatten)]
+    #[row(flatten)]
     pub version: VersionRow,
     /// The newest approved version: its name.
     pub approved_version: Option<String>,
@@ -190,7 +189,7 @@ macro_rules! plugins {
 impl Plugins<'_> {
     /// The marketplace: plugins with an approved version, newest first, one more than the page has room for.
     pub async fn page(&mut self, page: &PageRequest) -> Result<Vec<PluginRow>> {
-        // Nobody has an empty id: the reader is a stranger, who sees what is approved.
+        // No user has an empty id: such a reader sees approved versions only.
         on!(self.0, |conn| sqlx::query_as(plugins!("WHERE p.id < $2 ORDER BY p.id DESC LIMIT $3"))
             .bind("")
             .bind(page.before(PluginId::MAX))
@@ -290,7 +289,7 @@ impl Plugins<'_> {
         })
     }
 
-    /// Whether a plugin is within the scope to be changed: its author's, or everybody's.
+    /// Whether the scope permits changing a plugin: its author's, or all.
     pub async fn is_owned(&mut self, scope: Scope, id: PluginId) -> Result<bool> {
         let found: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
             "SELECT id FROM plugins WHERE id = $2 AND (CAST($1 AS TEXT) IS NULL OR author_id = $1)"

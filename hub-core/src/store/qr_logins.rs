@@ -2,9 +2,9 @@
 
 use super::conn::{Conn, on};
 use crate::{
-    accounts::{ClientInfo, QrStatus},
     error::{Error, Result},
     id::UserId,
+    model::session::{ClientInfo, QrStatus},
     secret::{Sealed, TokenHash},
     time::Timestamp,
 };
@@ -30,10 +30,10 @@ pub struct NewQrLogin<'a> {
     pub expires_at: Timestamp,
 }
 
-/// A login as it stands.
+/// A stored login.
 #[derive(Debug, Clone)]
 pub struct QrLoginRow {
-    /// Where it stands; expiry is not written, it is seen by the time.
+    /// Status; expiry is not stored, it follows from the time.
     pub status: QrStatus,
     /// Hash of the poll secret.
     pub poll_hash: String,
@@ -55,7 +55,7 @@ pub struct QrLoginRow {
     pub expires_at: Timestamp,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     status: String,
     poll_hash: String,
@@ -143,8 +143,8 @@ impl QrLogins<'_> {
         Ok(rows == 1)
     }
 
-    /// Confirms an open login for a user, with the ticket for the session; says whether it was open, and
-    /// nobody else's.
+    /// Confirms an open login for a user, with the ticket for the session; returns whether it was open, and not
+    /// opened by another user.
     pub async fn confirm(
         &mut self,
         id: &str,
@@ -181,7 +181,7 @@ impl QrLogins<'_> {
         Ok(rows == 1)
     }
 
-    /// Takes a confirmed login out, once; the user for whom it was confirmed.
+    /// Takes a confirmed login out, once; returns the user who confirmed it.
     pub async fn take(&mut self, id: &str, now: Timestamp) -> Result<Option<UserId>> {
         let user: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
             "DELETE FROM qr_logins WHERE id = $1 AND status = 'confirmed' AND expires_at > $2

@@ -1,10 +1,13 @@
 //! Statements about what was ended lately.
 
-use super::conn::{Conn, on};
+use super::{
+    conn::{Conn, on},
+    pieces::{self, delete_old},
+};
 use crate::{
     error::{Error, Result},
     id::RevocationId,
-    revocation::Revocation,
+    model::revocation::Revocation,
     time::Timestamp,
 };
 
@@ -13,8 +16,7 @@ use crate::{
 pub struct Revocations<'c>(pub(super) Conn<'c>);
 
 /// The statement of [`Revocations::delete_before`].
-pub(super) const DELETE_BEFORE: &str =
-    "DELETE FROM revocations WHERE id IN (SELECT id FROM revocations WHERE at < $1 LIMIT $2)";
+pub(super) const DELETE_BEFORE: &str = delete_old!("revocations", "id", "at");
 
 impl Revocations<'_> {
     /// Notes that something is ended by this transaction.
@@ -46,11 +48,6 @@ impl Revocations<'_> {
 
     /// Forgets at most `limit` rows from before an instant and says how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
-            .bind(before.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

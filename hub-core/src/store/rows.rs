@@ -14,7 +14,7 @@ use super::{conn::Conn, fault::classify};
 use crate::error::Result;
 
 /// Most rows of one statement on SQLite; far below its 32,766 parameters.
-pub(super) const MOST: usize = 128;
+pub(super) const MAX_ROWS: usize = 128;
 
 const ENCODED: &str = "texts and numbers are always encoded";
 
@@ -159,7 +159,7 @@ impl From<Places> for SqliteArguments {
 pub(super) struct Arrays(PgArguments);
 
 impl Arrays {
-    /// Binds rows; answers what stands for them behind `FROM`: `UNNEST($1::text[], …) AS x (names…)`.
+    /// Binds rows; returns their expression after `FROM`: `UNNEST($1::text[], …) AS x (names…)`.
     pub(super) fn push_rows<R: Row>(&mut self, rows: &[R]) -> String {
         let first = Arguments::len(&self.0) + 1;
         let empty = R::COLUMNS.iter().map(|column| match column {
@@ -222,8 +222,8 @@ impl<'v> Values<'v> for Turning<'v> {
     }
 }
 
-/// Runs a statement on rows; answers the ids it returns, if it returns any. `statement` gets the text that stands for
-/// the rows behind `FROM`, where they are called `x`; it leaves out those whose first column is NULL.
+/// Runs a statement on rows; answers the ids it returns, if it returns any. `statement` gets the expression of the
+/// rows after `FROM`, where they are called `x`; it leaves out those whose first column is NULL.
 pub(super) async fn run<R: Row>(
     conn: &mut Conn<'_>,
     rows: &[R],
@@ -235,7 +235,7 @@ pub(super) async fn run<R: Row>(
     match conn {
         Conn::Sqlite(conn) => {
             let mut ids = Vec::new();
-            for rows in rows.chunks(MOST) {
+            for rows in rows.chunks(MAX_ROWS) {
                 let size = size(rows.len());
                 let mut values = Places::default();
                 values.push_rows(rows, size);
@@ -259,8 +259,8 @@ pub(super) fn size(rows: usize) -> usize {
     rows.next_power_of_two()
 }
 
-/// SQLite's rows: `(names…) AS (VALUES (?, …), …)`, what stands between `WITH x ` and the statement that reads rows
-/// out of `x`.
+/// SQLite's rows: `(names…) AS (VALUES (?, …), …)`, the text between `WITH x ` and the statement that reads rows from
+/// `x`.
 pub(super) fn table<R: Row>(size: usize) -> String {
     let places = R::COLUMNS.len();
     let row = format!("({}?)", "?,".repeat(places - 1));
@@ -305,7 +305,7 @@ mod tests {
         values.push_rows(&rows, size);
         values.number(Some(7));
         let sql = format!("WITH x {} SELECT name, n + ? FROM x WHERE name IS NOT NULL", table::<Pair>(size));
-        // The place in the list of columns stands behind those of the rows.
+        // The place in the list of columns follows those of the rows.
         let read: Vec<(String, Option<i64>)> =
             sqlx::query_as_with(sqlx::AssertSqlSafe(sql), values.0).fetch_all(&mut conn).await.unwrap();
         assert_eq!(read, [("a".to_owned(), Some(8)), ("b".to_owned(), None), ("c".to_owned(), Some(10))]);

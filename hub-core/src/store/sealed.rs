@@ -1,4 +1,4 @@
-//! Where sealed values stand, so that all of them can be checked and sealed anew.
+//! The columns with sealed values, so that all of them can be checked and sealed again.
 
 use sqlx::AssertSqlSafe;
 
@@ -50,7 +50,7 @@ pub const SEALED_COLUMNS: &[SealedColumn] = &[
     column("messages", "private", "messages.private", &["id"]),
 ];
 
-/// A sealed value, and where it stands.
+/// A sealed value and its column.
 #[derive(Debug, Clone)]
 pub struct SealedRow {
     /// The value.

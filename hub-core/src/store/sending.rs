@@ -13,9 +13,8 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, Tx, on, on_each},
+    conn::{Conn, on, on_each},
     due::LONGEST_WAIT,
-    json,
     leases::Lease,
     pieces::{self, Piece, piece_end},
 };
@@ -23,6 +22,8 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId, OutboxId},
     network::WindowRules,
+    store::views::Tx,
+    text::json,
     time::Timestamp,
 };
 
@@ -31,7 +32,7 @@ use crate::{
 pub struct Sending<'c>(pub(super) Conn<'c>);
 
 /// An item that was not concluded yet, with its person's window.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct OpenItem {
     /// Id.
     pub id: String,
@@ -57,7 +58,7 @@ pub struct OpenItem {
     pub state: String,
     /// Tries made.
     pub attempts: i64,
-    /// Tries whose outcome nobody knows.
+    /// Attempts with an unknown outcome.
     pub unknowns: i64,
     /// When it may be tried, in Unix milliseconds.
     pub due_at: i64,
@@ -95,9 +96,9 @@ pub struct Begun {
 }
 
 impl Sending<'_> {
-    /// Items of a bot that something can be done about now, in the order they were accepted: what ran out, and
-    /// what is due with nothing before it that is not, to people whose window is open. People who have to
-    /// write first keep nobody else waiting.
+    /// Items of a bot that something can be done about now, in the order they were accepted: what ran out, and what
+    /// is due with nothing before it that is not, to people whose window is open. People who have to write first
+    /// delay no one else.
     pub async fn open(
         &mut self,
         bot_id: BotId,

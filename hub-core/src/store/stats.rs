@@ -2,11 +2,13 @@
 
 use super::conn::{Conn, on};
 use crate::{
-    admin::{DeliveryCounts, UserCounts},
-    bots::BotStatus,
     counters::Tallied,
     error::{Error, Result},
     id::NodeId,
+    model::{
+        admin::{DeliveryCounts, UserCounts},
+        bot::BotStatus,
+    },
     store::demo::DEMO_USER,
     time::Timestamp,
 };
@@ -15,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Stats<'c>(pub(super) Conn<'c>);
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     minute: i64,
     messages_in: i64,
@@ -140,7 +142,7 @@ impl Stats<'_> {
         Ok(rows.into_iter().map(|row| (row.minute, row.into())).collect())
     }
 
-    /// Users by what they may do; the one that holds the demo is nobody.
+    /// Users by role; the one that owns the demo is not counted.
     pub async fn users(&mut self) -> Result<UserCounts> {
         let rows: Vec<(String, String, i64)> = on!(self.0, |conn| sqlx::query_as(
             "SELECT role, status, COUNT(*) FROM users WHERE username <> $1 GROUP BY role, status"

@@ -7,15 +7,20 @@ use sqlx::AssertSqlSafe;
 use super::{
     CLOCK_SKEW,
     conn::{Conn, on, on_each},
-    given, json,
+    given,
     pieces::{self, Piece, piece_end},
     rows::{self, Column, Row, Values},
 };
 use crate::{
     access::Scope,
-    error::Result,
+    error::{Error, Result},
     id::{BotId, ChannelId, MessageId, TraceId},
+    model::{
+        sinks::WebhookSettings,
+        trace::{Trace, TraceStatus},
+    },
     page::PageRequest,
+    text::json,
     time::Timestamp,
 };
 
@@ -55,8 +60,8 @@ pub struct NewTrace {
 pub struct TraceUpdate {
     /// Id.
     pub id: TraceId,
-    /// New status word; `None` keeps the old one. While other deliveries of the trace are open it stays
-    /// `pending`, and when the last one ends the worst of their words stands: `error`, `ok`, `skipped`.
+    /// New status word; `None` keeps the old one. While other deliveries of the trace are open it stays `pending`,
+    /// and when the last one ends the worst of their statuses counts: `error`, `ok`, `skipped`.
     pub status: Option<&'static str>,
     /// How many deliveries of the trace end with this, each with `status`.
     pub ended: i64,
@@ -71,7 +76,7 @@ pub struct TraceUpdate {
 }
 
 /// A trace as stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
 pub struct TraceRow {
     /// Id.
     pub id: String,
@@ -134,6 +139,12 @@ macro_rules! select_trace {
     };
 }
 
+/// The condition for the ids of a [`TraceFilter`], on SQLite and on PostgreSQL.
+pub(super) const AMONG: [&str; 2] = [
+    " AND t.id IN (SELECT value FROM json_each($11))",
+    " AND t.id IN (SELECT json_array_elements_text(CAST($11 AS json)))",
+];
+
 /// Which traces of a bot a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct TraceFilter {
@@ -143,6 +154,8 @@ pub struct TraceFilter {
     pub status: Option<&'static str>,
     /// Only this message.
     pub message_id: Option<MessageId>,
+    /// Only these, unless empty.
+    pub ids: Vec<TraceId>,
     /// Only those that began at this time or later.
     pub since: Option<Timestamp>,
     /// Only those that began before this time.
@@ -165,15 +178,17 @@ impl TraceFilter {
     }
 
     /// The statement for a page.
-    pub(super) fn statement(&self) -> String {
-        // A message has few traces: those are read, rather than all of its bot.
-        let bot = if self.message_id.is_some() { "t.bot_id || '' = $1" } else { "t.bot_id = $1" };
+    pub(super) fn statement(&self, ids: &'static str) -> String {
+        // The named traces and those of a message are few: these are read, rather than all of the bot.
+        let has_few = self.message_id.is_some() || !self.ids.is_empty();
+        let bot = if has_few { "t.bot_id || '' = $1" } else { "t.bot_id = $1" };
         let filters = given(&[
             (self.channel_id.is_some(), " AND t.channel_id = $6"),
             (self.status.is_some(), " AND t.status = $7"),
             (self.message_id.is_some(), " AND t.message_id = $8"),
             (self.since.is_some(), " AND t.started_at >= $9"),
             (self.until.is_some(), " AND t.started_at < $10"),
+            (!self.ids.is_empty(), ids),
         ]);
         let order = if self.oldest_first { "ASC" } else { "DESC" };
         format!(
@@ -190,6 +205,36 @@ pub(super) const DELETE_BEFORE: [&str; 2] = [
     "DELETE FROM traces WHERE id > $1 AND id <= $2 AND started_at < $3 AND status <> 'pending'",
 ];
 
+impl TryFrom<TraceRow> for Trace {
+    type Error = Error;
+
+    fn try_from(row: TraceRow) -> Result<Self> {
+        let next_attempt_at = row.next_attempt_at.map(Timestamp::from_millis);
+        let schedule = || serde_json::from_str::<WebhookSettings>(row.webhook.as_deref()?).ok();
+        let max_attempts =
+            next_attempt_at.and_then(|_| schedule()).map(|webhook| webhook.retry.schedule_s.len() + 1);
+        Ok(Self {
+            trace_id: row.id.parse()?,
+            message_id: row.message_id.parse()?,
+            bot_id: row.bot_id.parse()?,
+            channel_id: row.channel_id.map(|id| id.parse()).transpose()?,
+            replay_of: row.replay_of.map(|id| id.parse()).transpose()?,
+            status: TraceStatus::from_word(&row.status),
+            summary: row.summary,
+            started_at: Timestamp::from_millis(row.started_at),
+            duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
+            attempts: u64::try_from(row.attempts).unwrap_or(0),
+            channel_name: row.channel_name,
+            user_id: row.user_id,
+            user_name: row.user_name,
+            preview: row.preview,
+            next_attempt_at,
+            max_attempts: max_attempts.and_then(|most| u64::try_from(most).ok()),
+            steps: serde_json::from_str(&row.steps).map_err(Error::internal)?,
+        })
+    }
+}
+
 impl Traces<'_> {
     /// Traces of a bot that the scope may see, newest first unless the filter says otherwise, one more than the page
     /// has room for.
@@ -201,19 +246,22 @@ impl Traces<'_> {
         page: &PageRequest,
     ) -> Result<Vec<TraceRow>> {
         let (after, before) = filter.bounds(page);
-        on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(filter.statement()))
-            .bind(bot_id.to_string())
-            .bind(scope.owner())
-            .bind(after)
-            .bind(before)
-            .bind(i64::from(page.limit()) + 1)
-            .bind(filter.channel_id.map(|id| id.to_string()))
-            .bind(filter.status)
-            .bind(filter.message_id.map(|id| id.to_string()))
-            .bind(filter.since.map(Timestamp::as_millis))
-            .bind(filter.until.map(Timestamp::as_millis))
-            .fetch_all(conn)
-            .await)
+        on_each!(self.0, filter.statement(AMONG[0]), filter.statement(AMONG[1]), |conn, sql| sqlx::query_as(
+            AssertSqlSafe(sql)
+        )
+        .bind(bot_id.to_string())
+        .bind(scope.owner())
+        .bind(after)
+        .bind(before)
+        .bind(i64::from(page.limit()) + 1)
+        .bind(filter.channel_id.map(|id| id.to_string()))
+        .bind(filter.status)
+        .bind(filter.message_id.map(|id| id.to_string()))
+        .bind(filter.since.map(Timestamp::as_millis))
+        .bind(filter.until.map(Timestamp::as_millis))
+        .bind(json(&filter.ids))
+        .fetch_all(conn)
+        .await)
     }
 
     /// One trace with its steps.

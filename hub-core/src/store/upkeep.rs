@@ -1,4 +1,4 @@
-//! A connection of its own to look after a database: beside a running hub, on a copy, or before any hub opened it.
+//! A separate connection for maintenance of a database: while a hub runs, on a copy, or before any hub opened it.
 
 use std::path::Path;
 
@@ -8,13 +8,14 @@ use super::{
     StoreConfig,
     backend::{self, Known},
     batch::execute,
-    conn::{Conn, Owned, Tx, on, on_each},
+    conn::{Conn, on, on_each},
     fault::classify,
     sealed::SealedValues,
 };
 use crate::{
     error::{Error, ErrorCode, Result},
     id::{AppCallId, AppEventId, MessageId, TraceId},
+    store::views::{Owned, Tx},
     time::Timestamp,
 };
 
@@ -77,7 +78,7 @@ impl Upkeep {
         Ok(Self { tx: Tx(owned) })
     }
 
-    /// Closes the connection: of a SQLite file that nobody else has open, nothing but the file is left.
+    /// Closes the connection: of a SQLite file that no other process has open, only the file remains.
     pub async fn close(self) -> Result<()> {
         match self.tx.0 {
             Owned::Sqlite(connection) => connection.close().await,
@@ -197,7 +198,7 @@ impl Upkeep {
     pub async fn copy_into(&mut self, path: &Path) -> Result<()> {
         let Conn::Sqlite(conn) = &mut self.tx.conn() else {
             return Err(Error::conflict("a PostgreSQL database is not copied by the hub")
-                .with_hint("use pg_dump --format custom; keep the key and the files beside it"));
+                .with_hint("use pg_dump --format custom; keep the key and the files as well"));
         };
         sqlx::query("VACUUM INTO $1")
             .bind(path.display().to_string())
@@ -239,7 +240,7 @@ impl Upkeep {
             conn,
             "SELECT id FROM media WHERE id IN (SELECT value FROM json_each($1))",
             "SELECT id FROM media WHERE id IN (SELECT json_array_elements_text(CAST($1 AS json)))",
-            |conn, sql| sqlx::query_scalar(sql).bind(super::json(ids)).fetch_all(conn).await
+            |conn, sql| sqlx::query_scalar(sql).bind(crate::text::json(ids)).fetch_all(conn).await
         )
     }
 

@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{
     access::Role,
-    accounts::ApiKey,
     error::Result,
     id::{KeyId, UserId},
+    model::user::ApiKey,
     page::PageRequest,
     secret::TokenHash,
     time::Timestamp,
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct UserKeys<'c>(pub(super) Conn<'c>);
 
-/// Who a key stands for.
+/// The user of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyHolder {
     /// The key.
@@ -31,7 +31,7 @@ pub struct KeyHolder {
     pub last_used_at: Option<Timestamp>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     name: String,
@@ -69,7 +69,7 @@ impl UserKeys<'_> {
         Ok(rows == 1)
     }
 
-    /// Who a key stands for, while it lives and its user is active.
+    /// The user of a key, while it is valid and its user is active.
     pub async fn find_holder(&mut self, hash: &TokenHash, now: Timestamp) -> Result<Option<KeyHolder>> {
         let row: Option<(String, String, String, Option<i64>)> = on!(self.0, |conn| {
             sqlx::query_as(

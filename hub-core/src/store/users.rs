@@ -1,20 +1,23 @@
-//! Statements about everybody's accounts, for administrators.
+//! Statements about the accounts of all users, for administrators.
 
 use std::collections::HashMap;
 
 use super::conn::{Conn, on, on_each};
 use crate::{
     access::Role,
-    accounts::{User, UserStatus},
-    admin::{AdminUser, UserPatch, UserQuery},
     error::{Error, Result},
     id::{BotId, UserId},
+    model::{
+        admin::{AdminUser, UserPatch, UserQuery},
+        user::{User, UserStatus},
+    },
     page::PageRequest,
-    store::{demo::DEMO_USER, json},
+    store::demo::DEMO_USER,
+    text::json,
     time::Timestamp,
 };
 
-/// Statements about everybody's accounts, on a lent connection.
+/// Statements about the accounts of all users, on a lent connection.
 #[derive(Debug)]
 pub struct Users<'c>(pub(super) Conn<'c>);
 
@@ -29,7 +32,7 @@ pub enum Guarded {
     LastAdmin,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct Row {
     id: String,
     username: String,
@@ -97,8 +100,8 @@ macro_rules! keeps_an_admin {
 
 /// Reading.
 impl Users<'_> {
-    /// A page of everybody, newest first; one more than the page holds when there are more. The user that holds the
-    /// demo is nobody.
+    /// A page of everyone, newest first; one more than the page holds when there are more. The user that holds the
+    /// demo is no one.
     pub async fn page(&mut self, query: &UserQuery, page: &PageRequest) -> Result<Vec<AdminUser>> {
         let pattern = query.q.as_ref().map(|text| {
             let text = text.to_lowercase().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");

@@ -1,7 +1,7 @@
 //! The way to the committer.
 //!
-//! Callers hand over a command and wait for its answer, which comes after the commit that holds it. A caller
-//! that goes away drops only the answer, never the transaction (design rules D1 and D4).
+//! Callers hand over a command and wait for its answer, which comes after the commit that holds it. A caller that
+//! goes away drops only the answer, never the transaction.
 
 use std::{any::Any, sync::Arc, time::Duration};
 
@@ -9,16 +9,18 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    conn::Tx,
     deliveries::Finished,
     inbox::{Accept, Accepted},
     sending::{Begun, Settled},
 };
-use crate::error::{Error, ErrorCode, Result};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    store::views::Tx,
+};
 
 /// Commands that may wait; beyond that callers wait for room.
 const QUEUE: usize = 1024;
-/// As long as writes fail, one is tried this often, so that it shows when they work again (reliability P8).
+/// As long as writes fail, one is tried this often, so that it shows when they work again.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 /// Rows that are worth a commit of their own, whenever the last one was.
 pub(super) const WORTHWHILE: usize = 128;
@@ -36,8 +38,8 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// How many rows it brings, as far as that decides when to commit. What somebody may be waiting for at the
-    /// API is worth a commit alone.
+    /// How many rows it brings, as far as that decides when to commit. What someone may be waiting for at the API is
+    /// worth a commit alone.
     pub(super) fn worth(&self) -> usize {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
@@ -92,7 +94,7 @@ impl Writer {
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
         let stopped = || Error::new(ErrorCode::Unavailable, "the store is shutting down");
-        // The transaction failed, or the committer panicked: whoever repeats it has to be ready for both.
+        // The transaction failed, or the committer panicked: a caller that repeats it has to expect both.
         let dropped =
             || Error::new(ErrorCode::Unavailable, "the write was interrupted").with_retry_after(PROBE);
         let (reply, answer) = oneshot::channel();

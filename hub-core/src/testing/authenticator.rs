@@ -5,8 +5,7 @@ use p256::ecdsa::{Signature, SigningKey, signature::Signer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// An authenticator with one key pair. It signs whatever it is told to; honest as long as nobody changes its
-/// fields.
+/// An authenticator with one key pair. It signs whatever it is given; honest unless a test changes its fields.
 #[derive(Debug, Clone)]
 pub struct Authenticator {
     /// The page that asks, as the browser sees it.

@@ -46,7 +46,7 @@ pub struct TestHubBuilder {
 
 impl Default for TestHubBuilder {
     fn default() -> Self {
-        // The grace is time of a clock that nobody moves while the hub stops.
+        // The grace is time of a clock that no one moves while the hub stops.
         let config = HubConfig { poll_grace: Duration::ZERO, ..HubConfig::default() };
         Self {
             store: None,
@@ -151,7 +151,7 @@ impl TestHubBuilder {
         self
     }
 
-    /// Another place for files than the folder beside the store.
+    /// Another place for files than the folder next to the store.
     #[must_use]
     pub fn media(mut self, media: MediaConfig) -> Self {
         self.media = Some(media);

@@ -1,5 +1,5 @@
-//! Books about messages: what was sent, acknowledged, received and told, kept by four parties that know
-//! nothing of each other, and compared at the end (reliability §4.3).
+//! Books about messages: what was sent, acknowledged, received and told, kept by four parties that know nothing of
+//! each other, and compared at the end.
 //!
 //! A message is named by its *payload*, a text that occurs once. A *lane* is what has to stay in order, for
 //! example a conversation; a *sink* is where a message has to arrive. The same books serve both directions:
@@ -25,14 +25,14 @@ pub enum Repeats {
     Never,
 }
 
-/// What the hub itself says became of a message at a sink.
+/// The outcome of a message at a sink, as the hub reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// The sink has it.
     Delivered,
     /// It was given up.
     GivenUp,
-    /// Nobody knows, and it is not tried again.
+    /// Unknown, and not retried.
     Unknown,
     /// Work goes on.
     Open,
@@ -105,7 +105,7 @@ impl Ledger {
         self.received.push(receipt);
     }
 
-    /// The hub says what became of a message.
+    /// The outcome of a message, as the hub reports it.
     pub fn told(&mut self, sink: &str, payload: &str, told: Told) {
         self.told.insert(Entry::new(sink, payload), told);
     }

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::{Trace, TraceQuery, TraceStatus, Traces};
+use super::{TraceQuery, Traces};
 use crate::{
     access::Actor,
-    bots::Message,
     error::{Error, Result},
     id::{BotId, MessageId},
+    model::{
+        message::Message,
+        trace::{Trace, TraceStatus},
+    },
     page::{Page, PageRequest},
     store::traces::{TraceFilter, TraceRow},
 };
@@ -66,6 +69,7 @@ impl Traces<'_> {
             channel_id: query.channel_id,
             status: query.status.map(TraceStatus::as_str),
             message_id: query.message_id,
+            ids: query.ids.clone(),
             since: query.since,
             until: query.until,
             oldest_first: query.oldest_first,

@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use super::{Trace, TraceQuery, TraceStatus, Traces};
+use super::{TraceQuery, Traces};
 use crate::{
     access::Actor,
     error::Result,
     events::Event,
     id::{BotId, TraceId},
+    model::trace::{Trace, TraceStatus},
     page::PageRequest,
 };
 
 /// How long news may stay unheard: another node tells none, and a listener that lags loses some.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Traces<'_> {
-    /// A trace once its deliveries have ended, well or not; as it stands when that takes longer than `within`, of the
+    /// A trace once its deliveries have ended, well or not; as it is when that takes longer than `within`, of the
     /// hub's clock.
     ///
     /// # Errors
@@ -56,11 +57,11 @@ impl Traces<'_> {
         bot_id: BotId,
         look: impl AsyncFn() -> Result<Option<Trace>>,
     ) -> Result<Trace> {
-        let mut events = self.ctx.events.listen();
+        let mut events = self.ctx.node.events.listen();
         loop {
             match look().await? {
                 Some(trace) if trace.status != TraceStatus::Pending => return Ok(trace),
-                _ => self.ctx.clock.timeout(LOOK, news(&mut events, bot_id)).await,
+                _ => self.ctx.clock.timeout(POLL_INTERVAL, news(&mut events, bot_id)).await,
             };
         }
     }
@@ -85,8 +86,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        channels::sinks::WebhookUpdate,
         error::ErrorCode,
+        model::sinks::WebhookUpdate,
         testing::{Receiver, TestHub},
     };
 

@@ -44,7 +44,8 @@ impl Checked {
     }
 }
 
-/// Looks at everything, beside a running hub or without one, and changes nothing. Files in a bucket are not looked for.
+/// Looks at everything, next to a running hub or without one, and changes nothing. Files in a bucket are not looked
+/// for.
 ///
 /// # Errors
 /// `NOT_FOUND` without a database; `UNAVAILABLE` when it or the key cannot be read.
@@ -62,7 +63,7 @@ pub async fn check(home: &Home, random: &Random) -> Result<Checked> {
         return Err(Error::new(
             ErrorCode::Unavailable,
             format!(
-                "the database has schema version {}, this program wants {}",
+                "the database has schema version {}, this program needs {}",
                 schema.version, schema.newest
             ),
         )

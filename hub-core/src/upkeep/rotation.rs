@@ -1,9 +1,9 @@
 //! A new key for the secrets in the database.
 //!
-//! The new key lies beside the old one from before the first secret is sealed with it until it takes the old one's
-//! place, and whoever opens the hub meanwhile reads with both. So a rotation may end at any point: the hub works as
-//! it is, and the next rotation goes on. The database knows which key it is sealed with: a hub that has only the
-//! old one does not open it.
+//! The new key lies next to the old one from before the first secret is sealed with it until it takes the old one's
+//! place, and a hub that is opened meanwhile reads with both. So a rotation may end at any point: the hub works as it
+//! is, and the next rotation goes on. The database knows which key it is sealed with: a hub that has only the old one
+//! does not open it.
 
 use std::{fs::File, path::Path};
 
@@ -27,7 +27,7 @@ pub struct Rotated {
     pub old_key: String,
     /// Fingerprint of the key from now on.
     pub new_key: String,
-    /// Secrets that were sealed anew.
+    /// Secrets that were sealed again.
     pub sealed: u64,
     /// Secrets that neither key opens; they were left as they were.
     pub unreadable: u64,

@@ -95,7 +95,7 @@ async fn a_rotation_seals_everything_anew_and_is_refused_while_a_hub_runs() {
     assert!(!folder.path().join("secret.key.new").exists());
     open(&home).await.unwrap();
 
-    // The old key alone opens nothing any more, and the hub says so before it works.
+    // The old key alone is rejected any more, and the hub says so before it works.
     std::fs::copy(folder.path().join("secret.key.old"), folder.path().join("secret.key")).unwrap();
     let refused = open(&home).await.unwrap_err();
     assert!(refused.message().contains(&rotated.new_key), "{refused}");
@@ -201,7 +201,7 @@ async fn a_missing_key_is_named_and_not_replaced_by_a_new_one() {
     assert!(refused.message().contains(&wanted), "{refused}");
     assert!(refused.message().contains("secret.key does not exist"), "{refused}");
     assert!(refused.hint().unwrap().contains("hub-cli db restore"), "{refused:?}");
-    assert!(!file.exists(), "a key that opens nothing would hide the loss");
+    assert!(!file.exists(), "a key that is rejected would hide the loss");
 
     data_dir::load_key(folder.path(), &Random::seeded(9)).unwrap();
     let other = home.sealer(&Random::seeded(3)).unwrap();

@@ -1,4 +1,4 @@
-//! What happened to the user's account (added; reliability Q2).
+//! Activity of the user's account.
 
 use hub_core::{
     Hub,
@@ -19,54 +19,54 @@ use crate::{
     wire::{AuditId, Cursor, Limit, Page, Time, enumeration, page_request},
 };
 
-/// What happened to the account.
+/// Activity of the account.
 #[derive(Debug, Clone, Copy)]
 pub struct ActivityApi;
 
 enumeration! {
-    /// Who did something to an account.
+    /// Who acted on an account.
     ActivityBy = hub_core::accounts::ActivityBy {
-        /// Its user, or somebody who signed in as them.
+        /// Its user, or someone signed in as that user.
         User,
         /// An administrator.
         Administrator,
-        /// Somebody who did not get in.
+        /// Someone who failed to sign in.
         Stranger,
     }
 }
 
-/// Something that happened to the account.
+/// An event of the account.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct ActivityView {
     /// The id.
     pub id: AuditId,
-    /// When.
+    /// When it happened.
     pub at: Time,
-    /// What, for example `user.login`.
+    /// Type of the event, for example `user.login`.
     pub action: String,
-    /// Who did it.
+    /// Who acted.
     pub by: ActivityBy,
-    /// Id of the session or API key it was done with; empty without one.
+    /// Id of the session or API key that was used; empty if there was none.
     pub credential: String,
-    /// Id of what it was done to: after `user.login` the session, after `api_key.created` the key.
+    /// Id of the affected object: after `user.login` the session, after `api_key.created` the key.
     pub target: String,
-    /// The name of that at that time.
+    /// Name of the affected object at that time.
     pub target_name: String,
-    /// What else is known: `method` says how somebody signed in, `qr` that another device was let in.
+    /// Further details: `method` is the sign-in method, `qr` means that another device was signed in.
     pub detail: Any<Value>,
-    /// Address it was done from; empty when unknown.
+    /// Client address; empty if unknown.
     pub ip: String,
-    /// Whether it was done with the session or key that asks, or is how that session began.
+    /// Whether the session or key of this request was used, or the session of this request was created by it.
     pub current: bool,
 }
 
 #[OpenApi(tag = "Tag::User")]
 impl ActivityApi {
-    /// Lists what happened to the user's account
+    /// Lists the activity of the user's account
     ///
-    /// Signing in and failing to, keys, passkeys, linked accounts, passwords, devices let in by QR code, and what
-    /// administrators changed. Kept for a year.
+    /// Successful and failed sign-ins, keys, passkeys, linked accounts, passwords, devices signed in by QR code, and
+    /// changes by administrators. Retained for one year.
     #[oai(path = "/api/user/activity", method = "get", operation_id = "listActivity")]
     async fn list(
         &self,

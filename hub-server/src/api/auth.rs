@@ -1,4 +1,4 @@
-//! Registering, signing in with a password, and sessions (spec §4; `contract.md` §§2, 3, 12).
+//! Registering, signing in with a password, and sessions.
 
 use hub_core::{
     Hub,
@@ -14,7 +14,7 @@ use poem_openapi::{
 
 use super::{
     Tag,
-    door::{Door, WithCookie},
+    sign_in::{SignIn, WithCookie},
 };
 use crate::{
     AppSettings,
@@ -30,31 +30,31 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct AuthApi;
 
-/// What a new user gives.
+/// A new user.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct RegisterRequest {
-    /// 2 to 32 of `a-z0-9_-`, unique without regard to case: capitals are taken as small letters. Names that
-    /// look official, such as `admin`, are only given to the first user of a hub, who becomes its admin.
+    /// 2 to 32 of `a-z0-9_-`, unique regardless of case: capitals are converted to lower case. Names that look
+    /// official, such as `admin`, are reserved for the first user of a hub, who becomes its administrator.
     pub username: Username,
-    /// 8 to 256 characters; not the username and none of the most common passwords.
+    /// 8 to 256 characters; not the username and not a common password.
     pub password: Secret<256, 8>,
-    /// Name to show, 1 to 64 characters; the username when left out.
+    /// Display name, 1 to 64 characters; the username if absent.
     pub display_name: Option<Checked<1, 64>>,
     /// E-mail address.
     pub email: Option<Checked<0, 254>>,
-    /// The one-time token printed at the first start. Needed for the first account of a hub that listens
-    /// beyond loopback.
+    /// The one-time token printed at the first start. Required for the first account of a hub that listens beyond
+    /// loopback.
     pub setup_token: Option<Secret<256>>,
-    /// An invitation by an administrator. Needed while registration is `invite`.
+    /// An invitation by an administrator. Required while registration is `invite`.
     pub invite: Option<Secret<256>>,
 }
 
-/// Who signs in.
+/// A username and password.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct LoginRequest {
-    /// The username, without regard to case.
+    /// The username, regardless of case.
     pub username: Text<0, 256>,
     /// The password.
     pub password: Secret<1024>,
@@ -64,34 +64,34 @@ pub struct LoginRequest {
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct Me {
-    /// The id.
+    /// Id of the user.
     pub id: UserId,
     /// Name to sign in with.
     pub username: String,
-    /// Name to show.
+    /// Display name.
     pub display_name: String,
-    /// E-mail address; empty when none was given.
+    /// E-mail address; empty if none was given.
     pub email: String,
-    /// What the user may do.
+    /// Role of the user.
     pub role: UserRole,
-    /// Whether they may sign in.
+    /// Whether the user may sign in.
     pub status: AccountStatus,
-    /// Whether they can sign in with a password.
+    /// Whether the user can sign in with a password.
     pub has_password: bool,
     /// Number of passkeys.
     pub passkeys: u32,
-    /// Names of the linked external providers.
+    /// Names of linked external providers.
     pub oauth_accounts: Vec<String>,
-    /// When the account was made.
+    /// When the account was created.
     pub created_at: Time,
 }
 
 enumeration! {
-    /// What a user may do.
+    /// Role of a user.
     UserRole = hub_core::access::Role {
-        /// Administer the hub.
+        /// May administer the hub.
         Admin,
-        /// Use it.
+        /// May use the hub.
         Member,
     }
 }
@@ -99,9 +99,9 @@ enumeration! {
 enumeration! {
     /// Whether a user may sign in.
     AccountStatus = hub_core::accounts::UserStatus {
-        /// Yes.
+        /// May sign in.
         Active,
-        /// No.
+        /// May not sign in.
         Disabled,
     }
 }
@@ -110,17 +110,17 @@ enumeration! {
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct SessionView {
-    /// The id; it is not the secret in the cookie.
+    /// The id; not the secret in the cookie.
     pub id: SessionId,
     /// When the user signed in.
     pub created_at: Time,
     /// When the session was last used, to the minute.
     pub last_seen_at: Time,
-    /// Address it was opened from; empty when unknown.
+    /// Client address at sign-in; empty if unknown.
     pub ip: String,
-    /// Program it was opened with; empty when unknown.
+    /// User agent at sign-in; empty if unknown.
     pub user_agent: String,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     pub current: bool,
 }
 
@@ -128,28 +128,28 @@ pub struct SessionView {
 impl AuthApi {
     /// Registers a user
     ///
-    /// Answers with the user and signs them in by cookie. While no admin exists the new user becomes one.
+    /// Responds with the user and sets the session cookie. While there is no administrator, the new user becomes one.
     #[oai(path = "/api/auth/register", method = "post", operation_id = "register")]
-    async fn register(&self, door: Door<'_>, body: Body<RegisterRequest>) -> WithCookie<Me> {
+    async fn register(&self, sign_in: SignIn<'_>, body: Body<RegisterRequest>) -> WithCookie<Me> {
         let (new, ticket) = body.0.into();
-        let signed_in = door.hub.accounts().register(new, ticket, &door.client).await?;
-        door.open(signed_in).await
+        let signed_in = sign_in.hub.accounts().register(new, ticket, &sign_in.client).await?;
+        sign_in.respond(signed_in).await
     }
 
     /// Signs in with username and password
     ///
-    /// Answers with the user and sets the session cookie. The answer to a failed try is the same for an
-    /// unknown user and a wrong password. Five tries per minute on one name; a browser that the user has signed in with before has five of
-    /// its own, so that nobody who guesses elsewhere shuts its user out.
+    /// Responds with the user and sets the session cookie. An unknown user and a wrong password get the same
+    /// response. 5 attempts per minute and username; a browser in which the user has signed in before has 5 of its
+    /// own, so that someone who guesses elsewhere cannot lock the user out.
     ///
-    /// A program that keeps the cookie and is no browser sends `Origin` with the hub's public URL with every
+    /// A program that keeps the cookie and is not a browser sends `Origin` with the public URL of the hub in each
     /// request that changes something: `curl -b cookies -H 'Origin: http://localhost:9800' …`.
     #[oai(path = "/api/auth/login", method = "post", operation_id = "login")]
-    async fn login(&self, door: Door<'_>, body: Body<LoginRequest>) -> WithCookie<Me> {
+    async fn login(&self, sign_in: SignIn<'_>, body: Body<LoginRequest>) -> WithCookie<Me> {
         let LoginRequest { username, password } = body.0;
-        door.check_account(&username).await?;
-        let signed_in = door.hub.accounts().login(&username, password.0, &door.client).await?;
-        door.open(signed_in).await
+        sign_in.check_account(&username).await?;
+        let signed_in = sign_in.hub.accounts().login(&username, password.0, &sign_in.client).await?;
+        sign_in.respond(signed_in).await
     }
 
     /// Signs out
@@ -163,7 +163,7 @@ impl AuthApi {
 
     /// Shows the signed-in user
     ///
-    /// With their role, and the ways in which they can sign in.
+    /// With role and sign-in methods.
     #[oai(path = "/api/auth/me", method = "get", operation_id = "getMe")]
     async fn me(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
         ok(hub.accounts().me(&user.0).await?.into())
@@ -171,7 +171,7 @@ impl AuthApi {
 
     /// Lists the user's sessions
     ///
-    /// The one that asks is marked.
+    /// The session of this request is marked.
     #[oai(path = "/api/auth/sessions", method = "get", operation_id = "listSessions")]
     async fn sessions(
         &self,
@@ -184,9 +184,9 @@ impl AuthApi {
         ok(hub.accounts().sessions(&user.0, &page).await?.into())
     }
 
-    /// Ends one of the user's sessions
+    /// Revokes one of the user's sessions
     ///
-    /// Ending the current one is signing out.
+    /// Revoking the current one signs out.
     #[oai(path = "/api/auth/sessions/:id", method = "delete", operation_id = "deleteSession")]
     async fn delete_session(
         &self,

@@ -208,7 +208,7 @@ async fn on_https_the_cookie_is_bound_to_the_host() {
     app.stranger().with("Cookie", plain).get("/api/auth/me").await.error(401, "UNAUTHORIZED");
 }
 
-/// Reliability N8, A6: without trusted proxies, or in the header that they do not speak, nobody gets a fresh bucket.
+/// Without trusted proxies, or with the header that is not configured, no client gets a new bucket.
 #[tokio::test]
 async fn a_made_up_address_is_not_counted_as_one() {
     let app = App::new().await;
@@ -226,7 +226,7 @@ async fn a_made_up_address_is_not_counted_as_one() {
     assert!(told[10..].iter().all(|status| *status == 429), "{told:?}");
 }
 
-/// Reliability A8: what is not offered is refused, and nothing of it is applied.
+/// What is not offered is refused, and nothing of it is applied.
 #[tokio::test]
 async fn nobody_gives_themselves_more_than_a_body_offers() {
     let app = App::new().await;
@@ -250,7 +250,7 @@ async fn nobody_gives_themselves_more_than_a_body_offers() {
     assert_eq!(*bob.get("/api/auth/me").await.data(), before);
 }
 
-/// Reliability B1: whatever way somebody comes in, the cookie is guarded, and its value is a new one.
+/// With every sign-in method the cookie is protected, and its value is new.
 #[tokio::test]
 async fn every_way_in_sets_the_same_guarded_cookie() {
     const ORIGIN: &str = "https://hub.example";

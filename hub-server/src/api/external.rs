@@ -1,4 +1,4 @@
-//! Signing in with, and linking, accounts at external providers (spec §4; `contract.md` §3).
+//! Sign-in with, and linking of, accounts at external providers.
 
 use hub_core::{
     ErrorCode, Hub,
@@ -18,7 +18,7 @@ use poem_openapi::{
     types::Example,
 };
 
-use super::{Tag, door::Visitor};
+use super::{Tag, sign_in::Visitor};
 use crate::{
     credentials::{User, check_origin},
     envelope::{ApiError, ApiResult, Empty, ok},
@@ -29,13 +29,13 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct ExternalApi;
 
-/// A provider to sign in with.
+/// An external provider for sign-in.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct ProviderView {
-    /// Its name in paths.
+    /// Name in paths.
     pub name: String,
-    /// Its name on buttons.
+    /// Name on buttons.
     pub display_name: String,
 }
 
@@ -45,17 +45,17 @@ pub struct ProviderView {
 pub struct ExternalAccountView {
     /// Name of the provider.
     pub provider: String,
-    /// The account's id there.
+    /// Id of the account at the provider.
     pub subject: String,
-    /// Its name there; empty when unknown.
+    /// Name of the account at the provider; empty if unknown.
     pub username: String,
-    /// Its picture there; empty when unknown.
+    /// Picture of the account at the provider; empty if unknown.
     pub avatar_url: String,
     /// When it was linked.
     pub created_at: Time,
 }
 
-/// Sends the browser elsewhere.
+/// A redirect of the browser.
 pub(crate) struct SeeOther {
     to: String,
     cookies: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct SeeOther {
 impl ExternalApi {
     /// Lists the external providers
     ///
-    /// Those that this hub is set up with; a sign-in page shows a button for each.
+    /// The providers that are configured; a sign-in page shows a button for each.
     #[oai(
         path = "/api/auth/oauth/providers",
         method = "get",
@@ -89,11 +89,11 @@ impl ExternalApi {
         ok(hub_core::page::Page::of_all(list, &page, all, |provider| provider.name.clone()).into())
     }
 
-    /// Starts signing in with an external provider
+    /// Starts a sign-in with an external provider
     ///
-    /// For browsers: sends them to the provider, from where they come back to the callback. With `link`, the
-    /// account is linked to the signed-in user instead; that has to be asked for by the hub's own pages, with
-    /// a session that was opened within the last 15 minutes.
+    /// For browsers: redirects to the provider, which redirects back to the callback. With `link`, the account is
+    /// linked to the signed-in user instead; this requires a request from the hub's own pages and a session that
+    /// began within the last 15 minutes.
     #[oai(
         path = "/api/auth/oauth/:provider",
         method = "get",
@@ -104,33 +104,33 @@ impl ExternalApi {
         &self,
         visitor: Visitor<'_>,
         provider: Path<Text<1, 64>>,
-        /// Where to go afterwards: a path of the hub, with its query. Anything else counts as `/`.
+        /// Return address: a path of the hub with its query. Anything else counts as `/`.
         redirect: Query<Option<Text<0, MAX_RETURN_PATH>>>,
         /// Whether to link the account to the signed-in user.
         link: Query<Option<bool>>,
     ) -> Result<SeeOther, ApiError> {
-        let Visitor { door, actor } = visitor;
-        door.limits.check_auth(door.network)?;
+        let Visitor { sign_in, actor } = visitor;
+        sign_in.limits.check_auth(sign_in.network)?;
         let actor = if link.0 == Some(true) {
             let missing = || ApiError::new(ErrorCode::Unauthorized, "sign in to link an account");
             let actor = actor.ok_or_else(missing)?;
-            // A page of another site could otherwise link an account of its own (reliability L1).
-            check_origin(door.settings, &Method::POST, door.headers)?;
+            // A page of another site could otherwise link an account of its own.
+            check_origin(sign_in.settings, &Method::POST, sign_in.headers)?;
             Some(actor)
         } else {
             None
         };
-        let accounts = door.hub.accounts();
-        let browser = accounts.browser(door.flow.as_deref());
+        let accounts = sign_in.hub.accounts();
+        let browser = accounts.browser(sign_in.flow.as_deref());
         let redirect = redirect.0.as_deref();
         let start = accounts.begin_external(&provider.0, actor.as_ref(), redirect, &browser).await?;
-        Ok(SeeOther { to: start.url.into(), cookies: vec![door.flow_cookie(&browser)] })
+        Ok(SeeOther { to: start.url.into(), cookies: vec![sign_in.flow_cookie(&browser)] })
     }
 
-    /// Takes the browser back from an external provider
+    /// Callback of an external provider
     ///
-    /// Signs in by cookie and sends the browser on. What goes wrong at the provider is told by the sign-in
-    /// page; an account that was not begun in this browser is refused.
+    /// Signs in by cookie and redirects. Errors at the provider are shown on the sign-in page. A sign-in that began
+    /// in another browser is rejected.
     #[oai(
         path = "/api/auth/callback/:provider",
         method = "get",
@@ -141,36 +141,38 @@ impl ExternalApi {
         &self,
         visitor: Visitor<'_>,
         provider: Path<Text<1, 64>>,
-        /// The code of the provider.
+        /// Authorization code of the provider.
         code: Query<Option<Text<0, 4096>>>,
-        /// What the hub sent along.
+        /// State that the hub sent.
         state: Query<Option<Text<0, 512>>>,
-        /// Why the provider signed nobody in.
+        /// Error of the provider.
         error: Query<Option<Text<0, 256>>>,
-        /// Who the provider says it is.
+        /// Issuer, as the provider reports it.
         iss: Query<Option<Text<0, 2048>>>,
     ) -> Result<SeeOther, ApiError> {
-        let Visitor { door, actor } = visitor;
-        door.limits.check_auth(door.network)?;
+        let Visitor { sign_in, actor } = visitor;
+        sign_in.limits.check_auth(sign_in.network)?;
         let back = ExternalReturn {
             state: state.0.map(String::from).unwrap_or_default(),
             code: code.0.map(|code| secret::Secret::new(String::from(code))),
             error: error.0.map(String::from),
             iss: iss.0.map(String::from),
         };
-        let (flow, actor) = (door.flow.as_deref(), actor.as_ref());
+        let (flow, actor) = (sign_in.flow.as_deref(), actor.as_ref());
         let finished =
-            door.hub.accounts().finish_external(&provider.0, back, flow, actor, &door.client).await;
+            sign_in.hub.accounts().finish_external(&provider.0, back, flow, actor, &sign_in.client).await;
         match finished {
-            Ok((Some(signed_in), to)) => Ok(SeeOther { to, cookies: door.entry_cookies(&signed_in).await? }),
+            Ok((Some(signed_in), to)) => {
+                Ok(SeeOther { to, cookies: sign_in.session_cookies(&signed_in).await? })
+            }
             Ok((None, to)) => Ok(SeeOther::to(to)),
-            Err(error) => failed(error, wants_a_page(door.headers)),
+            Err(error) => failed(error, wants_a_page(sign_in.headers)),
         }
     }
 
     /// Lists the user's linked accounts
     ///
-    /// Accounts of external providers that sign this user in.
+    /// Accounts of external providers with which the user can sign in.
     #[oai(
         path = "/api/user/oauth-accounts",
         method = "get",
@@ -192,7 +194,7 @@ impl ExternalApi {
 
     /// Unlinks an external account
     ///
-    /// Needs a session that was opened within the last 15 minutes. The only way to sign in cannot be removed.
+    /// Requires a session that began within the last 15 minutes. The last sign-in method cannot be removed.
     #[oai(
         path = "/api/user/oauth-accounts/:provider",
         method = "delete",
@@ -205,7 +207,7 @@ impl ExternalApi {
     }
 }
 
-/// A person sees a page that says what to do, a program the envelope.
+/// Responds to a browser with a page that explains what to do, to a program with the envelope.
 fn failed(error: ReturnError, page: bool) -> Result<SeeOther, ApiError> {
     let to_page = |word: &str| Ok(SeeOther::to(format!("/login?error={word}")));
     match error {
@@ -220,14 +222,14 @@ fn failed(error: ReturnError, page: bool) -> Result<SeeOther, ApiError> {
     }
 }
 
-/// Whether a browser asks.
+/// Whether the request comes from a browser.
 pub(crate) fn wants_a_page(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/html"))
 }
 
 impl SeeOther {
-    /// Sends the browser there.
+    /// Redirects the browser.
     pub(crate) fn to(to: String) -> Self {
         Self { to, cookies: Vec::new() }
     }
@@ -249,14 +251,14 @@ impl ApiResponse for SeeOther {
     fn meta() -> MetaResponses {
         let location = MetaHeader {
             name: "Location".to_owned(),
-            description: Some("Where to go.".to_owned()),
+            description: Some("Target of the redirect.".to_owned()),
             required: true,
             deprecated: false,
             schema: MetaSchemaRef::Inline(Box::new(MetaSchema::new("string"))),
         };
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The browser goes elsewhere.",
+                description: "Redirect of the browser.",
                 status: Some(StatusCode::SEE_OTHER.as_u16()),
                 status_range: None,
                 content: Vec::new(),

@@ -60,7 +60,7 @@ async fn the_last_way_in_stays() {
     assert_eq!(me(&app, &cookie).await["oauth_accounts"], json!(["one"]));
 }
 
-/// Reliability L7: an account that two users link at the same time is one's, and stays so.
+/// An account that two users link at the same time is one's, and stays so.
 #[tokio::test]
 async fn of_fifty_who_link_one_account_one_has_it() {
     let (app, fake) = app().await;

@@ -130,7 +130,7 @@ async fn back(app: &App, away: &Away, path: &str) -> Reply {
     app.stranger().with("Cookie", &away.cookie).with("Sec-Fetch-Site", "cross-site").get(path).await
 }
 
-/// Signs in whoever the provider says it is, and gives the session's cookie.
+/// Signs in the user that the provider reports, and returns the session cookie.
 pub(super) async fn enter(app: &App, provider: &str) -> String {
     let away = start(&app.stranger(), &format!("/api/auth/oauth/{provider}")).await;
     let reply = back(app, &away, &away.back(provider)).await;
@@ -306,7 +306,7 @@ fn discovery(issuer: &str) -> String {
     .to_string()
 }
 
-/// Reliability L3: the code of one issuer is not taken to another.
+/// The code of one issuer is not taken to another.
 #[tokio::test]
 async fn an_answer_of_another_issuer_is_not_used() {
     let (app, fake) = app().await;
@@ -357,7 +357,7 @@ async fn of_fifty_who_come_with_one_new_account_all_are_the_same_user() {
     assert_eq!(ids.len(), 1);
 }
 
-/// Reliability L10: a way back is walked once, however many walk it at the same time.
+/// A way back is walked once, however many walk it at the same time.
 #[tokio::test]
 async fn of_fifty_who_come_back_with_one_state_one_is_signed_in() {
     let (app, fake) = app().await;
@@ -376,7 +376,7 @@ async fn of_fifty_who_come_back_with_one_state_one_is_signed_in() {
     assert_eq!(sessions.data()["items"].as_array().unwrap().len(), 1);
 }
 
-/// Reliability L5, with every spelling of "elsewhere" that browsers know.
+/// A return address with every spelling of another origin that browsers know.
 #[tokio::test]
 async fn no_spelling_leads_to_another_host() {
     let (app, _) = app().await;

@@ -1,4 +1,4 @@
-//! Files of messages: fetching what could not be fetched.
+//! Files of messages: retrying failed downloads.
 
 use hub_core::Hub;
 use poem::web::Data;
@@ -15,18 +15,18 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct FilesApi;
 
-/// How many files are fetched anew.
+/// Number of files that are downloaded again.
 #[derive(Debug, Object)]
 pub struct Retried {
-    /// Files of the message that had failed.
+    /// Failed files of the message.
     pub files: u64,
 }
 
 #[OpenApi]
 impl FilesApi {
-    /// Fetches a message's failed files anew
+    /// Downloads the failed files of a message again
     ///
-    /// The hub tries by itself three times; this starts over. The files are `downloading` then.
+    /// The hub makes four attempts by itself; this starts again. The files are `downloading` then.
     #[oai(
         path = "/api/bots/:id/messages/:messageId/retry_media",
         method = "post",

@@ -1,4 +1,4 @@
-//! Guessing at passwords, and at links to set them: whoever guesses is slowed down, and nobody else (reliability A5, A6).
+//! Guessing of passwords and of reset links: the client that guesses is slowed down, and no other.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,12 +15,12 @@ fn right(username: &str) -> Value {
     json!({ "username": username, "password": PASSWORD })
 }
 
-/// An application behind a proxy that says from where somebody comes.
+/// An application behind a proxy that reports the client address.
 async fn behind_a_proxy() -> App {
     App::with(|values| values.trusted_proxies = vec!["0.0.0.0/32".parse().unwrap()]).await
 }
 
-/// Somebody at an address.
+/// A client at an address.
 fn at<'a>(app: &'a App, ip: &str) -> Caller<'a> {
     app.stranger().with("X-Forwarded-For", ip)
 }
@@ -74,7 +74,7 @@ async fn guessing_from_one_address_or_from_many_does_not_shut_out_who_is_in_or_k
     let back = known.post("/api/auth/login", &right("alice")).await;
     assert_eq!(back.data()["username"], "alice");
     let _ = device(&back);
-    // Somebody else's name, from another address, is not counted with hers.
+    // Attempts on another name, from another address, are not counted with hers.
     at(&app, "203.0.113.9").post("/api/auth/login", &guess("bob")).await.error(401, "UNAUTHORIZED");
 }
 
@@ -90,7 +90,7 @@ async fn a_known_browser_has_a_limit_of_its_own_and_opens_nothing() {
     // It is no credential.
     thief("198.51.100.1").get("/api/auth/me").await.error(401, "UNAUTHORIZED");
     thief("198.51.100.1").post("/api/auth/login", &guess("alice")).await.error(401, "UNAUTHORIZED");
-    // Whoever took it guesses as slowly as everybody, wherever they come from.
+    // A client with a stolen cookie guesses as slowly as any other, from any address.
     for n in 2..6 {
         let reply = thief(&format!("198.51.100.{n}")).post("/api/auth/login", &guess("alice")).await;
         reply.error(401, "UNAUTHORIZED");
@@ -102,7 +102,7 @@ async fn a_known_browser_has_a_limit_of_its_own_and_opens_nothing() {
         reply.error(401, "UNAUTHORIZED");
     }
     thief("198.51.100.14").post("/api/auth/login", &guess("bob")).await.error(429, "RATE_LIMITED");
-    // Nobody has guessed at her name elsewhere, where she is free to come from.
+    // No one has guessed at her name from the other address.
     at(&app, "203.0.113.2").post("/api/auth/login", &right("alice")).await.data();
     app.clock.advance(Duration::from_secs(12));
     thief("198.51.100.15").post("/api/auth/login", &right("alice")).await.data();
@@ -134,7 +134,7 @@ async fn the_limit_comes_before_the_account_is_looked_up() {
         reply.error(401, "UNAUTHORIZED");
     }
     assert_eq!(hashed() - before, 10, "the same work whether there is such a user or not");
-    // From now on whoever is looked up is not found: the store is closed.
+    // From now on every lookup fails: the store is closed.
     app.hub.shutdown().await;
     for name in ["alice", "nobody"] {
         at(&app, "192.0.2.9").post("/api/auth/login", &guess(name)).await.error(429, "RATE_LIMITED");

@@ -1,4 +1,4 @@
-//! Endpoints of the process itself: is it up, can it serve.
+//! Endpoints of the process: liveness and readiness.
 
 use hub_core::{Error, ErrorCode, Hub};
 use poem::web::Data;
@@ -17,30 +17,30 @@ pub struct MetaApi;
 /// The state of the process.
 #[derive(Debug, Object)]
 pub struct Health {
-    /// Always `ok`: anything else is an error answer.
+    /// Always `ok`; any other state is an error response.
     pub status: HealthStatus,
 }
 
-/// How the process does.
+/// State of the process.
 #[derive(Debug, Clone, Copy, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum HealthStatus {
-    /// Well.
+    /// The process works.
     Ok,
 }
 
 #[expect(clippy::unused_async, reason = "poem-openapi takes async methods only")]
 #[OpenApi(tag = "Tag::Health")]
 impl MetaApi {
-    /// Tells that the process is up
+    /// Reports that the process is up
     ///
-    /// For a supervisor that restarts what does not answer. Says nothing about the database.
+    /// For a supervisor that restarts a process that does not respond. Does not check the database.
     #[oai(path = "/healthz", method = "get", operation_id = "getHealth")]
     async fn health(&self) -> ApiResult<Health> {
         ok(Health { status: HealthStatus::Ok })
     }
 
-    /// Tells whether requests can be served
+    /// Reports whether requests can be served
     ///
     /// For a load balancer: `UNAVAILABLE` while the process drains, the database does not answer, or a lease
     /// on a bot was not renewed in time.

@@ -1,25 +1,26 @@
-//! The endpoints: one file per section of the specification, each with its wire structs, their `From` and one
-//! stateless struct of endpoints. To add a section: a file here, its struct in [`Api`] and in [`all`].
+//! The endpoints: one file per section of the API, each with its wire structs, their `From` and one stateless struct
+//! of endpoints. To add a section: a file here, its struct in [`Api`] and in [`all`].
 //!
 //! 1. A handler is at most ten lines: call hub-core with the actor, wrap with [`ok`](crate::envelope::ok).
 //! 2. It returns [`ApiResult<T>`](crate::envelope::ApiResult) and uses `?` on `hub_core::Result`.
 //! 3. Argument order: `Data<&Hub>`, credential, path, query, body. Arguments are read in that order.
-//! 4. Credentials: `user: User` ([`User`](crate::credentials::User)) or `client: ChannelClient`, `app: AppClient`; `user.0` is
-//!    the `Actor`. Having it is the proof that the caller is known, and that the origin rule was kept.
-//! 5. Path arguments are `Path<wire::BotId>` and the like: they bind by position, their types catch a mix-up.
+//! 4. Credentials: `user: User` ([`User`](crate::credentials::User)), `client: ChannelClient` or `app: AppClient`;
+//!    `user.0` is the `Actor`. The argument proves that the caller is authenticated and that the origin rule was
+//!    applied.
+//! 5. Path arguments are `Path<wire::BotId>` and the like: they bind by position, and their types catch a mix-up.
 //! 6. Bodies are [`wire::Body<T>`](crate::wire::Body), never poem's `Json`; request structs derive `Object` with
 //!    `#[oai(deny_unknown_fields)]` on management endpoints, strings are `wire::Text<MIN, MAX>`,
 //!    secrets `wire::Secret<MAX>`.
-//! 7. Answers derive `Object` with `#[oai(skip_serializing_if_is_none)]`; ids `wire::…Id`, times `wire::Time`.
+//! 7. Responses derive `Object` with `#[oai(skip_serializing_if_is_none)]`; ids `wire::…Id`, times `wire::Time`.
 //! 8. Lists: `limit: Query<Option<Limit>>, cursor: Query<Option<Cursor>>` → `page_request(list, limit.0,
 //!    cursor.0.as_ref())?` → `ok(page.into())` with data `wire::Page<View>`, `View: From<Noun>`.
-//! 9. All methods of one path stand in one impl; no parameters in `prefix_path`; paths have no last slash.
+//! 9. All methods of one path are in one impl; no parameters in `prefix_path`; paths have no trailing slash.
 //! 10. Every method has `tag = "Tag::…"` (or its impl has) and `operation_id`: lowerCamel, verb first, unique.
 //! 11. The first line of a doc comment becomes the summary, the rest the description; fields are described too.
 //! 12. Examples: `#[oai(example)]` on the struct and `impl poem_openapi::types::Example`.
 //! 13. Never log or echo bodies, queries or secrets; the edge writes the one log line of a request.
-//! 14. Sign-in handlers take a `Door`, which has checked the origin; they ask `door.check_account(name)` before they look
-//!     the name up, and answer with `door.open(signed_in)`, which sets the cookies.
+//! 14. Sign-in handlers take a `SignIn`, which has checked the origin; they call `sign_in.check_account(name)`
+//!     before they look up the name, and respond with `sign_in.respond(signed_in)`, which sets the cookies.
 //! 15. Tests speak as actors of `crate::testing`: `App::new().await.stranger().get(path).await.error(404, "…")`,
 //!     `app.user("alice").await.post(path, &json!({…})).await.data()`.
 
@@ -32,7 +33,6 @@ pub mod bot_api;
 pub mod bots;
 pub mod channel_api;
 pub mod channels;
-mod door;
 pub mod external;
 pub mod files;
 pub mod meta;
@@ -40,19 +40,20 @@ pub mod passkeys;
 pub mod password_reset;
 pub mod plugins;
 pub mod qr_login;
+mod sign_in;
 pub mod traces;
 pub mod user;
 
 use poem_openapi::Tags;
 
-/// The sections of the API, in the order of the specification.
+/// The sections of the API, in the order of the document.
 #[derive(Debug, Clone, Copy, Tags)]
 pub enum Tag {
     /// Registration, sign-in, sessions.
     Auth,
     /// Bots, their messages, contacts and traces.
     Bots,
-    /// What programs call with a channel's API key.
+    /// Calls with the API key of a channel.
     #[oai(rename = "Channel API")]
     ChannelApi,
     /// Channels and their sinks.
@@ -61,22 +62,22 @@ pub enum Tag {
     Plugins,
     /// Apps, their installation and OAuth.
     Apps,
-    /// The signed-in user's own things.
+    /// The profile, password and API keys of the signed-in user.
     User,
     /// Administration.
     Admin,
-    /// What installed apps call with their token.
+    /// Calls of installed apps, with their token.
     #[oai(rename = "Bot API")]
     BotApi,
     /// Health of the process.
     Health,
 }
 
-/// The tags' names in the order of [`Tag`]; poem-openapi sorts them by letter.
+/// The names of the tags in the order of [`Tag`]; poem-openapi sorts them alphabetically.
 pub const TAG_ORDER: [&str; 10] =
     ["Auth", "Bots", "Channel API", "Channels", "Plugins", "Apps", "User", "Admin", "Bot API", "Health"];
 
-/// All endpoints, in the order of the document. A tuple holds two to sixteen; nest when there are more.
+/// All endpoints, in the order of the document. A tuple holds 2 to 16; nest them beyond that.
 pub type Api = (
     SignInApi,
     bots::BotsApi,
@@ -105,7 +106,7 @@ pub type AppApi = (
     admin::apps::AdminAppsApi,
 );
 
-/// The ways of signing in.
+/// Sign-in methods.
 pub type SignInApi = (
     auth::AuthApi,
     passkeys::PasskeysApi,

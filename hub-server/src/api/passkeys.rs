@@ -1,4 +1,4 @@
-//! Passkeys (spec §4; `contract.md` §3): the options and answers are the JSON of WebAuthn Level 3.
+//! Passkeys: options and responses are the JSON of WebAuthn Level 3.
 
 use hub_core::{
     Hub,
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Tag,
     auth::Me,
-    door::{Door, Visitor, WithCookie},
+    sign_in::{SignIn, Visitor, WithCookie},
 };
 use crate::{
     credentials::User,
@@ -31,67 +31,70 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct PasskeysApi;
 
-/// For what to make a passkey.
+/// The account for a new passkey.
 #[derive(Debug, Default, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct BeginPasskey {
-    /// Name of the account to make, as in registering. A signed-in user leaves it out, and adds the passkey to
-    /// their own account.
+    /// Username of the new account, as in registration. A signed-in user omits it and adds the passkey to their own
+    /// account.
     pub username: Option<Username>,
-    /// Name to show of that account.
+    /// Display name of the new account.
     pub display_name: Option<Checked<1, 64>>,
-    /// E-mail address of that account.
+    /// E-mail address of the new account.
     pub email: Option<Checked<0, 254>>,
-    /// The one-time token printed at the first start, as in registering.
+    /// The one-time token printed at the first start, as in registration.
     pub setup_token: Option<Secret<256>>,
-    /// An invitation by an administrator, as in registering.
+    /// An invitation by an administrator, as in registration.
     pub invite: Option<Secret<256>>,
-    /// What to call the passkey, 1 to 64 characters.
+    /// Name of the passkey, 1 to 64 characters.
     pub name: Option<Checked<1, 64>>,
 }
 
-/// Who wants to sign in.
+/// The user who signs in.
 #[derive(Debug, Default, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct BeginPasskeyLogin {
-    /// The username; without it, the browser offers every passkey it has for this hub.
+    /// The username; if absent, the browser offers every passkey that it has for this hub.
     pub username: Option<Text<0, 256>>,
 }
 
-/// What to hand to `navigator.credentials`.
+/// Options for `navigator.credentials`.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct PasskeyCeremony {
-    /// To be sent back with the answer, once, within five minutes and from the same browser.
+    /// Id of the ceremony. It is sent back once, within five minutes and from the same browser.
     pub flow_id: ShownOnce,
     /// The options: `PublicKeyCredentialCreationOptionsJSON` or `PublicKeyCredentialRequestOptionsJSON`.
     #[oai(rename = "publicKey")]
     pub public_key: Any<Value>,
 }
 
-/// What `navigator.credentials` gave: `PublicKeyCredential.toJSON()`, with the id of the ceremony beside it.
+/// Result of `navigator.credentials`: `PublicKeyCredential.toJSON()`, and the id of the ceremony.
+///
+/// `id`, `rawId`, `type` and `response` are required, unless `credential` contains them. `response` requires
+/// `clientDataJSON`; at the registration `attestationObject`, at a sign-in `authenticatorData` and `signature`.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct PasskeyAnswer {
     /// Id of the ceremony.
     pub flow_id: Secret<256>,
-    /// The credential's id.
+    /// Id of the credential.
     pub id: Option<Text<0, 2048>>,
-    /// The same, in base64url.
+    /// Id of the credential in base64url.
     #[oai(rename = "rawId")]
     pub raw_id: Option<Text<0, 2048>>,
     /// `public-key`.
     #[oai(rename = "type")]
     pub kind: Option<Text<0, 64>>,
-    /// What the authenticator signed.
+    /// Response of the authenticator.
     pub response: Option<Any<Value>>,
-    /// What extensions said.
+    /// Results of extensions.
     #[oai(rename = "clientExtensionResults")]
     pub client_extension_results: Option<Any<Value>>,
     /// `platform` or `cross-platform`.
     #[oai(rename = "authenticatorAttachment")]
     pub authenticator_attachment: Option<Any<Value>>,
-    /// All of the credential in one member, in place of its members here.
+    /// The whole credential in one member, as an alternative to its members here.
     pub credential: Option<Any<Value>>,
 }
 
@@ -101,20 +104,20 @@ pub struct PasskeyAnswer {
 pub struct PasskeyView {
     /// The id.
     pub id: PasskeyId,
-    /// What its user calls it.
+    /// Name of the passkey.
     pub name: String,
     /// When it was added.
     pub created_at: Time,
-    /// When somebody last signed in with it; `null` for never.
+    /// When it was last used to sign in; `null` if never.
     pub last_used_at: Option<Time>,
 }
 
 #[OpenApi(tag = "Tag::Auth")]
 impl PasskeysApi {
-    /// Begins making a passkey
+    /// Begins the registration of a passkey
     ///
-    /// Without a session it is for a new account, which is made when the ceremony ends and not before; with
-    /// one, opened within the last 15 minutes, the passkey is added to the user's own account.
+    /// Without a session, it is for a new account, which is created at the end of the ceremony. With a session that
+    /// began within the last 15 minutes, the passkey is added to the user's account.
     #[oai(
         path = "/api/auth/passkey/register/begin",
         method = "post",
@@ -125,69 +128,69 @@ impl PasskeysApi {
         visitor: Visitor<'_>,
         body: Body<BeginPasskey>,
     ) -> WithCookie<PasskeyCeremony> {
-        let (door, accounts) = (&visitor.door, visitor.door.hub.accounts());
-        let browser = accounts.browser(door.flow.as_deref());
+        let (sign_in, accounts) = (&visitor.sign_in, visitor.sign_in.hub.accounts());
+        let browser = accounts.browser(sign_in.flow.as_deref());
         let actor = visitor.actor.as_ref();
         let begun = accounts.begin_passkey_registration(actor, body.0.into(), &browser).await?;
-        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, door.flow_cookie(&browser)))
+        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, sign_in.flow_cookie(&browser)))
     }
 
-    /// Ends making a passkey
+    /// Finishes the registration of a passkey
     ///
-    /// Answers with the user. A new account is made now and signed in by cookie.
+    /// Responds with the user. A new account is created now and signed in by cookie.
     #[oai(
         path = "/api/auth/passkey/register/finish",
         method = "post",
         operation_id = "finishPasskeyRegistration"
     )]
     async fn finish_registration(&self, visitor: Visitor<'_>, body: Body<PasskeyAnswer>) -> WithCookie<Me> {
-        let Visitor { door, actor } = visitor;
+        let Visitor { sign_in, actor } = visitor;
         let (flow_id, credential) = body.0.into();
-        let (flow, client) = (door.flow.as_deref(), &door.client);
-        let accounts = door.hub.accounts();
+        let (flow, client) = (sign_in.flow.as_deref(), &sign_in.client);
+        let accounts = sign_in.hub.accounts();
         let (signed_in, me) = accounts
             .finish_passkey_registration(actor.as_ref(), flow_id.expose(), flow, credential, client)
             .await?;
         match signed_in {
-            Some(signed_in) => door.open(signed_in).await,
+            Some(signed_in) => sign_in.respond(signed_in).await,
             None => Ok(Response::new(ok(me.into())?)),
         }
     }
 
-    /// Begins signing in with a passkey
+    /// Begins a sign-in with a passkey
     ///
-    /// A name that nobody has is answered as any other, and fails at the end.
+    /// An unknown username gets the same response as a known one and fails at the end.
     #[oai(path = "/api/auth/passkey/login/begin", method = "post", operation_id = "beginPasskeyLogin")]
     async fn begin_login(
         &self,
-        door: Door<'_>,
+        sign_in: SignIn<'_>,
         body: Body<Option<BeginPasskeyLogin>>,
     ) -> WithCookie<PasskeyCeremony> {
         let username = body.0.and_then(|begin| begin.username);
         if let Some(username) = &username {
-            door.check_account(username).await?;
+            sign_in.check_account(username).await?;
         }
-        let accounts = door.hub.accounts();
-        let browser = accounts.browser(door.flow.as_deref());
+        let accounts = sign_in.hub.accounts();
+        let browser = accounts.browser(sign_in.flow.as_deref());
         let begun = accounts.begin_passkey_login(username.as_deref(), &browser).await?;
-        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, door.flow_cookie(&browser)))
+        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, sign_in.flow_cookie(&browser)))
     }
 
-    /// Ends signing in with a passkey
+    /// Finishes a sign-in with a passkey
     ///
-    /// Answers with the user and sets the session cookie.
+    /// Responds with the user and sets the session cookie.
     #[oai(path = "/api/auth/passkey/login/finish", method = "post", operation_id = "finishPasskeyLogin")]
-    async fn finish_login(&self, door: Door<'_>, body: Body<PasskeyAnswer>) -> WithCookie<Me> {
+    async fn finish_login(&self, sign_in: SignIn<'_>, body: Body<PasskeyAnswer>) -> WithCookie<Me> {
         let (flow_id, credential) = body.0.into();
-        let (flow, client) = (door.flow.as_deref(), &door.client);
-        let accounts = door.hub.accounts();
+        let (flow, client) = (sign_in.flow.as_deref(), &sign_in.client);
+        let accounts = sign_in.hub.accounts();
         let signed_in = accounts.finish_passkey_login(flow_id.expose(), flow, credential, client).await?;
-        door.open(signed_in).await
+        sign_in.respond(signed_in).await
     }
 
     /// Lists the user's passkeys
     ///
-    /// With the names and times by which a person tells them apart.
+    /// With names and times.
     #[oai(path = "/api/auth/passkey/list", method = "get", operation_id = "listPasskeys")]
     async fn list(
         &self,
@@ -202,7 +205,7 @@ impl PasskeysApi {
 
     /// Deletes one of the user's passkeys
     ///
-    /// Needs a session that was opened within the last 15 minutes. The only way to sign in cannot be deleted.
+    /// Requires a session that began within the last 15 minutes. The last sign-in method cannot be deleted.
     #[oai(path = "/api/auth/passkey/:id", method = "delete", operation_id = "deletePasskey")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<PasskeyId>) -> ApiResult<Empty> {
         hub.accounts().delete_passkey(&user.0, id.0.0).await?;

@@ -1,45 +1,45 @@
-//! Setting a new password with the link of an administrator (added; reliability Z6).
+//! Resetting a password with a link from an administrator.
 
 use poem_openapi::{Object, OpenApi, types::Example};
 
-use super::{Tag, door::Door};
+use super::{Tag, sign_in::SignIn};
 use crate::{
     envelope::{ApiResult, ok},
     wire::{Body, Secret},
 };
 
-/// Setting a lost password.
+/// Resetting a password.
 #[derive(Debug, Clone, Copy)]
 pub struct PasswordResetApi;
 
-/// A new password, and the permission to set it.
+/// A new password, and the token that permits it.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct ResetPassword {
-    /// What stands behind the `#` of the link.
+    /// The part of the link after `#`.
     pub token: Secret<256>,
-    /// The password from now on: 8 to 256 characters; not the username and none of the most common passwords.
+    /// The new password: 8 to 256 characters; not the username and not a common password.
     pub new_password: Secret<256, 8>,
 }
 
-/// Whose password was set.
+/// The user whose password was set.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct PasswordWasSet {
-    /// The name to sign in with.
+    /// Name to sign in with.
     pub username: String,
 }
 
 #[OpenApi(tag = "Tag::Auth")]
 impl PasswordResetApi {
-    /// Sets a new password with a link
+    /// Sets a new password with a reset link
     ///
-    /// The link of an administrator works once. Every session of the user ends; API keys live on. Nobody is signed in
-    /// by it. A password that is refused leaves the link as it is.
+    /// The link of an administrator works once. All sessions of the user are revoked; API keys stay valid. No session
+    /// is created. A rejected password does not use up the link.
     #[oai(path = "/api/auth/password/reset", method = "post", operation_id = "resetPassword")]
-    async fn reset(&self, door: Door<'_>, body: Body<ResetPassword>) -> ApiResult<PasswordWasSet> {
+    async fn reset(&self, sign_in: SignIn<'_>, body: Body<ResetPassword>) -> ApiResult<PasswordWasSet> {
         let ResetPassword { token, new_password } = body.0;
-        let user = door.hub.accounts().reset_password(&token.0, new_password.0, &door.client).await?;
+        let user = sign_in.hub.accounts().reset_password(&token.0, new_password.0, &sign_in.client).await?;
         ok(PasswordWasSet { username: user.username })
     }
 }

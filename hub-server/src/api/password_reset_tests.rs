@@ -46,7 +46,7 @@ async fn an_administrator_makes_a_link_and_its_user_sets_the_password() {
     assert!(person.post(path, &more).await.error(400, "INVALID_PARAMS").to_string().contains("username"));
     let set = person.post(path, &body("a new passphrase")).await;
     assert_eq!(*set.data(), json!({ "username": "bob" }));
-    assert_eq!(set.header("set-cookie"), None, "nobody is signed in by it");
+    assert_eq!(set.header("set-cookie"), None, "it signs no one in");
     bob.get("/api/auth/me").await.error(401, "UNAUTHORIZED");
     let again = person.post(path, &body("a new passphrase")).await;
     again.error(401, "INVALID_TOKEN");
@@ -55,7 +55,7 @@ async fn an_administrator_makes_a_link_and_its_user_sets_the_password() {
     person.post("/api/auth/login", &login("a new passphrase")).await.data();
     ada.get("/api/auth/me").await.data();
 
-    // Both are told of it, and nobody of the token.
+    // Both events are logged, and the token is not.
     let log = ada.get("/api/admin/audit?limit=200").await;
     let done: Vec<&Value> = log.data()["items"].as_array().unwrap().iter().collect();
     let of = |action: &str| {
@@ -72,7 +72,7 @@ async fn an_administrator_makes_a_link_and_its_user_sets_the_password() {
     assert!(!log.json.to_string().contains(token));
 }
 
-/// Z6: what an administrator can say of a user is no password.
+/// What an administrator can say of a user is no password.
 #[tokio::test]
 async fn no_administrator_names_the_password_of_somebody_else() {
     let app = App::new().await;

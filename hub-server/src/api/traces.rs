@@ -1,4 +1,4 @@
-//! Traces of a bot (spec §4 "Bot management"; `contract.md` §6.7).
+//! Traces of a bot.
 
 use hub_core::{
     Error, Hub,
@@ -24,146 +24,146 @@ use crate::{
 pub struct TracesApi;
 
 enumeration! {
-    /// How a trace or a step stands.
+    /// Status of a trace or a step.
     TraceStatus = traces::TraceStatus {
-        /// Work goes on.
+        /// Not finished.
         Pending,
-        /// Everything that had to happen did.
+        /// Succeeded.
         Ok,
-        /// It was given up.
+        /// Failed.
         Error,
-        /// A filter or a plugin said that nothing has to happen.
+        /// Skipped by a filter or a plugin.
         Skipped,
     }
 }
 
-/// A message's way through one channel, in a list.
+/// The delivery of a message through one channel, in a list.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct TraceView {
-    /// Id.
+    /// Id of the trace.
     pub trace_id: wire::TraceId,
-    /// The message.
+    /// Id of the message.
     pub message_id: wire::MessageId,
-    /// Its bot.
+    /// Id of the bot.
     pub bot_id: wire::BotId,
-    /// The channel; absent for a send that no channel caused.
+    /// Id of the channel; absent for a send that no channel caused.
     pub channel_id: Option<wire::ChannelId>,
-    /// The trace that this one repeats.
+    /// Id of the trace that this one repeats.
     pub replay_of: Option<wire::TraceId>,
-    /// How it stands.
+    /// Status.
     pub status: TraceStatus,
-    /// One line.
+    /// Summary in one line.
     pub summary: String,
     /// When it began.
     pub started_at: wire::Time,
-    /// Until the last step's end, in milliseconds.
+    /// Time until the end of the last step, in milliseconds.
     pub duration_ms: u64,
-    /// Attempts at the sink.
+    /// Number of attempts at the sink.
     pub attempts: u64,
     /// Name of the channel; absent for a send that no channel caused.
     pub channel_name: Option<String>,
-    /// The person on the other side, as the network identifies them.
+    /// Id of the other person on the network.
     pub user_id: String,
-    /// Their name; empty when unknown.
+    /// Display name of the other person; empty if unknown.
     pub user_name: String,
-    /// The first 120 characters of the message's text.
+    /// The first 120 characters of the text.
     pub preview: String,
 }
 
-/// A trace in a list, with what `expand` names.
+/// A trace in a list, with the parts named in `expand`.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct ListedTrace {
     /// The trace.
     #[oai(flatten)]
     pub trace: TraceView,
-    /// The steps, in order; with `expand=steps`.
+    /// The steps, in order, with `expand=steps`.
     pub steps: Option<Vec<StepView>>,
-    /// The message, if it is still there; with `expand=message`.
+    /// The message if it is still retained, with `expand=message`.
     pub message: Option<MessageView>,
 }
 
-/// What a list shows of each trace in addition.
+/// Parts of each trace that a list adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum TraceExpansion {
-    /// Its steps.
+    /// The steps.
     Steps,
-    /// Its message.
+    /// The message.
     Message,
 }
 
-/// A message's way through one channel, with its steps.
+/// The delivery of a message through one channel, with its steps.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct TraceDetail {
     /// The trace.
     #[oai(flatten)]
     pub trace: TraceView,
-    /// When the next attempt is due; absent when none is.
+    /// When the next attempt is due; absent if there is none.
     pub next_attempt_at: Option<wire::Time>,
-    /// Attempts after which the webhook gives up; absent when it has none to make.
+    /// Maximum number of attempts at the webhook; absent if there are none.
     pub max_attempts: Option<u64>,
     /// The steps, in order.
     pub steps: Vec<StepView>,
 }
 
-/// One step. What stands in `detail` depends on `name`; secrets are replaced by `***` before they are stored,
-/// bodies are cut at 64 KiB.
+/// A step. The fields of `detail` depend on `name`; secrets are replaced by `***` before they are stored, bodies are
+/// cut at 64 KiB.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct StepView {
     /// `received`, `filter`, `plugin.on_request`, `request`, `response`, `plugin.on_response`, `reply`, `ai` or
     /// `websocket`.
     pub name: String,
-    /// Who did it: `inbox`, `filter`, `webhook`, `outbox`, `replay`, …
+    /// Component: `inbox`, `filter`, `webhook`, `outbox`, `replay`, …
     pub kind: String,
-    /// How it ended.
+    /// Outcome.
     pub status: TraceStatus,
     /// When it began.
     pub started_at: wire::Time,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// What there is to know.
+    /// Details.
     pub detail: Any<Value>,
 }
 
-/// The order of a list.
+/// Order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum Order {
     /// Newest first.
     Newest,
-    /// Oldest first: to go through all of them while others come.
+    /// Oldest first: for reading all of them while new ones arrive.
     Oldest,
 }
 
-/// Where a replay goes.
+/// Target of a replay.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct ReplayTrace {
-    /// Another URL than the channel's. The channel's credentials are not sent there.
+    /// URL to use instead of the channel's. The channel's credentials are not sent to it.
     pub url: Option<Text<1, 2048>>,
-    /// The sink that gets the message again; the webhook when left out.
+    /// The sink that receives the message again; the webhook if absent.
     pub sink: Option<ReplaySink>,
 }
 
-/// A sink that can get a message again.
+/// A sink for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum ReplaySink {
     /// The webhook.
     Webhook,
-    /// The model: the sender gets another answer.
+    /// The model; the sender receives another response.
     Ai,
 }
 
-/// A replay that was accepted.
+/// An accepted replay.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct Replayed {
-    /// The new trace.
+    /// Id of the new trace.
     pub trace_id: wire::TraceId,
 }
 
@@ -298,41 +298,46 @@ impl Example for Replayed {
 impl TracesApi {
     /// Lists traces of a bot
     ///
-    /// Newest first unless `order` says otherwise. `expand=steps,message` adds the steps and the message of each trace;
-    /// such a page ends with the trace with which it reaches 4 MiB of them, also before its limit. A cursor goes on
-    /// only under the filters and the order it was made with. Traces are kept for 7 days unless the operator set another time.
+    /// Newest first unless `order` is set. `expand=steps,message` adds the steps and the message of each trace; such
+    /// a page ends with the trace that reaches 4 MiB of them, even before its limit. A cursor is valid only with the
+    /// filters and the order of the first page. Traces are retained for 7 days unless the operator configures another
+    /// time.
     #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
     #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         user: User,
-        /// The bot.
+        /// Id of the bot.
         id: Path<wire::BotId>,
-        /// Only of this channel.
+        /// Only traces of this channel.
         channel_id: Query<Option<wire::ChannelId>>,
-        /// Only in this state.
+        /// Only traces with this status.
         status: Query<Option<TraceStatus>>,
-        /// Only of this message.
+        /// Only traces of this message.
         message_id: Query<Option<wire::MessageId>>,
-        /// Only those that began at this time or later.
+        /// Only traces with these ids, separated by commas.
+        #[oai(explode = false, default, validator(max_items = 100))]
+        trace_ids: Query<Vec<wire::TraceId>>,
+        /// Only traces that began at this time or later.
         since: Query<Option<wire::Time>>,
-        /// Only those that began before this time.
+        /// Only traces that began before this time.
         until: Query<Option<wire::Time>>,
-        /// Which come first; the newest unless this says otherwise.
+        /// Order; `newest` if absent.
         order: Query<Option<Order>>,
-        /// What is added to each trace, separated by commas.
+        /// Parts to add to each trace, separated by commas.
         #[oai(explode = false, default)]
         expand: Query<Vec<TraceExpansion>>,
-        /// Items wanted.
+        /// Maximum number of items.
         limit: Query<Option<Limit>>,
-        /// Where the page before ended.
+        /// Cursor from the previous page's `next_cursor`.
         cursor: Query<Option<Cursor>>,
     ) -> ApiResult<wire::Page<ListedTrace>> {
         let query = TraceQuery {
             channel_id: channel_id.0.map(|id| id.0),
             status: status.0.map(Into::into),
             message_id: message_id.0.map(|id| id.0),
+            ids: trace_ids.0.into_iter().map(|id| id.0).collect(),
             since: since.0.map(|at| at.0),
             until: until.0.map(|at| at.0),
             oldest_first: order.0 == Some(Order::Oldest),
@@ -347,34 +352,50 @@ impl TracesApi {
 
     /// Shows a trace with its steps
     ///
-    /// Each step with its time, and what was sent and answered, without secrets.
+    /// Each step with its time, the request and the response, without secrets.
     #[oai(path = "/api/bots/:id/traces/:traceId", method = "get", operation_id = "getTrace")]
     async fn get(
         &self,
         hub: Data<&Hub>,
         user: User,
-        /// The bot.
+        /// Id of the bot.
         id: Path<wire::BotId>,
-        /// The trace.
+        /// Id of the trace.
         #[oai(name = "traceId")]
         trace_id: Path<wire::TraceId>,
     ) -> ApiResult<TraceDetail> {
         ok(hub.traces().get(&user.0, id.0.0, trace_id.0.0).await?.into())
     }
 
+    /// Shows a trace with its steps, without naming its bot
+    ///
+    /// The same response as for the trace of a named bot.
+    #[oai(path = "/api/traces/:traceId", method = "get", operation_id = "findTrace")]
+    async fn find(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// The trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+    ) -> ApiResult<TraceDetail> {
+        let found = hub.traces().find(&user.0, None, trace_id.0.0).await?;
+        ok(found.ok_or_else(|| Error::not_found("trace"))?.into())
+    }
+
     /// Delivers the message of a trace again
     ///
-    /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai` its model
-    /// answers again, and the sender gets that answer too. The answer comes when the new delivery is committed; the
-    /// new trace tells what becomes of it.
+    /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai`, the model
+    /// responds again, and the sender receives that response too. Responds when the new delivery is committed; see
+    /// the new trace for its outcome.
     #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
     async fn replay(
         &self,
         hub: Data<&Hub>,
         user: User,
-        /// The bot.
+        /// Id of the bot.
         id: Path<wire::BotId>,
-        /// The trace.
+        /// Id of the trace.
         #[oai(name = "traceId")]
         trace_id: Path<wire::TraceId>,
         body: Body<ReplayTrace>,

@@ -1,4 +1,4 @@
-//! The signed-in user's own things: profile, password, API keys (spec §4, "User"; `contract.md` §§2, 12).
+//! Profile, password and API keys of the signed-in user.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct UserApi;
 
-/// What changes about a profile; what is left out stays.
+/// A change of a profile; absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct UpdateProfile {
-    /// Name to show, 1 to 64 characters.
+    /// Display name, 1 to 64 characters.
     pub display_name: Option<Checked<1, 64>>,
-    /// E-mail address; the empty text removes it.
+    /// E-mail address; an empty text removes it.
     pub email: Option<Checked<0, 254>>,
 }
 
@@ -41,21 +41,21 @@ pub struct UpdateProfile {
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct ChangePassword {
-    /// The password until now. Not needed by a user who has none yet.
+    /// The current password. Not required for a user without a password.
     pub old_password: Option<Secret<1024>>,
-    /// Another name of `old_password`.
+    /// Alias of `old_password`.
     pub current_password: Option<Secret<1024>>,
-    /// The password from now on: 8 to 256 characters; not the username and none of the most common passwords.
+    /// The new password: 8 to 256 characters; not the username and not a common password.
     pub new_password: Secret<256, 8>,
 }
 
-/// What somebody gives to get an API key.
+/// A request for an API key.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct CreateApiKey {
-    /// What to call it, 1 to 64 characters.
+    /// Name of the key, 1 to 64 characters.
     pub name: Checked<1, 64>,
-    /// After how many days it ends, 1 to 3650; when left out it lives until it is ended.
+    /// Lifetime in days, 1 to 3650; if absent, the key does not expire.
     pub expires_in_days: Option<Number<1, 3650>>,
 }
 
@@ -63,37 +63,37 @@ pub struct CreateApiKey {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct ApiKeyView {
-    /// The id.
+    /// Id of the key.
     pub id: KeyId,
-    /// What its user calls it.
+    /// Name of the key.
     pub name: String,
-    /// How the key begins, and its last four characters.
+    /// First and last characters of the key.
     pub prefix: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
-    /// When it ends; absent when only deleting it does.
+    /// When it expires; absent if it does not expire.
     pub expires_at: Option<Time>,
-    /// When it was last used, to the minute; absent when it never was.
+    /// When it was last used, to the minute; absent if never.
     pub last_used_at: Option<Time>,
-    /// Whether it is the one that asks.
+    /// Whether it is the key of this request.
     pub current: bool,
 }
 
-/// A new API key: the only sight of its secret.
+/// A new API key. The secret is shown only here.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct CreatedApiKeyView {
-    /// The id.
+    /// Id of the key.
     pub id: KeyId,
-    /// What its user calls it.
+    /// Name of the key.
     pub name: String,
-    /// How the key begins, and its last four characters.
+    /// First and last characters of the key.
     pub prefix: String,
-    /// The key, for `Authorization: Bearer` or `X-API-Key`. It is never shown again.
+    /// The key, for `Authorization: Bearer` or `X-API-Key`. It is not shown again.
     pub key: ShownOnce,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
-    /// When it ends; absent when only deleting it does.
+    /// When it expires; absent if it does not expire.
     pub expires_at: Option<Time>,
 }
 
@@ -101,7 +101,7 @@ pub struct CreatedApiKeyView {
 impl UserApi {
     /// Shows the user's profile
     ///
-    /// What the user says about themselves, and what the hub knows of their account.
+    /// Profile fields and account state.
     #[oai(path = "/api/user/profile", method = "get", operation_id = "getProfile")]
     async fn profile(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
         ok(hub.accounts().me(&user.0).await?.into())
@@ -109,7 +109,7 @@ impl UserApi {
 
     /// Changes the user's profile
     ///
-    /// Only what is sent is changed.
+    /// Absent fields keep their values.
     #[oai(path = "/api/user/profile", method = "put", operation_id = "updateProfile")]
     async fn update_profile(&self, hub: Data<&Hub>, user: User, body: Body<UpdateProfile>) -> ApiResult<Me> {
         ok(hub.accounts().update_profile(&user.0, body.0.into()).await?.into())
@@ -117,9 +117,8 @@ impl UserApi {
 
     /// Changes the user's password
     ///
-    /// Needs the password until now, unless the user has none yet. Every other session of the user ends at once;
-    /// the one that asks goes on with a new cookie. API keys live on, and cannot ask for this. Five tries per
-    /// minute.
+    /// Requires the current password if the user has one. All other sessions of the user are revoked; the session of
+    /// this request gets a new cookie. API keys stay valid; they cannot make this call. 5 attempts per minute.
     #[oai(path = "/api/user/password", method = "put", operation_id = "changePassword")]
     async fn change_password(
         &self,
@@ -139,7 +138,7 @@ impl UserApi {
 
     /// Lists the user's API keys
     ///
-    /// Expired ones too, until they are deleted.
+    /// Expired keys are listed until they are deleted.
     #[oai(path = "/api/user/api-keys", method = "get", operation_id = "listApiKeys")]
     async fn api_keys(
         &self,
@@ -153,11 +152,11 @@ impl UserApi {
         ok(hub.accounts().api_keys(&user.0, &page).await?.map(|key| ApiKeyView::of(key, own)).into())
     }
 
-    /// Makes an API key
+    /// Creates an API key
     ///
-    /// The answer is the only sight of the key. A key may do what its user may, but make keys and change the
-    /// password. `CONFLICT` when the user has 50. With an `Idempotency-Key` the same request within 24 hours gives
-    /// the first answer.
+    /// The key is shown only in this response. A key may do what its user may, except create keys and change the
+    /// password. `CONFLICT` if the user has 50 keys. With an `Idempotency-Key`, the same request within 24 hours
+    /// returns the first response.
     #[oai(path = "/api/user/api-keys", method = "post", operation_id = "createApiKey")]
     async fn create_api_key(
         &self,
@@ -172,7 +171,7 @@ impl UserApi {
 
     /// Deletes an API key
     ///
-    /// It opens nothing from then on. A key may delete itself.
+    /// The key stops working at once. A key may delete itself.
     #[oai(path = "/api/user/api-keys/:id", method = "delete", operation_id = "deleteApiKey")]
     async fn delete_api_key(&self, hub: Data<&Hub>, user: User, id: Path<KeyId>) -> ApiResult<Empty> {
         hub.accounts().delete_api_key(&user.0, id.0.0).await?;

@@ -87,7 +87,7 @@ async fn a_key_ends_by_time_by_its_user_and_with_a_flipped_character() {
     delete(&alice, &format!("/api/user/api-keys/{id}")).await.data();
     program.get("/api/auth/me").await.error(401, "INVALID_TOKEN");
     delete(&alice, &format!("/api/user/api-keys/{id}")).await.error(404, "NOT_FOUND");
-    // Beside a good cookie it is still a bad key.
+    // With a valid cookie it is still an invalid key.
     alice.with("X-API-Key", &secret).get("/api/auth/me").await.error(401, "INVALID_TOKEN");
 }
 

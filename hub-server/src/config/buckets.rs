@@ -39,8 +39,9 @@ impl S3Service {
         let bucket = address.host_str().filter(|bucket| address.scheme() == "s3" && !bucket.is_empty());
         let bucket = bucket.ok_or("must be like s3://bucket/prefix")?;
         if self.access_key_id.is_empty() || self.secret_access_key.expose().is_empty() {
-            return Err("needs media_s3_access_key_id and media_s3_secret_access_key (or …_file) beside it"
-                .to_owned());
+            return Err(
+                "requires media_s3_access_key_id and media_s3_secret_access_key (or …_file)".to_owned()
+            );
         }
         Ok(S3Config {
             bucket: bucket.to_owned(),

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{Reader, S3Service};
 
-/// A folder in the data folder unless a setting says otherwise.
+/// A directory in the data directory unless configured.
 pub(super) fn read(reader: &mut Reader, service: &S3Service, data_dir: &Path) -> MediaConfig {
     let (text, origin) = reader.text("media_url", "");
     let folder = || MediaConfig::Folder(data_dir.join("media"));

@@ -1,5 +1,5 @@
-//! The configuration of the server: flag before `HUB_…` variable before systemd credential before `hub.toml`
-//! (`contract.md` §11). All problems are found in one pass and reported together.
+//! The configuration of the server: flag before `HUB_…` variable before systemd credential before `hub.toml`. All
+//! problems are found in one pass and reported together.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -64,27 +64,27 @@ pub enum LogFormat {
 pub struct Config {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// Whether somebody named those addresses; an unnamed IPv6 loopback may be missing on the machine.
+    /// Whether the addresses were configured; a default IPv6 loopback may be missing on the machine.
     pub listen_is_default: bool,
-    /// Where people reach the hub; absent means: derive it from the address.
+    /// URL of the hub; derived from the address if absent.
     pub public_url: Option<Url>,
-    /// Folder of the database, the key and the setup link.
+    /// Directory of the database, the key and the setup link.
     pub data_dir: PathBuf,
     /// The database.
     pub store: StoreConfig,
-    /// Where files lie.
+    /// Storage of files.
     pub media: MediaConfig,
-    /// The service of buckets.
+    /// The S3 service.
     pub s3: S3Service,
     /// Nightly backups.
     pub backup: Option<BackupSettings>,
     /// Chat networks.
     pub networks: Networks,
-    /// Where logins to the real chat network begin.
+    /// Base URL for logins to the real chat network.
     pub ilink_base_url: Option<Url>,
-    /// Where it keeps media.
+    /// Its CDN.
     pub ilink_cdn_url: Option<Url>,
-    /// Most characters of one part of a long text.
+    /// Maximum characters of one part of a long text.
     pub text_part_chars: usize,
     /// Control API of the built-in simulator.
     pub sim_listen: SocketAddr,
@@ -92,35 +92,35 @@ pub struct Config {
     pub sim_url: Option<Url>,
     /// Private targets of outbound requests.
     pub egress_allow: Vec<AllowRule>,
-    /// Believed proxies.
+    /// Trusted proxies.
     pub trusted_proxies: Vec<IpNet>,
-    /// Where they say whom they saw.
+    /// Header with the client address.
     pub proxy_header: ProxyHeader,
     /// Settings of the domain.
     pub hub: HubConfig,
-    /// The first admin.
+    /// The first administrator.
     pub admin: Option<(String, Secret)>,
     /// The key from a setting; absent means: the file in the data folder.
     pub secret_key: Option<Secret>,
     /// Log filter.
     pub log: String,
-    /// Form of the log; absent means: text at a terminal, else JSON.
+    /// Format of the log; absent: text at a terminal, otherwise JSON.
     pub log_format: Option<LogFormat>,
     /// Whether to seed the demo.
     pub demo: bool,
-    /// Whether to bring the database's schema up to date.
+    /// Whether to migrate the database schema at startup.
     pub migrate: bool,
-    /// Largest JSON body.
+    /// Maximum size of a JSON body.
     pub max_body: usize,
-    /// Connections at a time.
+    /// Maximum open connections.
     pub max_connections: usize,
-    /// The same from one network.
+    /// Maximum open connections per network.
     pub max_connections_per_address: usize,
     /// Rate limits.
     pub rate_limits: RateLimitSettings,
     /// A listener for `/metrics` alone.
     pub metrics_listen: Option<SocketAddr>,
-    /// What `/metrics` asks for.
+    /// Bearer token that `/metrics` requires.
     pub metrics_token: Option<Secret>,
     /// A collector of traces.
     pub otlp_endpoint: Option<Url>,
@@ -150,7 +150,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Shortest `metrics_token`, in bytes: it is the only thing between a stranger and the page.
+/// Minimum length of `metrics_token` in bytes: it is the only protection of the page.
 const MIN_TOKEN: usize = 16;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:9800,[::1]:9800";

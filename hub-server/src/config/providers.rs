@@ -56,11 +56,11 @@ fn read_preset(
     match (id.is_empty(), secret.is_empty()) {
         (true, true) => return None,
         (false, true) => {
-            reader.problem(&id_origin, format!("needs {} beside it", names.client_secret));
+            reader.problem(&id_origin, format!("requires {}", names.client_secret));
             return None;
         }
         (true, false) => {
-            reader.problem(&secret_origin, format!("needs {} beside it", names.client_id));
+            reader.problem(&secret_origin, format!("requires {}", names.client_id));
             return None;
         }
         (false, false) => {}
@@ -95,11 +95,11 @@ fn read_openid(reader: &mut Reader) -> Option<Provider> {
     match (issuer.is_empty(), id.is_empty()) {
         (true, true) => return None,
         (false, true) => {
-            reader.problem(&issuer_origin, "needs oidc_client_id beside it");
+            reader.problem(&issuer_origin, "requires oidc_client_id");
             return None;
         }
         (true, false) => {
-            reader.problem(&id_origin, "needs oidc_issuer beside it");
+            reader.problem(&id_origin, "requires oidc_issuer");
             return None;
         }
         (false, false) => {}
@@ -183,13 +183,10 @@ mod tests {
     #[test]
     fn what_is_half_there_is_a_problem() {
         for (settings, told) in [
-            (&[("GITHUB_CLIENT_ID", "id")][..], "HUB_GITHUB_CLIENT_ID: needs github_client_secret beside it"),
-            (
-                &[("LINUXDO_CLIENT_SECRET", "shh")],
-                "HUB_LINUXDO_CLIENT_SECRET: needs linuxdo_client_id beside it",
-            ),
-            (&[("OIDC_ISSUER", "https://id.example")], "HUB_OIDC_ISSUER: needs oidc_client_id beside it"),
-            (&[("OIDC_CLIENT_ID", "hub")], "HUB_OIDC_CLIENT_ID: needs oidc_issuer beside it"),
+            (&[("GITHUB_CLIENT_ID", "id")][..], "HUB_GITHUB_CLIENT_ID: requires github_client_secret"),
+            (&[("LINUXDO_CLIENT_SECRET", "shh")], "HUB_LINUXDO_CLIENT_SECRET: requires linuxdo_client_id"),
+            (&[("OIDC_ISSUER", "https://id.example")], "HUB_OIDC_ISSUER: requires oidc_client_id"),
+            (&[("OIDC_CLIENT_ID", "hub")], "HUB_OIDC_CLIENT_ID: requires oidc_issuer"),
         ] {
             assert_eq!(problems(settings), [told]);
         }

@@ -9,11 +9,11 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/SETTINGS.md");
 const HEAD: &str = "\
 # Settings
 
-Made from the program: `HUB_UPDATE_REFERENCE=1 cargo test --workspace --lib -- config::reference` writes this page anew.
+Generated from the program: `HUB_UPDATE_REFERENCE=1 cargo test --workspace --lib -- config::reference` regenerates this page.
 
-`data_dir` in `hub.toml` is `HUB_DATA_DIR` in the environment and `--data-dir` as a flag; a flag wins over a variable, a variable over the
-file. A setting marked 🔑 has no flag. One marked 📄 can also stand in a file of its own that `…_FILE`, or `…_file` in `hub.toml`, names, or be
-a systemd credential of its name. `hub-server config init` writes a file with all of them.
+`data_dir` in `hub.toml` is `HUB_DATA_DIR` in the environment and `--data-dir` as a flag; a flag has priority over a variable, a variable over the
+file. A setting marked 🔑 has no flag. One marked 📄 can also be read from a file named by `…_FILE`, or by `…_file` in `hub.toml`, or from a
+systemd credential of its name. `hub-server config init` writes a file with all of them.
 ";
 
 /// A cell of a table: what separates cells is not one.
@@ -51,7 +51,7 @@ fn page() -> String {
 fn the_page_of_settings_is_what_the_program_says() {
     let page = page();
     for setting in SETTINGS {
-        assert!(page.contains(&format!("| `{}`", setting.name)), "{} stands in no section", setting.name);
+        assert!(page.contains(&format!("| `{}`", setting.name)), "{} is in no section", setting.name);
     }
     if std::env::var_os("HUB_UPDATE_REFERENCE").is_some() {
         std::fs::write(PAGE, &page).unwrap();

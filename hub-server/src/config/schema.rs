@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// What a value may be, as its form in help says.
+/// The form of a value, from its form in help.
 fn shape(setting: &Setting) -> Value {
     match setting.value {
         "true|false" => json!({ "type": "boolean" }),
@@ -53,7 +53,7 @@ mod tests {
                 let key = line.split_once(" = ").map(|(key, _)| key);
                 key.is_some_and(|key| SETTINGS.iter().any(|setting| setting.name == key))
             })
-            // No value at all is what an empty text stands for.
+            // An empty text means no value.
             .filter(|line| !line.ends_with("\"\""))
             .collect::<Vec<_>>()
             .join("\n")

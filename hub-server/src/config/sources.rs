@@ -24,7 +24,7 @@ pub struct Sources {
     pub env: BTreeMap<String, String>,
 }
 
-/// A value and where it stands.
+/// A value and its origin.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub text: Secret,
@@ -130,7 +130,7 @@ fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findin
     }
 }
 
-/// The credentials of the service that are settings, with their files. Others are told.
+/// The credentials of the service that are settings, with their files. Others are reported.
 fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> BTreeMap<String, PathBuf> {
     let Some(folder) = env.get(CREDENTIALS).filter(|path| !path.is_empty()) else { return BTreeMap::new() };
     let entries = match std::fs::read_dir(folder) {
@@ -157,7 +157,8 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
     files
 }
 
-/// What a credential holds. It is readable by this service alone, whatever the bits of its mode say: systemd lets the
+/// The content of a credential. It is readable by this service only, whatever its mode bits are: systemd gives the
+/// user of the service access by an ACL, which the bits show as access of the group.
 /// service's user in by an access list, which they show as the group's.
 fn credential(setting: &Setting, path: &Path, findings: &mut Findings) -> Option<Found> {
     let origin = Origin::Credential(setting.name);
@@ -216,7 +217,7 @@ fn read_text(path: &Path) -> Result<Secret, String> {
     if text.is_empty() { Err("the file is empty".to_owned()) } else { Ok(text.into()) }
 }
 
-/// Refuses a key file that others may read (reliability O1).
+/// Refuses a key file that others may read.
 pub fn refuse_exposed(path: &Path) -> Result<(), String> {
     match private_files::is_exposed(path) {
         Ok(false) => Ok(()),

@@ -4,7 +4,7 @@ use hub_core::{ErrorCode, Hub, access::Actor, apps::sockets::AppHolder, secret::
 use poem::{Request, RequestBody, Result};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions, registry::Registry};
 
-use super::{Presented, api_key, bearer, data, raise_body_cap};
+use super::{Presented, api_key, bearer, data, in_process_caller, raise_body_cap};
 use crate::{app_calls::CallNote, envelope::ApiError};
 
 /// An app on a bot. Holding one is the proof that its token was good.
@@ -13,7 +13,11 @@ pub struct AppClient(pub Actor);
 
 impl AppClient {
     async fn of(request: &Request, token: &Secret) -> Result<Self, ApiError> {
-        let client = Self(data::<Hub>(request).apps().authenticate_token(token.expose()).await?);
+        Self::known(request, data::<Hub>(request).apps().authenticate_token(token.expose()).await?)
+    }
+
+    fn known(request: &Request, actor: Actor) -> Result<Self, ApiError> {
+        let client = Self(actor);
         if let Some(note) = request.data::<CallNote>() {
             note.is_of(client.0.app()?.installation_id);
         }
@@ -40,6 +44,9 @@ impl<'a> ApiExtractor<'a> for AppClient {
         _: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
+        if let Some(actor) = in_process_caller(request) {
+            return Ok(Self::known(request, actor)?);
+        }
         let presented = Presented::of(request.headers(), true);
         let missing =
             || ApiError::new(ErrorCode::Unauthorized, "send the app's token as Authorization: Bearer");
@@ -48,7 +55,7 @@ impl<'a> ApiExtractor<'a> for AppClient {
     }
 }
 
-/// An app on a bot that opens a WebSocket: there the token may stand in the query (`contract.md` §2).
+/// An app on a bot that opens a WebSocket: the token may then be in the query.
 #[derive(Debug)]
 pub struct AppSocketClient {
     /// The app.
@@ -121,7 +128,8 @@ impl<'a> ApiExtractor<'a> for AppOwner {
     }
 }
 
-/// What the headers present, or the query under this name; without either, what to send is told.
+/// The credential in the headers, or in the query under this name; without either, an error that explains what to
+/// send.
 fn presented_or_queried(request: &Request, name: &str, told: &'static str) -> Result<Secret, ApiError> {
     let presented = Presented::of(request.headers(), true).explicit;
     let secret = presented.or_else(|| queried(request, name).map(Secret::new));

@@ -1,5 +1,5 @@
-//! Requests that wait longer than a moment: they end with the credential they were made with, here or on another node,
-//! within a second (reliability B5, B11, K6).
+//! Requests that wait longer than a moment: they end with the credential they were made with, here or on another
+//! node, within a second.
 
 use std::pin::pin;
 

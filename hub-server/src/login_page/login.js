@@ -100,7 +100,7 @@ async function entered(me) {
   await showLetIn().catch((error) => complain(explain(error)));
 }
 
-// The field that comes next: of the form to register where nobody has an account, or where a link brought a token.
+// The field that comes next: of the form to register if there is no account, or if the link contains a token.
 function firstField() {
   if (!at('returning').hidden && !brought) return at('username');
   const ticket = at('ticket');

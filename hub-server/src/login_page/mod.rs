@@ -1,8 +1,8 @@
 //! `/login`: the page on which people sign in, make an account, and let another device in; and `/login/reset`, on which
 //! they set a new password with the link of an administrator.
 //!
-//! The pages hold no script and no style of their own; what they do stands in files beside this one, which speak to
-//! the API like any other client.
+//! The pages contain no script and no style; both are in files next to this one, which use the API like any other
+//! client.
 
 use hub_core::{Hub, config::Registration};
 use maud::{DOCTYPE, Markup, html};
@@ -59,7 +59,7 @@ struct Asked {
 #[handler]
 async fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Query<Asked>>) -> Response {
     let texts = language(request, asked);
-    // A page that cannot say so is better than none.
+    // A page is better than an error if this cannot be read.
     let is_new = hub.accounts().is_new().await.unwrap_or_default();
     answer(&page(hub, texts, Registering::on(hub, is_new)))
 }
@@ -67,7 +67,7 @@ async fn login_page(Data(hub): Data<&Hub>, request: &Request, asked: Option<Quer
 /// How people get an account here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Registering {
-    /// Nobody has an account: there is nothing to sign in to.
+    /// There is no account: no one can sign in.
     is_new: bool,
     /// Whether an account can be created on this page.
     is_possible: bool,
@@ -441,7 +441,7 @@ mod tests {
             assert!(text.contains("id=\"register\""), "{text}");
         }
         let closed = page(Registration::Closed, true, false).await;
-        assert!(!closed.contains("id=\"register\""), "nobody can register: {closed}");
+        assert!(!closed.contains("id=\"register\""), "registration is closed: {closed}");
     }
 
     #[tokio::test]

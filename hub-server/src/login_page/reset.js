@@ -1,4 +1,4 @@
-// The page of a link with which somebody sets a new password. `page.js` comes before it.
+// The page of a password reset link. `page.js` is loaded before it.
 'use strict';
 
 // Behind the `#`, where no browser sends it to anybody.

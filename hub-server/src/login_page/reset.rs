@@ -1,5 +1,5 @@
-//! `/login/reset`: where somebody sets a new password with the link of an administrator. The token of the link stays in
-//! the browser until they send it.
+//! `/login/reset`: the page on which a user sets a new password with a link from an administrator. The token of the
+//! link stays in the browser until the form is sent.
 
 use maud::{Markup, html};
 use poem::{Request, Response, handler, web::Query};

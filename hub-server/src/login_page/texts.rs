@@ -1,6 +1,6 @@
-//! The words of the sign-in page, in English and in Simplified Chinese.
+//! The texts of the sign-in page, in English and in Simplified Chinese.
 
-/// Everything the page says.
+/// The texts of the page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Texts {
     pub(super) lang: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Texts {
     pub(super) new_account: &'static str,
     pub(super) first_account: &'static str,
     pub(super) password_hint: &'static str,
-    /// Why there are no passkeys; `None` says it in the words of the hub.
+    /// Why there are no passkeys; `None` for the message of the hub.
     pub(super) no_passkeys: Option<&'static str>,
     pub(super) username_hint: &'static str,
     pub(super) setup_token: &'static str,
@@ -51,9 +51,9 @@ pub(super) struct Texts {
     pub(super) set_password: &'static str,
     pub(super) set_for: &'static str,
     pub(super) to_sign_in: &'static str,
-    /// What the script says, by name.
+    /// Texts of the script, by name.
     pub(super) spoken: &'static [(&'static str, &'static str)],
-    /// What the hub says of a refusal, by its sentence or else by its code.
+    /// Texts for errors of the hub, by message or else by code.
     pub(super) told: &'static [(&'static str, &'static str)],
 }
 
@@ -81,21 +81,21 @@ pub(super) const ENGLISH: Texts = Texts {
     create: "Create with password",
     create_with_passkey: "Create with a passkey",
     qr_title: "Scan with a device that is signed in",
-    qr_help: "Open the link of this code on a device that is signed in, and type there what stands below.",
+    qr_help: "Open the link of this code on a device that is signed in, and enter the code below there.",
     qr_alt: "QR code of the link below",
     qr_code: "Code",
     signed_in_as: "You are signed in as ",
     go_on: "Continue",
-    let_in: "Let in with a QR code lately. Was it not you? End it, and change how you sign in.",
+    let_in: "Signed in by QR code recently. If this was not you, end the session and change how you sign in.",
     passkey_name: "Name of the passkey",
     add_passkey: "Add a passkey",
     sign_out: "Sign out",
     confirm_title: "Sign in another device?",
-    confirm_help: "Another device asks to be signed in as you. Go on only if it is yours and stands in front of \
-        you. Nobody may send you this code.",
+    confirm_help: "Another device requests to be signed in as you. Continue only if it is yours and in front of \
+        you. No one should send you this code.",
     asker_address: "Address",
     asker_program: "Program",
-    asker_time: "Asked at",
+    asker_time: "Requested at",
     code_there: "Code shown by that device",
     approve: "Sign it in",
     refuse: "Refuse",
@@ -125,11 +125,11 @@ pub(super) const ENGLISH: Texts = Texts {
         ("ended", "That device is signed out."),
         ("passwordSet", "The password is set."),
         ("unequal", "The two passwords are not the same."),
-        ("noToken", "This link is not complete. Open it as you got it, or ask for another one."),
+        ("noToken", "This link is incomplete. Open it as you received it, or request another one."),
         ("error_expired", "This sign-in took too long, or was begun in another browser. Try again."),
         ("error_declined", "The provider did not sign you in."),
-        ("error_provider_failed", "The provider could not be asked. Try again later."),
-        ("error_conflict", "This account is linked to somebody else."),
+        ("error_provider_failed", "The provider could not be reached. Try again later."),
+        ("error_conflict", "This account is linked to another user."),
         ("error_forbidden", "This account may not sign in here."),
     ],
     told: &[("RATE_LIMITED", "Too many tries. Wait a minute.")],

@@ -1,5 +1,5 @@
-//! The tools in the words of the protocol: what a model reads before it calls them. The rules are the Bot API's own,
-//! which judges every call.
+//! The tools as a model reads them before it calls them. The rules are those of the Bot API, which validates every
+//! call.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 /// Sends a message.
 pub(super) const SEND_MESSAGE: &str = "send_message";
-/// Lists whom the bot talks to.
+/// Lists the contacts of the bot.
 pub(super) const LIST_CONTACTS: &str = "list_contacts";
 /// Shows the bot.
 pub(super) const GET_BOT_INFO: &str = "get_bot_info";
 
-/// What a client may tell its model of all of them.
+/// Instructions that a client may give its model.
 pub(super) const INSTRUCTIONS: &str = "These tools act for one chat bot. People write to it on a chat network, and \
-    the network lets it answer only for a while after a person's last message: WINDOW_CLOSED says that the person \
+    the network permits replies only for a limited time after a person's last message: WINDOW_CLOSED says that the person \
     has to write first.";
 
 /// All of them.
@@ -33,10 +33,10 @@ pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         .with_annotations(ToolAnnotations::new().read_only(false).destructive(false).idempotent(false)),
         Tool::new(
             LIST_CONTACTS,
-            "Lists the people that the bot talks to, whoever was active last first. Needs the scope contact:read.",
+            "Lists the contacts of the bot, most recently active first. Requires the scope contact:read.",
             object(&json!({ "type": "object", "properties": {
-                "limit": { "type": "integer", "minimum": 1, "maximum": 200, "description": "How many; 50 when left out." },
-                "cursor": { "type": "string", "description": "next_cursor of the page before." },
+                "limit": { "type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of contacts; 50 if absent." },
+                "cursor": { "type": "string", "description": "next_cursor of the previous page." },
             } })),
         )
         .with_title("List contacts")
@@ -57,12 +57,12 @@ pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
 fn send_arguments() -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     json!({ "type": "object", "properties": {
-        "to_user_id": text("user_id of the receiver; the owner of the bot's account when left out."),
-        "content": text("The text, at most 64 KiB; with a file its caption."),
-        "url": text("A file at a public address, which the hub fetches."),
-        "base64": text("A file as base64. Not beside url."),
-        "filename": text("Name of the file."),
-        "trace_id": text("The trace of the message that is answered."),
+        "to_user_id": text("user_id of the recipient; the owner of the bot's account if absent."),
+        "content": text("The text, at most 64 KiB; the caption of a file."),
+        "url": text("Public URL of a file that the hub downloads."),
+        "base64": text("A file as base64, instead of url."),
+        "filename": text("File name."),
+        "trace_id": text("Trace id of the message that this one replies to."),
     } })
 }
 
@@ -70,8 +70,8 @@ fn sent() -> Value {
     json!({ "type": "object", "required": ["success", "message_id", "trace_id"], "properties": {
         "success": { "type": "boolean" },
         "message_id": { "type": "string" },
-        "client_id": { "type": "string", "description": "The network's handle of the message." },
-        "trace_id": { "type": "string", "description": "Names the send in traces." },
+        "client_id": { "type": "string", "description": "Network id of the message." },
+        "trace_id": { "type": "string", "description": "Id of the trace of the send." },
     } })
 }
 
@@ -80,7 +80,7 @@ fn contacts() -> Value {
         "contacts": { "type": "array", "items": { "type": "object", "required": ["user_id"], "properties": {
             "user_id": { "type": "string" },
             "user_name": { "type": "string" },
-            "remark": { "type": "string", "description": "The owner's note." },
+            "remark": { "type": "string", "description": "Remark of the owner." },
             "last_message_at": { "type": "string" },
             "message_count": { "type": "integer" },
         } } },
@@ -93,7 +93,7 @@ fn bot() -> Value {
         "bot_id": { "type": "string" },
         "name": { "type": "string" },
         "status": { "type": "string" },
-        "wx_id": { "type": "string", "description": "The account's id on the chat network." },
+        "wx_id": { "type": "string", "description": "Id of the account on the chat network." },
         "created_at": { "type": "string" },
     } })
 }

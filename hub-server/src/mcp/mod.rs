@@ -1,9 +1,8 @@
-//! `/mcp`: the Bot API for programs that have models, by the Model Context Protocol over streamable HTTP
-//! (`contract.md` §8; `dialects.md` §1.11).
+//! `/mcp`: the Bot API for programs that have models, by the Model Context Protocol over streamable HTTP.
 //!
-//! The protocol is the SDK's, in all of its versions. It runs without sessions: every POST is a whole question with
-//! the app's token, and is answered with JSON, so that any node answers any of them. Who asks, from where, how much,
-//! and what a tool does is decided here, as for the Bot API.
+//! The protocol is implemented by the SDK, in all of its versions. It runs without sessions: every POST is a complete
+//! request with the token of the app, with a JSON response, so that any node can serve it. Authentication, rate
+//! limits and the effects of tools are ours, as for the Bot API.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use serde_json::{Value, json};
 
 use self::tools::{BotTools, Caller};
 use crate::{
-    AppSettings, credentials::AppClient, edge::RequestId, envelope::ApiError, rate_limit::RateLimits,
+    AppSettings, credentials::AppClient, envelope::ApiError, headers::RequestId, rate_limit::RateLimits,
     wire::is_json,
 };
 
@@ -34,10 +33,7 @@ mod origin;
 mod tests;
 mod tools;
 
-/// The path.
-pub(crate) const PATH: &str = "/mcp";
-
-/// Codes of JSON-RPC for what is no question.
+/// JSON-RPC codes for invalid requests.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
@@ -50,7 +46,7 @@ impl Mcp {
     /// The endpoint of a hub.
     pub(crate) fn new(hub: Hub, limits: Arc<RateLimits>) -> Self {
         let tools = BotTools { hub, limits };
-        // `Host` and `Origin` are judged before the token is looked at, by our own settings.
+        // `Host` and `Origin` are checked before the token, by our own settings.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -60,13 +56,13 @@ impl Mcp {
         Self { protocol: StreamableHttpService::new(move || Ok(tools.clone()), sessions, config) }
     }
 
-    /// Hands one message to the protocol. Its answer is complete: no tool here tells of its progress.
+    /// Passes one message to the protocol. The response is complete: no tool here reports progress.
     async fn answer(&self, headers: &HeaderMap, caller: Caller, message: Bytes) -> Result<Response> {
         let mut question = http::Request::new(Full::new(message));
         *question.method_mut() = Method::POST;
         let of_protocol = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
         question.headers_mut().extend(of_protocol.map(|(name, value)| (name.clone(), value.clone())));
-        // What is settled already: any caller can read JSON.
+        // Negotiation is done: every caller can read JSON.
         for (name, value) in [
             (header::ACCEPT, "application/json, text/event-stream"),
             (header::CONTENT_TYPE, "application/json"),
@@ -127,13 +123,13 @@ fn check_message(body: &[u8]) -> Result<(), (i32, &'static str)> {
     }
 }
 
-/// A failure in the words of JSON-RPC, of no question in particular.
+/// An error in the form of JSON-RPC, without a request id.
 fn refusal(status: StatusCode, code: i32, message: &str) -> Response {
     let body = json!({ "jsonrpc": "2.0", "id": Value::Null, "error": { "code": code, "message": message } });
     poem::web::Json(body).with_status(status).into_response()
 }
 
-/// What `WWW-Authenticate` says to whoever has no token, or none that is good (RFC 6750 §3).
+/// `WWW-Authenticate` of a response to a missing or invalid token (RFC 6750, section 3).
 pub(crate) fn challenge(code: ErrorCode) -> Option<HeaderValue> {
     match code {
         ErrorCode::Unauthorized => Some(HeaderValue::from_static("Bearer")),

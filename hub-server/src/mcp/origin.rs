@@ -1,5 +1,5 @@
-//! From where `/mcp` may be asked. A browser that was led here by somebody else's page, or by a name that somebody
-//! else makes point here, says so in `Origin` and `Host`; the protocol wants both looked at.
+//! The origins from which `/mcp` may be called. A browser that another site, or a rebound name, directed here reports
+//! that in `Origin` and `Host`; the protocol requires both to be checked.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::{AppSettings, envelope::ApiError};
 
-/// Lets the hub's own pages in, and programs, which send no `Origin`; both by a name that leads here by right.
+/// Accepts the hub's own pages, and programs, which send no `Origin`; both under a valid name of the hub.
 ///
 /// # Errors
 /// `FORBIDDEN`.
@@ -19,7 +19,7 @@ pub(super) fn check(settings: &AppSettings, headers: &HeaderMap) -> Result<(), A
     if let Some(origin) = origins.next() {
         let origin = origin.to_str().ok().filter(|_| origins.next().is_none());
         if !origin.is_some_and(|origin| settings.is_own_origin(origin)) {
-            return refused("pages of this origin may not ask");
+            return refused("pages of this origin are not allowed");
         }
     }
     let Some(host) = headers.get(header::HOST) else { return Ok(()) };
@@ -27,11 +27,11 @@ pub(super) fn check(settings: &AppSettings, headers: &HeaderMap) -> Result<(), A
     if host.is_some_and(|host| leads_here(settings, host.host())) {
         return Ok(());
     }
-    refused("the hub is not known by this Host; public_url tells it its name")
+    refused("this Host is not a name of the hub; set public_url to the name that users use")
 }
 
-/// Whether a name may lead here: the hub's own names; addresses, and names without a dot, which nobody outside can
-/// make point anywhere.
+/// Whether the hub may have this name: its own names; addresses, and names without a dot, which cannot be rebound
+/// from outside.
 fn leads_here(settings: &AppSettings, host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if bare.parse::<IpAddr>().is_ok() || !bare.contains('.') {

@@ -103,7 +103,7 @@ async fn every_tool_does_what_the_bot_api_does() {
     // Arguments may be left out where nothing is needed.
     let bot = scene.ask("tools/call", json!({ "name": "get_bot_info" })).await;
     assert_eq!(bot.json["result"]["structuredContent"]["bot_id"], BOT.to_string(), "{}", bot.json);
-    // Each call stands in the log of the app's calls, the message with its trace; noted behind the answer.
+    // Each call is in the log of the app's calls, the message with its trace; recorded after the response.
     let path = format!("/api/bots/{BOT}/apps/{}/api-logs", scene.app_id);
     let mut log = Vec::new();
     for _ in 0..200 {

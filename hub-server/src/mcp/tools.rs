@@ -1,4 +1,4 @@
-//! What the tools do: the calls of the Bot API, with its scopes, limits and refusals.
+//! The tools: calls of the Bot API, with its scopes, limits and errors.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -19,13 +19,13 @@ use super::definitions::{GET_BOT_INFO, INSTRUCTIONS, LIST_CONTACTS, SEND_MESSAGE
 use crate::{
     api::bot_api::{self, BotContactsView, BotInfoView, BotSend},
     credentials::AppClient,
-    edge::RequestId,
     envelope::ApiError,
+    headers::RequestId,
     rate_limit::RateLimits,
     wire::{FileForm, Text, read},
 };
 
-/// Who asks; it comes with every request.
+/// The caller; part of every request.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub app: AppClient,
@@ -39,7 +39,7 @@ pub(super) struct BotTools {
     pub limits: Arc<RateLimits>,
 }
 
-/// Which page of the contacts.
+/// The requested page of contacts.
 #[derive(Debug, Object)]
 struct ListContacts {
     limit: Option<u32>,
@@ -47,7 +47,7 @@ struct ListContacts {
 }
 
 impl BotTools {
-    /// What a tool answers, as JSON; `None` for one that there is not.
+    /// Result of a tool, as JSON; `None` for an unknown tool.
     async fn run(&self, app: &AppClient, name: &str, arguments: &Value) -> Option<Result<Value, ApiError>> {
         Some(match name {
             SEND_MESSAGE => self.send(app, arguments).await,
@@ -104,7 +104,7 @@ impl ServerHandler for BotTools {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
         let Some(Caller { app, request_id }) = caller else {
-            return Err(ErrorData::internal_error("nobody asks", None));
+            return Err(ErrorData::internal_error("no caller", None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         match self.run(app, &request.name, &arguments).await {
@@ -118,7 +118,7 @@ impl ServerHandler for BotTools {
     }
 }
 
-/// The code and the sentence of a refusal, and behind them the fields that broke a rule. A model reads them.
+/// Code and message of an error, followed by the invalid fields. A model reads them.
 fn refused(error: &ApiError, request_id: &RequestId) -> CallToolResult {
     let error = error.inner();
     if error.code() == ErrorCode::Internal {

@@ -42,7 +42,7 @@ impl Collector for Reading {
 
 impl Reading {
     fn messages(&self, page: &mut Page<'_>) -> fmt::Result {
-        let counters = &self.hub.context().counters;
+        let counters = &self.hub.context().node.counters;
         let load = self.hub.load();
         page.counters("messages_in", "Inbound messages stored", "result", counters.messages.counts())?;
         page.counters("delivery_attempts", "Attempts at webhooks", "class", counters.attempts.counts())?;
@@ -79,7 +79,7 @@ impl Reading {
         let load = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         page.counter("store_commits", "Transactions committed", load(&stats.commits))?;
         page.counter("store_failures", "Batches of writes that failed as a whole", load(&stats.failures))?;
-        let backups = self.hub.context().counters.backups.counts();
+        let backups = self.hub.context().node.counters.backups.counts();
         page.counters("backups", "Nightly backups; failed ones are tried again", "outcome", backups)?;
         page.spread("store_commit_commands", "Commands per transaction", &stats.batch, 1.0)?;
         page.spread("store_commit_seconds", "Time from begin to commit", &stats.latency, 1e6)

@@ -7,12 +7,9 @@ use std::{
     time::Duration,
 };
 
-use hub_core::{
-    Error, ErrorCode, Hub,
-    secret::{Secret, TokenHash},
-};
+use hub_core::Hub;
 use poem::{
-    Endpoint, IntoResponse, Request, Response, Result,
+    Result,
     http::{Method, StatusCode},
 };
 use prometheus_client::{
@@ -21,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{credentials::Presented, envelope::ApiError, serve::ServeStats};
+use crate::serve::ServeStats;
 
 mod hub;
 #[cfg(test)]
@@ -29,8 +26,6 @@ mod tests;
 
 /// The path.
 pub const PATH: &str = "/metrics";
-
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds of the buckets of request durations, in seconds; the last ones are for long polls.
 const SECONDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0, 60.0];
@@ -93,7 +88,7 @@ impl Metrics {
     }
 
     /// The whole page.
-    fn page(&self, hub: &Hub) -> Result<String, std::fmt::Error> {
+    pub(crate) fn page(&self, hub: &Hub) -> Result<String, std::fmt::Error> {
         let mut page = String::with_capacity(16 * 1024);
         text::encode_registry(&mut page, &self.0.registry)?;
         text::encode_registry(&mut page, &hub::registry(hub, self.0.listeners.get()))?;
@@ -113,35 +108,5 @@ pub(crate) fn method_label(method: &Method) -> &'static str {
         Method::DELETE => "DELETE",
         Method::OPTIONS => "OPTIONS",
         _ => "other",
-    }
-}
-
-/// The page as an endpoint. With a token it answers only to `Authorization: Bearer` or `X-API-Key` with it.
-#[derive(Debug)]
-pub(crate) struct MetricsPage {
-    pub(crate) hub: Hub,
-    pub(crate) metrics: Metrics,
-    pub(crate) token: Option<Secret>,
-}
-
-impl Endpoint for MetricsPage {
-    type Output = Response;
-
-    async fn call(&self, request: Request) -> Result<Response> {
-        if let Some(token) = &self.token {
-            let refused = |code, message| Err(ApiError::new(code, message).into());
-            match Presented::of(request.headers(), true).explicit {
-                None => return refused(ErrorCode::Unauthorized, "send the metrics token as a bearer token"),
-                Some(sent) if TokenHash::of(sent.expose()) != TokenHash::of(token.expose()) => {
-                    return refused(ErrorCode::InvalidToken, "this is not the metrics token");
-                }
-                Some(_) => {}
-            }
-        }
-        let page = self
-            .metrics
-            .page(&self.hub)
-            .map_err(|error| ApiError::from(Error::internal(error.to_string())))?;
-        Ok(page.with_content_type(CONTENT_TYPE).into_response())
     }
 }

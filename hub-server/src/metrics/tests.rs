@@ -5,6 +5,7 @@ use poem::{EndpointExt, http::StatusCode, test::TestClient};
 use super::*;
 use crate::{
     metrics_app,
+    metrics_page::CONTENT_TYPE,
     testing::{App, Reply},
 };
 
@@ -99,7 +100,7 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
         }
     }
     let series: HashSet<_> = samples.iter().map(|(name, labels, _)| (name, labels)).collect();
-    assert_eq!(series.len(), samples.len(), "no series stands there twice");
+    assert_eq!(series.len(), samples.len(), "no series is duplicated");
     let healthy = [("route", "/healthz"), ("method", "GET"), ("status", "200")];
     assert!((value(&samples, "hub_http_requests_total", &healthy) - 2.0).abs() < 0.1);
     let unknown = [("route", "-"), ("status", "404")];

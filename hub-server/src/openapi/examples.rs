@@ -1,10 +1,10 @@
-//! An example of every schema: the one it declares, or one that is put together from those of its fields.
+//! An example of every schema: the declared one, or one composed of the examples of its fields.
 //!
-//! A new field whose type says nothing needs a line here; a test names it.
+//! A new text field needs a line here; a test names it.
 
 use serde_json::{Map, Value, json};
 
-/// What texts look like, by name or by `Schema.name`.
+/// Examples of texts, by name or by `Schema.name`.
 const TEXTS: &[(&str, &str)] = &[
     ("Ability.scope", "message:read"),
     ("AiTestError.class", "auth"),
@@ -20,10 +20,10 @@ const TEXTS: &[(&str, &str)] = &[
     ("CreatedApp.name", "Weather"),
     ("CreatedApp.description", "Tells the weather."),
     ("DebuggedError.kind", "timeout"),
-    ("DebuggedError.message", "the plugin ran for longer than it may"),
+    ("DebuggedError.message", "the plugin exceeded its time limit"),
     ("DebuggedLog.text", "order 42"),
     ("DebuggedAnswer.body", "{\"reply\":\"On its way.\"}"),
-    ("ErrorBody.message", "the body breaks a rule"),
+    ("ErrorBody.message", "the body is invalid"),
     ("ErrorDetail.reason", "must be at most 64 characters"),
     ("Item.text", "order 42"),
     ("MockResponse.body", "{\"reply\":\"On its way.\"}"),
@@ -35,7 +35,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("SetAppTool.name", "weather"),
     ("SetAppTool.description", "The weather in a city"),
     ("AppEvent.status", "delivered"),
-    ("AiSink.error_reply", "The shop cannot answer at the moment."),
+    ("AiSink.error_reply", "The shop is not available at the moment."),
     ("AiSink.warning", "no global model is configured: messages wait until an administrator sets one"),
     ("Channel.name", "orders"),
     ("CreatedChannel.name", "orders"),
@@ -108,7 +108,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("provider", "sim"),
     ("qr_svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
     ("qr_text", "https://chat.example/login?code=4d1f"),
-    ("reason", "the code ran out"),
+    ("reason", "the code expired"),
     ("recipient", "user_ada"),
     ("redirect_to", "https://weather.example/oauth/callback?code=hubo_0&state=s"),
     ("redirect_uri", "https://weather.example/oauth/callback"),
@@ -152,7 +152,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("X-Request-Id", "01K9ZC3V5T8QK4X7M2N6P0RSWA"),
 ];
 
-/// What numbers look like where 1 says little.
+/// Examples of numbers for which 1 is a bad example.
 const NUMBERS: &[(&str, i64)] = &[
     ("at_ms", 12),
     ("body_bytes", 1_048_576),
@@ -176,8 +176,8 @@ const NUMBERS: &[(&str, i64)] = &[
     ("wait_ms", 2_000),
 ];
 
-/// Fields that contradict the rest of their example, which is of something that went well.
-const LEFT_OUT: &[&str] = &[
+/// Fields that contradict the rest of their example, which is of a success.
+const OMITTED: &[&str] = &[
     "AiTest.error",
     "AppEvent.error",
     "BotHealth.last_error",
@@ -201,7 +201,7 @@ pub(super) fn fill(document: &mut Value) {
     let examples: Vec<(String, Value)> =
         schemas.keys().map(|name| (name.clone(), whole.of_schema(name, &mut Vec::new()))).collect();
     for (name, mut example) in examples {
-        // Linters that take an `id` for that of a schema refuse one that stands in a list within a list's example.
+        // Linters that take an `id` for that of a schema reject one inside a list in the example of a list.
         if let Some(items) = example.pointer_mut("/data/items") {
             with_other_ids(items);
         }
@@ -225,13 +225,13 @@ fn is_id(text: &str) -> bool {
     text.split_once('_').is_some_and(|(kind, ulid)| kind.len() <= 4 && ulid.len() == 26)
 }
 
-/// A text that nobody described; it never leaves this crate, since a test looks for it.
+/// A text without an example; it never leaves this crate, since a test looks for it.
 pub(super) const UNKNOWN: &str = "an example is missing";
 
 struct Schemas<'a>(&'a Map<String, Value>);
 
 impl Schemas<'_> {
-    /// The example of a schema by name; `above` are those that it is a part of.
+    /// The example of a schema by name; `above` are the schemas that contain it.
     fn of_schema(&self, name: &str, above: &mut Vec<String>) -> Value {
         let Some(schema) = self.0.get(name) else { return Value::Null };
         above.push(name.to_owned());
@@ -243,7 +243,7 @@ impl Schemas<'_> {
         example
     }
 
-    /// What was declared, without fields that were left empty and without the stars of secrets.
+    /// The declared example, without empty fields and without masked secrets.
     fn tidied(&self, name: &str, schema: &Value, example: &Value) -> Value {
         let Some(fields) = example.as_object() else { return example.clone() };
         let mut tidy = Map::new();
@@ -263,7 +263,7 @@ impl Schemas<'_> {
         Value::Object(tidy)
     }
 
-    /// The example of a field, or of a whole schema when `field` is empty. `None` when it would not end.
+    /// The example of a field, or of a whole schema if `field` is empty. `None` if it would be infinite.
     fn of(&self, name: &str, field: &str, schema: &Value, above: &mut Vec<String>) -> Option<Value> {
         if let Some(example) = schema.get("example").or_else(|| schema["enum"].get(0)) {
             return Some(example.clone());
@@ -299,7 +299,7 @@ impl Schemas<'_> {
     fn of_fields(&self, name: &str, schema: &Value, above: &mut Vec<String>) -> Value {
         let mut fields = Map::new();
         for (field, property) in schema["properties"].as_object().into_iter().flatten() {
-            let is_left_out = LEFT_OUT.iter().any(|out| out == field || *out == format!("{name}.{field}"));
+            let is_left_out = OMITTED.iter().any(|out| out == field || *out == format!("{name}.{field}"));
             if !is_left_out && let Some(example) = self.of(name, field, property, above) {
                 fields.insert(field.clone(), example);
             }
@@ -308,7 +308,7 @@ impl Schemas<'_> {
     }
 }
 
-/// The name of the schema that this is one of.
+/// The name of the schema of a reference.
 pub(super) fn reference(schema: &Value) -> Option<&str> {
     let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str())?;
     reference.strip_prefix("#/components/schemas/")

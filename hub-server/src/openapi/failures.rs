@@ -1,6 +1,6 @@
-//! Which failures an operation can answer with: those that its kind has, and its own.
+//! The errors that an operation can return: those of its kind, and its own.
 //!
-//! `tests/endpoints/answers.rs` provokes every one of them, and fails for one that is given and not here.
+//! `tests/endpoints/answers.rs` provokes each of them, and fails for an undocumented one.
 
 use poem::http::StatusCode;
 use serde_json::Value;
@@ -12,9 +12,9 @@ const CONFLICT: u16 = 409;
 const PAYLOAD_TOO_LARGE: u16 = 413;
 const BAD_GATEWAY: u16 = 502;
 
-/// What operations are refused with beside what all of their kind are.
+/// Errors of single operations, in addition to those of their kind.
 const OWN: &[(&str, &[u16])] = &[
-    // Sign-in: what is shown is a credential in the body.
+    // Sign-in: the body contains a credential.
     ("register", &[UNAUTHORIZED, CONFLICT]),
     ("login", &[UNAUTHORIZED]),
     ("beginPasskeyRegistration", &[UNAUTHORIZED, CONFLICT]),
@@ -29,14 +29,14 @@ const OWN: &[(&str, &[u16])] = &[
     ("exchangeAppCodeOlder", &[UNAUTHORIZED, NOT_FOUND, CONFLICT]),
     ("deletePasskey", &[CONFLICT]),
     ("unlinkAccount", &[CONFLICT]),
-    // What a body or a query names may not be there.
+    // An object named in a body or a query may not exist.
     ("confirmBind", &[NOT_FOUND, BAD_GATEWAY]),
     ("startBind", &[BAD_GATEWAY]),
     ("startChannelLogin", &[BAD_GATEWAY]),
     ("getChannelLogin", &[NOT_FOUND, BAD_GATEWAY]),
     ("authorizeApp", &[NOT_FOUND]),
     ("decideApp", &[NOT_FOUND]),
-    // The state of what is asked for.
+    // The state of the requested object.
     ("createInvite", &[CONFLICT]),
     ("testAiConfig", &[CONFLICT]),
     ("deleteUser", &[CONFLICT]),
@@ -64,16 +64,16 @@ const OWN: &[(&str, &[u16])] = &[
     ("sendAppMessageOlder", &[CONFLICT, BAD_GATEWAY]),
 ];
 
-/// Operations that ask neither the store nor anybody else: nothing in them can break.
+/// Operations that use neither the store nor another service: nothing in them can fail.
 const SIMPLE: [&str; 3] = ["getHealth", "getReadiness", "listProviders"];
 
-/// Bytes of parameters that the edge takes in any request's target, of 8 KiB.
+/// Bytes of parameters that the edge accepts in the target of a request, of 8 KiB.
 const MAX_PARAMETERS: u64 = 7 * 1024;
 
 /// Bytes of a character in a target at most: four of UTF-8, each in percent encoding.
 const ENCODED: u64 = 12;
 
-/// Whether an operation of the document, with its security set, can answer with this failure.
+/// Whether an operation of the document, with its security set, can return this error.
 pub(super) fn can_happen(path: &str, method: &str, operation: &Value, status: StatusCode) -> bool {
     let id = operation["operationId"].as_str().unwrap_or_default();
     let parameters = || operation["parameters"].as_array().into_iter().flatten();
@@ -84,15 +84,15 @@ pub(super) fn can_happen(path: &str, method: &str, operation: &Value, status: St
     let has_body = operation.get("requestBody").is_some();
     let is_health = operation["tags"][0] == "Health";
     let of_its_kind = match status {
-        // A head that breaks a rule of HTTP is refused on any, and so is a connection more than there may be.
+        // An invalid head is rejected on every path, and so is a connection over the limit.
         StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE => true,
         StatusCode::UNAUTHORIZED => has_credential,
-        // A page of another site, also where it would sign somebody in; no administrator; what is switched off.
+        // A page of another site, also where it would sign in; no administrator; a feature that is switched off.
         StatusCode::FORBIDDEN => {
             let signs_in = changes && operation["tags"][0] == "Auth";
             signs_in || (has_credential && (changes || is_program || path.starts_with("/api/admin/")))
         }
-        // A path that names something; whoever has no credential shows a code instead.
+        // A path with an id; without a credential there is a code instead.
         StatusCode::NOT_FOUND => has_credential && path.contains('{'),
         StatusCode::CONFLICT => parameters().any(|one| one["name"] == "Idempotency-Key"),
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,

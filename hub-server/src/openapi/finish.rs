@@ -1,4 +1,4 @@
-//! The finishing pass: what all operations have in common, and what generators and linters stumble over.
+//! The finishing pass: what all operations share, and corrections for generators and linters.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use super::{
 };
 use crate::{api::TAG_ORDER, envelope::FAILURES, webhook_payload, wire::is_strict};
 
-/// Of operations whose parameters may be as long.
+/// Of operations whose parameters may exceed the limit.
 const TARGET_TOO_LONG: (StatusCode, &str) =
     (StatusCode::URI_TOO_LONG, "The parameters are too long: `INVALID_PARAMS`.");
 
-/// What any request may be told that only a broken program sends: 408, 414, 431.
-const RULE_OF_HTTP: &str = "A rule of HTTP was broken.";
+/// Errors that only a broken client causes: 408, 414, 431.
+const RULE_OF_HTTP: &str = "The request violates HTTP.";
 
 pub(super) fn finish(document: &mut Value, guarded: &Guarded) {
     document["openapi"] = "3.0.3".into();
     document["info"]["license"] = json!({ "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/" });
-    document["info"]["contact"] = json!({ "name": "Whoever runs this hub" });
+    document["info"]["contact"] = json!({ "name": "The operator of this hub" });
     if let Some(tags) = document["tags"].as_array_mut() {
         tags.sort_by_key(|tag| TAG_ORDER.iter().position(|name| tag["name"] == *name));
     }
@@ -65,7 +65,7 @@ fn sent(document: &Value) -> BTreeSet<String> {
     sent
 }
 
-/// Requests refuse fields that they do not have, except those that programs of other hubs send. A form may have others.
+/// Requests reject unknown fields, except those that programs of other hubs send. A form may have others.
 fn refuse_unknown_fields(document: &mut Value) {
     for name in sent(document).into_iter().filter(|name| is_strict(name) && !name.ends_with("Form")) {
         let schema = &mut document["components"]["schemas"][name];
@@ -75,7 +75,7 @@ fn refuse_unknown_fields(document: &mut Value) {
     }
 }
 
-/// In a request `null` says the same as leaving a field out.
+/// In a request, `null` is the same as an absent field.
 fn admit_null(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     for name in sent(document) {
@@ -89,7 +89,7 @@ fn admit_null(document: &mut Value) {
                 continue;
             }
             if let Some(inner) = examples::reference(property) {
-                // `nullable` counts beside a type only (OpenAPI 3.0.3, Schema Object).
+                // `nullable` is valid next to a type only (OpenAPI 3.0.3, Schema Object).
                 property["type"] = schemas[inner]["type"].clone();
             }
             if property["type"].is_string() {
@@ -99,7 +99,7 @@ fn admit_null(document: &mut Value) {
     }
 }
 
-/// What types brought along and no operation speaks of.
+/// Schemas that types brought along and no operation uses.
 pub(super) fn drop_unused_schemas(document: &mut Value) {
     loop {
         let text = document.to_string();
@@ -112,7 +112,7 @@ pub(super) fn drop_unused_schemas(document: &mut Value) {
     }
 }
 
-/// Failures point to the shared responses; those that cannot happen on an operation are left out.
+/// Errors refer to the shared responses; those that an operation cannot return are removed.
 fn finish_operation(path: &str, method: &str, operation: &mut Value, guarded: &Guarded) {
     let operation_id = operation["operationId"].as_str().unwrap_or_default().to_owned();
     if !guarded.get(&*operation_id).copied().unwrap_or(false) {
@@ -129,14 +129,15 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value, guarded: &G
         responses.insert(status.as_str().to_owned(), shared_response(status));
     }
     if responses.contains_key("303") {
-        // Linters want something that may be a success beside a change of place, and cannot know that nothing else may.
+        // Linters require a success response next to a redirect, and cannot know that there is none.
         responses.insert("default".to_owned(), failure(StatusCode::BAD_REQUEST, RULE_OF_HTTP));
     }
     if responses.contains_key("101") && !responses.contains_key("200") {
-        // They want a 2xx beside a change of protocols, too, and there is one, which this hub does not speak itself.
+        // They require a 2xx next to a change of protocols, too, and there is one, which this hub does not use
+        // itself.
         responses.insert(
             "200".to_owned(),
-            json!({ "description": "The same behind a proxy that speaks HTTP/2 with the client, where a WebSocket \
+            json!({ "description": "Behind a proxy that speaks HTTP/2 with the client, where a WebSocket \
                 begins with this status (RFC 8441)." }),
         );
     }
@@ -150,13 +151,13 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value, guarded: &G
     }
 }
 
-/// The token endpoint refuses in the words of RFC 6749 §5.2, but for what cannot be read at all.
+/// The token endpoint returns the errors of RFC 6749, section 5.2, except for unreadable requests.
 fn oauth_failures(responses: &mut Map<String, Value>) {
     let [oauth, ours] =
         ["OauthError", "ErrorResponse"].map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
     let answer = |description: &str, schema: Value| json!({ "description": description, "content": { "application/json": { "schema": schema } } });
     let either = json!({ "anyOf": [oauth.clone(), ours] });
-    let wrong = answer("The request, the code or its verifier is wrong.", either);
+    let wrong = answer("The request, the code or its verifier is invalid.", either);
     let unknown = answer("The app is unknown, or its secret is wrong.", oauth);
     responses.extend([("400".to_owned(), wrong), ("401".to_owned(), unknown)]);
 }
@@ -181,37 +182,39 @@ fn failure(status: StatusCode, text: &str) -> Value {
     });
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         response["headers"]["Retry-After"] = json!({
-            "description": "Seconds to wait before the next try.", "example": 1,
+            "description": "Seconds to wait before the next attempt.", "example": 1,
             "schema": { "type": "integer", "format": "int32", "minimum": 1 },
         });
     }
     response
 }
 
-/// What a parameter is that many operations have; others say it themselves.
+/// Descriptions of parameters that many operations have; others have their own.
 fn describe_parameters(operation: &mut Value) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         if parameter["description"].as_str().is_some_and(|text| !text.is_empty()) {
             continue;
         }
         let text = match parameter["name"].as_str().unwrap_or_default() {
-            "limit" => "Items wanted on a page.",
-            "cursor" => "Where the page before ended: its `next_cursor`.",
-            "Idempotency-Key" => "The same request with the same key within 24 hours gives the first answer.",
+            "limit" => "Maximum number of items per page.",
+            "cursor" => "Cursor from the previous page's `next_cursor`.",
+            "Idempotency-Key" => {
+                "The same request with the same key within 24 hours returns the first response."
+            }
             "provider" => "Name of the external provider.",
-            "userId" => "The person, by their id on the chat network.",
+            "userId" => "Id of the person on the chat network.",
             _ => match parameter["schema"]["pattern"].as_str().unwrap_or_default() {
-                pattern if pattern.starts_with("^app_") => "The app.",
-                pattern if pattern.starts_with("^bot_") => "The bot.",
-                pattern if pattern.starts_with("^ch_") => "The channel.",
-                pattern if pattern.starts_with("^key_") => "The API key.",
-                pattern if pattern.starts_with("^msg_") => "The message.",
-                pattern if pattern.starts_with("^pky_") => "The passkey.",
-                pattern if pattern.starts_with("^plg_") => "The plugin.",
-                pattern if pattern.starts_with("^pl[gv]_") => "The plugin, or one of its versions.",
-                pattern if pattern.starts_with("^ses_") => "The session.",
-                pattern if pattern.starts_with("^tr_") => "The trace.",
-                pattern if pattern.starts_with("^usr_") => "The user.",
+                pattern if pattern.starts_with("^app_") => "Id of the app.",
+                pattern if pattern.starts_with("^bot_") => "Id of the bot.",
+                pattern if pattern.starts_with("^ch_") => "Id of the channel.",
+                pattern if pattern.starts_with("^key_") => "Id of the API key.",
+                pattern if pattern.starts_with("^msg_") => "Id of the message.",
+                pattern if pattern.starts_with("^pky_") => "Id of the passkey.",
+                pattern if pattern.starts_with("^plg_") => "Id of the plugin.",
+                pattern if pattern.starts_with("^pl[gv]_") => "Id of the plugin, or of one of its versions.",
+                pattern if pattern.starts_with("^ses_") => "Id of the session.",
+                pattern if pattern.starts_with("^tr_") => "Id of the trace.",
+                pattern if pattern.starts_with("^usr_") => "Id of the user.",
                 _ => continue,
             },
         };
@@ -219,7 +222,7 @@ fn describe_parameters(operation: &mut Value) {
     }
 }
 
-/// What stands beside a reference in `allOf` goes to where generators look for it: next to the `allOf`.
+/// Text next to a reference in `allOf` is moved to where generators look for it: next to the `allOf`.
 fn hoist(object: &mut Map<String, Value>) {
     let Some(Value::Array(parts)) = object.get_mut("allOf") else { return };
     if !parts.iter().any(|part| part.get("$ref").is_some()) {
@@ -236,7 +239,7 @@ fn hoist(object: &mut Map<String, Value>) {
     }
 }
 
-/// Small things some generators stumble over.
+/// Corrections for single generators.
 fn normalize(document: &mut Value) {
     visit(document, &mut |object| {
         if let Some(json) = object.remove("application/json; charset=utf-8") {
@@ -244,7 +247,7 @@ fn normalize(document: &mut Value) {
         }
         hoist(object);
         for bound in ["minimum", "maximum"] {
-            // A whole bound of an integer is written as one.
+            // An integral bound of an integer is written as an integer.
             #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are small and whole")]
             if let Some(number) = object.get(bound).and_then(Value::as_f64)
                 && number.fract() == 0.0

@@ -1,26 +1,26 @@
-//! Links: which operations go on with what an operation made or lists. Fuzzers and pages of documentation follow them.
+//! Links: operations that can follow on what an operation created or lists. Fuzzers and documentation pages use them.
 //!
-//! They come of the ids alone. Every kind of id has a pattern of its own, so that `createChannel`, which answers a
-//! `ch_…` under a bot, leads to whatever asks for that bot and a channel. Ids that belong into a body make no link:
-//! openapi-generator refuses a document with a `requestBody` of fields, which OpenAPI 3.0.3 (Link Object) admits.
+//! They are derived from ids. Every kind of id has its own pattern, so that `createChannel`, which returns a `ch_…`
+//! under a bot, links to every operation with that bot and a channel in its path. Ids in bodies create no links:
+//! openapi-generator rejects a document with a `requestBody` of fields, which OpenAPI 3.0.3 (Link Object) permits.
 
 use serde_json::{Map, Value, json};
 
 use super::examples::reference;
 
-/// One operation, as far as links go.
+/// One operation, as needed for links.
 struct Operation {
     id: String,
     path: String,
-    /// Whether it makes or lists something.
+    /// Whether it creates or lists something.
     offers: bool,
-    /// What it has to be told in its path and its query.
+    /// Required parameters of its path and its query.
     needs: Vec<Need>,
-    /// The ids of what it answers.
+    /// The ids in its response.
     own: Vec<Id>,
 }
 
-/// A parameter that somebody has to know.
+/// A required parameter.
 #[derive(Clone)]
 struct Need {
     place: Place,
@@ -33,17 +33,17 @@ enum Place {
     Query,
 }
 
-/// A name, and where it is an id the pattern of its kind.
+/// A name and, for an id, the pattern of its kind.
 #[derive(Clone)]
 struct Id {
     name: String,
     pattern: String,
-    /// Where it stands in an answer.
+    /// Its place in the response.
     pointer: String,
 }
 
 impl Id {
-    /// Whether this field of an answer is what a parameter asks for.
+    /// Whether this field of a response is the value of a parameter.
     fn is(&self, wanted: &Self) -> bool {
         let snake = snake(&wanted.name);
         self.pattern == wanted.pattern
@@ -62,7 +62,7 @@ fn snake(name: &str) -> String {
     })
 }
 
-/// Adds the links to every operation that makes or lists something.
+/// Adds the links to every operation that creates or lists something.
 pub(super) fn add(document: &mut Value) {
     let operations = operations(document);
     for from in operations.iter().filter(|operation| operation.offers) {
@@ -101,7 +101,7 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     reference(schema).map_or(schema, |name| resolved(&schemas[name], schemas))
 }
 
-/// Whoever takes a plugin or a version of one is told of plugins.
+/// A parameter for a plugin or a version also accepts the id of a plugin.
 fn pattern(schema: &Value) -> String {
     schema["pattern"].as_str().unwrap_or_default().replace("pl[gv]", "plg")
 }
@@ -120,7 +120,7 @@ fn needs(described: &Value) -> Vec<Need> {
     needed.collect()
 }
 
-/// The ids of what is answered, or of the first on the page: its `id`, or those that name it by another word.
+/// The ids in a response, or of the first item of a page: its `id`, or other fields with an id.
 fn own(described: &Value, schemas: &Value) -> Vec<Id> {
     let answer = &described["responses"]["200"]["content"]["application/json"]["schema"];
     let data = resolved(&resolved(answer, schemas)["properties"]["data"], schemas);
@@ -139,9 +139,9 @@ fn own(described: &Value, schemas: &Value) -> Vec<Id> {
 }
 
 impl Operation {
-    /// What `to` has to be told after this one; `None` when it is about something else.
+    /// The parameters of `to` after this operation; `None` if it is unrelated.
     fn link(&self, to: &Self) -> Option<Value> {
-        // What a thing is named by comes last; what it is a part of stands before it.
+        // The id of an object comes last; the objects that contain it precede it.
         let main = to.needs.iter().rfind(|need| need.place == Place::Path).or(to.needs.last())?;
         let is_old = |need: &Need| {
             self.needs.iter().any(|own| own.id.pattern == need.id.pattern && !need.id.pattern.is_empty())
@@ -164,7 +164,7 @@ impl Operation {
         is_told.then(|| json!({ "operationId": to.id, "parameters": parameters }))
     }
 
-    /// Where a runtime expression finds what is needed: in the answer, or in the path that was asked.
+    /// The runtime expression of a value: in the response, or in the path of the request.
     fn tell(&self, need: &Need) -> Option<String> {
         let in_path = |own: &&Need| own.place == Place::Path && own.id.pattern == need.id.pattern;
         if let Some(parent) = self.needs.iter().find(in_path) {

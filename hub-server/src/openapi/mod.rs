@@ -1,13 +1,16 @@
-//! The OpenAPI document: what the endpoints say of themselves, and a finishing pass over it.
+//! The OpenAPI document: the descriptions of the endpoints, and a finishing pass.
 //!
-//! The contract is OpenAPI 3.0.3, which every generator reads; the same in the words of 3.1, and the same with one type
-//! for each purpose, are derived from it. The finished documents are committed as `openapi/hub.json`,
-//! `openapi/hub.yaml`, `openapi/hub.v3_1.json` and `openapi/hub.plain.json`; a test compares them and, with
-//! `HUB_UPDATE_OPENAPI=1`, writes them.
+//! The document is OpenAPI 3.0.3, which every generator reads; a 3.1 version, and one with a single type for each
+//! purpose, are derived from it. The finished documents are committed as `openapi/hub.json`, `openapi/hub.yaml`,
+//! `openapi/hub.v3_1.json` and `openapi/hub.plain.json`; a test compares them and, with `HUB_UPDATE_OPENAPI=1`,
+//! writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poem_openapi::{OpenApi, OpenApiService};
+use poem_openapi::{
+    OpenApi, OpenApiService,
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+};
 use serde_json::{Map, Value, json};
 
 use crate::api::{self, Api};
@@ -26,14 +29,14 @@ mod version_3_1;
 pub fn service() -> OpenApiService<Api, ()> {
     OpenApiService::new(api::all(), "Message Hub", env!("CARGO_PKG_VERSION")).description(
         "A hub between people's chat bot accounts and programs: webhooks, WebSocket clients and AI models.\n\n\
-         Every answer under `/api` is `{success: true, data}` or `{success: false, error}`. Lists are pages: \
-         `limit` and `cursor` in, `items` and `next_cursor` out, newest first. Bodies are JSON of at most 1 MiB, \
-         of 16 KiB without a credential. A request that breaks a rule of HTTP, or whose head is too long or comes too \
-         slowly, is answered with 400, 408, 414 or 431 in the same envelope, and its connection ends.",
+         Every response under `/api` is `{success: true, data}` or `{success: false, error}`. Lists are pages: \
+         parameters `limit` and `cursor`, fields `items` and `next_cursor`, newest first. Bodies are JSON of at most 1 MiB, \
+         of 16 KiB without a credential. A request that violates HTTP, or whose head is too long or arrives too \
+         slowly, gets 400, 408, 414 or 431 in the same envelope, and its connection is closed.",
     )
 }
 
-/// The finished document, for a hub that people reach at `public_url`.
+/// The finished document, for a hub at `public_url`.
 pub fn document(public_url: &str) -> Value {
     let mut document: Value =
         serde_json::from_str(&service().spec()).expect("poem-openapi writes the document as JSON");
@@ -43,7 +46,7 @@ pub fn document(public_url: &str) -> Value {
     document
 }
 
-/// The documents as they are committed, of no hub in particular.
+/// The documents as they are committed, independent of a hub.
 #[derive(Debug)]
 pub struct Committed {
     /// `openapi/hub.json`.
@@ -70,6 +73,41 @@ pub fn committed() -> Committed {
     }
 }
 
+/// The names of the fields of what an operation responds with, or of its items when that is a page, in the order of the
+/// document; none for an unknown operation.
+pub fn fields(operation_id: &str) -> Vec<&'static str> {
+    let mut registry = Registry::new();
+    Api::register(&mut registry);
+    let operations = Api::meta().into_iter().flat_map(|api| api.paths).flat_map(|path| path.operations);
+    let operation = operations.into_iter().find(|operation| operation.operation_id == Some(operation_id));
+    let responses = operation.map(|operation| operation.responses.responses).unwrap_or_default();
+    let success = responses.into_iter().find(|response| response.status == Some(200));
+    let content = success.and_then(|response| response.content.into_iter().next());
+    let envelope = content.and_then(|content| resolved(&registry, &content.schema).cloned());
+    let data = envelope.and_then(|envelope| property(&registry, &envelope, "data").cloned());
+    let item = data.as_ref().and_then(|data| {
+        let items = property(&registry, data, "items").and_then(|items| items.items.as_deref());
+        items.map_or(Some(data), |items| resolved(&registry, items))
+    });
+    item.map(|item| item.properties.iter().map(|(name, _)| *name).collect()).unwrap_or_default()
+}
+
+fn property<'r>(registry: &'r Registry, schema: &'r MetaSchema, name: &str) -> Option<&'r MetaSchema> {
+    let (_, found) = schema.properties.iter().find(|(property, _)| *property == name)?;
+    resolved(registry, found)
+}
+
+fn resolved<'r>(registry: &'r Registry, schema: &'r MetaSchemaRef) -> Option<&'r MetaSchema> {
+    match schema {
+        MetaSchemaRef::Reference(name) => registry.schemas.get(name),
+        // A reference with a description of its own.
+        MetaSchemaRef::Inline(schema) => match schema.all_of.first() {
+            Some(all) => resolved(registry, all),
+            None => Some(schema),
+        },
+    }
+}
+
 /// Whether an operation has a security requirement, by operation id.
 type Guarded = BTreeMap<&'static str, bool>;
 
@@ -80,7 +118,7 @@ fn operations<A: OpenApi>() -> Guarded {
         .collect()
 }
 
-/// Shows every object of a document to `act`, the outer before the inner.
+/// Calls `act` with every object of a document, outer objects first.
 fn visit(value: &mut Value, act: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
         Value::Object(object) => {
@@ -92,7 +130,7 @@ fn visit(value: &mut Value, act: &mut impl FnMut(&mut Map<String, Value>)) {
     }
 }
 
-/// Adds the names of the schemas that a part of the document leads to.
+/// Adds the names of the schemas that a part of the document refers to.
 fn reached(part: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
     visit(&mut part.clone(), &mut |object| {
         let reference = object.get("$ref").and_then(Value::as_str).unwrap_or_default();

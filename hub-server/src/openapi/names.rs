@@ -1,4 +1,4 @@
-//! Names of the schemas, as generators make types of them.
+//! Names of the schemas, from which generators derive types.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::visit;
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Names made from generic types become names people would choose: `Envelope_Page_Bot` is the
-/// `BotPageResponse`, `Page_Bot` the `BotPage`, `Envelope_Bot` the `BotResponse`.
+/// Names of generic types become plain names: `Envelope_Page_Bot` is `BotPageResponse`, `Page_Bot` is `BotPage`,
+/// `Envelope_Bot` is `BotResponse`.
 pub(super) fn readable(name: &str) -> String {
     if let Some(inner) = name.strip_prefix("Envelope_").or_else(|| name.strip_prefix("Bare_")) {
         return format!("{}Response", readable(inner));
@@ -25,7 +25,7 @@ pub(super) fn rename_schemas(document: &mut Value) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for name in schemas.keys() {
         let new = readable(name);
-        // A view keeps its name where the plain one is taken.
+        // A view keeps its name if the plain one is taken.
         let is_free = !schemas.contains_key(&new) && !names.values().any(|taken| *taken == new);
         names.insert(name.clone(), if is_free { new } else { name.clone() });
     }
@@ -45,7 +45,7 @@ pub(super) fn rename_schemas(document: &mut Value) {
     });
 }
 
-/// Schemas that stand inside an operation get a name: generators make one up otherwise, another one each.
+/// Inline schemas of operations get a name: otherwise each generator invents another one.
 pub(super) fn name_inline_schemas(document: &mut Value) {
     let mut found = Map::new();
     let schemas = document["components"]["schemas"].clone();
@@ -73,7 +73,7 @@ pub(super) fn name_inline_schemas(document: &mut Value) {
     }
 }
 
-/// The form beside a JSON body: named after it, its texts bounded as there.
+/// The form alternative of a JSON body: named after it, with the same bounds of texts.
 fn name_form(body: &mut Map<String, Value>, schemas: &Value, found: &mut Map<String, Value>) {
     let of_json = body.get("application/json").and_then(|media| media["schema"]["$ref"].as_str());
     let Some(json_name) = of_json.and_then(|reference| reference.strip_prefix(SCHEMAS)).map(str::to_owned)
@@ -83,7 +83,7 @@ fn name_form(body: &mut Map<String, Value>, schemas: &Value, found: &mut Map<Str
     let Some(form) = body.get_mut("multipart/form-data") else { return };
     let name = format!("{json_name}Form");
     let mut schema = std::mem::replace(&mut form["schema"], json!({ "$ref": format!("{SCHEMAS}{name}") }));
-    schema["description"] = "The same as a form, which can bring a file.".into();
+    schema["description"] = "The same fields as a form, which can contain a file.".into();
     let likewise = &schemas[&json_name];
     for (field, own) in schema["properties"].as_object_mut().into_iter().flatten() {
         let other = &likewise["properties"][field];

@@ -1,5 +1,5 @@
-//! The same document for generators that make one type of an operation's body, one of its answers and one of its
-//! refusals, and take no document that has more.
+//! The same document for generators that support only one type for the body of an operation, one for its responses
+//! and one for its errors.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::{finish::drop_unused_schemas, visit};
 
 const JSON: &str = "application/json";
 
-/// A finished document of which each operation keeps one type for each purpose, as JSON. Operations that no call
-/// answers are left out: WebSockets, and what only sends a browser elsewhere.
+/// A finished document in which each operation has one type for each purpose, as JSON. Operations that no call can
+/// use are removed: WebSockets and redirects.
 pub(super) fn derive(document: &Value) -> Value {
     let mut plain = document.clone();
     let components = &document["components"];
@@ -41,7 +41,7 @@ fn is_answered(responses: &Value) -> bool {
 fn simplify(operation: &mut Value, components: &Value) {
     keep_json(operation.pointer_mut("/requestBody/content"));
     let Some(responses) = operation["responses"].as_object_mut() else { return };
-    // `default` would speak of successes, too.
+    // `default` would include successes.
     responses.retain(|status, _| !status.starts_with('3') && status != "default");
     for response in responses.values_mut() {
         keep_json(response.get_mut("content"));
@@ -49,7 +49,7 @@ fn simplify(operation: &mut Value, components: &Value) {
     unite_refusals(responses, components);
 }
 
-/// Of several media types JSON says the most; one that stands alone stays.
+/// Of several media types, JSON is kept; a single one is kept too.
 fn keep_json(content: Option<&mut Value>) {
     let Some(content) = content.and_then(Value::as_object_mut) else { return };
     if content.contains_key(JSON) {
@@ -57,7 +57,7 @@ fn keep_json(content: Option<&mut Value>) {
     }
 }
 
-/// Where an operation refuses with more than one type, every refusal is of the one that stands for any of them.
+/// If an operation has several error types, all errors get the general one.
 fn unite_refusals(responses: &mut Map<String, Value>, components: &Value) {
     let shared = |response: &Value| {
         let name = response["$ref"].as_str()?.rsplit('/').next()?;
@@ -90,8 +90,8 @@ fn schema_of(response: &Value) -> Option<&Value> {
     response.pointer("/content/application~1json/schema")
 }
 
-/// A field that also has a spelling in camel case, for older clients, keeps the one in snake case, in schemas as in
-/// examples: most languages make the same name of both.
+/// A field that also has a camel case spelling, for older clients, keeps the snake case one, in schemas and in
+/// examples: most languages derive the same name from both.
 fn keep_one_spelling(object: &mut Map<String, Value>) {
     let fields = object.get("properties").and_then(Value::as_object);
     let second = fields.map(second_spellings).unwrap_or_default();
@@ -109,7 +109,7 @@ fn second_spellings(fields: &Map<String, Value>) -> BTreeSet<String> {
     camel.into_iter().filter(|name| snake.contains(&name.to_lowercase())).cloned().collect()
 }
 
-/// Ways to show a credential that only the operations have that were left out.
+/// Security schemes that only the removed operations use.
 fn drop_unused_schemes(document: &mut Value) {
     let mut used = BTreeSet::new();
     visit(document, &mut |object| {

@@ -147,7 +147,7 @@ fn every_body_and_every_answer_has_an_example() {
     assert!(bodies > 50 && answers > 120, "{bodies} bodies, {answers} answers");
 }
 
-/// A type of an answer, as it stands in the source: its name in the document, and whether it leaves out what is none.
+/// A type of a response in the source: its name in the document, and whether it omits absent fields.
 struct Source {
     name: String,
     leaves_out: bool,
@@ -190,7 +190,7 @@ fn source_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
 /// here admits but that of `next_cursor`.
 ///
 /// Texts of answers are plain `String`s: a bound is a promise about what may come, and what is stored came under the
-/// bounds of its own time, or from the chat network, which has none. What each of them is stands in its description
+/// bounds of its own time, or from the chat network, which has none. Its meaning is in its description
 /// and its example, which linters demand of every property.
 #[test]
 fn what_is_absent_of_an_answer_is_left_out() {
@@ -231,10 +231,10 @@ fn what_is_made_or_listed_leads_on() {
         link("/api/bots/{id}/contacts", "get", "setContactRemark")["parameters"]["userId"],
         "$response.body#/data/items/0/user_id"
     );
-    // A list of channels says nothing new of its bot, and what somebody else makes is another thing.
+    // A list of channels reveals nothing new about its bot, and an operation may return an object of another user.
     assert!(link(channels, "get", "getBot").is_null());
     assert!(link("/api/apps", "post", "getChannel").is_null());
-    // Whoever is led on can go there.
+    // A link leads to an operation that the same caller may use.
     for operation in document["paths"].as_object().unwrap().values().filter_map(Value::as_object).flatten() {
         for (to, link) in operation.1["responses"]["200"]["links"].as_object().into_iter().flatten() {
             assert_eq!(&link["operationId"], to);

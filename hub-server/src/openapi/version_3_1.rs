@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::visit;
 
-/// A finished 3.0 document in the words of 3.1: `webhooks` in their own place, `null` as a type, examples in a list.
+/// A finished 3.0 document as 3.1: `webhooks` at the top level, `null` as a type, examples in a list.
 pub(super) fn derive(document: &Value) -> Value {
     let mut document = document.clone();
     document["openapi"] = "3.1.1".into();
@@ -18,7 +18,7 @@ pub(super) fn derive(document: &Value) -> Value {
             && let Some(kind) = object.get("type").cloned()
         {
             match object.remove("allOf") {
-                // A reference would refuse what the type beside it admits.
+                // A reference would reject what the type next to it admits.
                 Some(Value::Array(mut parts)) => {
                     object.remove("type");
                     parts.push(json!({ "type": "null" }));
@@ -27,7 +27,7 @@ pub(super) fn derive(document: &Value) -> Value {
                 _ => drop(object.insert("type".to_owned(), json!([kind, "null"]))),
             }
         }
-        // Parameters, headers and media types have a schema beside their example, and keep it.
+        // Parameters, headers and media types have a schema next to their example, and keep it.
         let is_schema = ["type", "allOf", "anyOf", "enum"].iter().any(|word| object.contains_key(*word));
         if is_schema
             && !object.contains_key("schema")

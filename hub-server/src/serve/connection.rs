@@ -136,8 +136,8 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
         let response = if is_read {
             self.endpoint.get_response(request).await
         } else {
-            // A task of its own: hyper drops what it waits for when the client goes away, and a change that was
-            // begun is to be finished (design rule D4).
+            // A task of its own: hyper drops what it waits for when the client goes away, and a change that was begun
+            // is to be finished.
             let endpoint = Arc::clone(&self.endpoint);
             let asked =
                 self.shared.tasks.spawn("http request", async move { endpoint.get_response(request).await });
@@ -159,7 +159,7 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
     }
 }
 
-/// An answer's body; while it is there, the client need not say anything.
+/// The body of a response; while it exists, the client may be silent.
 struct Answer {
     body: BoxBody<Bytes, io::Error>,
     _busy: Busy,

@@ -1,5 +1,4 @@
-//! What conversations over WebSockets have in common: signs of life, frames that go out in time, frames that nobody
-//! understands, and goodbyes.
+//! What WebSocket connections share: pings, write timeouts, limits on invalid frames, and closing.
 
 use std::time::Duration;
 
@@ -17,21 +16,21 @@ use tokio_tungstenite::tungstenite::{
 
 use super::websocket::Socket;
 
-/// How often a client that says nothing is asked for a sign of life (`contract.md` §5.1).
+/// How often a silent client is pinged.
 const PING: Duration = Duration::from_secs(30);
-/// Whoever says nothing for this long is gone.
+/// A client that is silent for this long is disconnected.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A frame that does not go out for this long ends the connection (reliability W4).
+/// A frame that cannot be written for this long closes the connection.
 const STALL: Duration = Duration::from_secs(10);
 /// How long the client's end is waited for.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// Frames that are not understood, after which the connection ends (reliability W3).
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Frames that are not understood, after which the connection ends.
 const MAX_BAD: u32 = 50;
 /// Read and thrown away after a goodbye, so that unread bytes do not turn it into a reset.
 const MAX_DISCARD: usize = 1024 * 1024;
 
 /// Pause before the store is asked again.
-pub(crate) const AGAIN: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The hub restarts.
 pub(crate) const RESTART: u16 = 1001;
@@ -39,7 +38,7 @@ pub(crate) const RESTART: u16 = 1001;
 pub(crate) const REVOKED: u16 = 4401;
 /// What the client speaks for was switched off.
 pub(crate) const OFF: u16 = 4403;
-/// The client does not read, or says nothing.
+/// The client does not read, or is silent.
 const TIMEOUT: u16 = 4408;
 
 /// Why a connection ends from this side.
@@ -83,7 +82,7 @@ impl Line {
         Self { socket, clock: clock.clone(), heard_at: now, ping_at: now + PING, bad_frames: 0 }
     }
 
-    /// The next thing the client says, and on the way there whatever the clock asks for. May be cancelled.
+    /// The next frame of the client; meanwhile pings and timeouts. May be cancelled.
     pub(crate) async fn hear(&mut self) -> Result<Message, End> {
         loop {
             let wake_at = self.ping_at.min(self.heard_at + SILENCE);
@@ -105,18 +104,18 @@ impl Line {
             return Err(End::Close(TIMEOUT, "nothing was heard for 60 seconds".to_owned()));
         }
         if now >= self.ping_at {
-            // Whoever cancels this in the middle finds it still to be done.
+            // If this is cancelled in the middle, the work is still due.
             self.write(vec![Message::Ping(bytes::Bytes::new())]).await?;
             self.ping_at = now + PING;
         }
         Ok(())
     }
 
-    /// Counts a frame that nobody understands.
+    /// Counts an invalid frame.
     pub(crate) fn count_bad(&mut self) -> Flow {
         self.bad_frames += 1;
         if self.bad_frames >= MAX_BAD {
-            return Err(End::Close(1008, "too many frames that nobody understands".to_owned()));
+            return Err(End::Close(1008, "too many invalid frames".to_owned()));
         }
         Ok(())
     }
@@ -154,11 +153,11 @@ impl Line {
                 }
             }
         };
-        let _ = self.clock.timeout(GOODBYE, farewell).await;
+        let _ = self.clock.timeout(CLOSE_TIMEOUT, farewell).await;
     }
 }
 
-/// What a client may know of a failure; what went wrong inside stands in the log.
+/// The part of an error that a client may see; internal causes are logged.
 pub(crate) fn told(error: &Error) -> Error {
     if error.code() != ErrorCode::Internal {
         return match error.details().first() {

@@ -1,5 +1,4 @@
-//! Counts connections, in all and per network (reliability N7), and keeps a descriptor back for the moment
-//! when there are none left.
+//! Counts connections, in all and per network, and keeps a descriptor back for the moment when there are none left.
 
 use std::{
     collections::HashMap,
@@ -101,7 +100,7 @@ impl Reserve {
     }
 
     /// Takes one waiting connection with the reserve's descriptor, hands it to `refuse`, and takes the
-    /// descriptor back; `false` when somebody else was faster.
+    /// descriptor back; `false` if another task was faster.
     pub(super) async fn refuse_one(
         &mut self,
         listener: &TcpListener,

@@ -1,6 +1,6 @@
-//! Judges the head of a request before hyper reads it, with hyper's own parser. hyper forgives what two parsers
-//! may read in two ways (a length beside `Transfer-Encoding`, two lengths, two hosts, bare line feeds), and
-//! answers what it does not forgive without a word; here both are refused with a sentence (reliability N6).
+//! Judges the head of a request before hyper reads it, with hyper's own parser. hyper forgives what two parsers may
+//! read in two ways (a length with `Transfer-Encoding`, two lengths, two hosts, bare line feeds), and answers what
+//! it does not forgive without a word; here both are refused with a sentence.
 
 use std::str;
 
@@ -148,7 +148,7 @@ fn content_length(value: &[u8]) -> Option<u64> {
     text.parse().ok().filter(|length| i64::try_from(*length).is_ok())
 }
 
-/// The one value of a header; `Err` when it stands there more than once.
+/// The only value of a header; `Err` if it occurs more than once.
 fn only<'h>(headers: &[Header<'h>], name: &str) -> Result<Option<&'h [u8]>, ()> {
     let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
     let first = values.next().map(|header| header.value);

@@ -1,4 +1,4 @@
-//! What the listeners allow (reliability N6, N7). Every figure can be set, so that tests need not wait.
+//! What the listeners allow. Every figure can be set, so that tests need not wait.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use ipnet::IpNet;
 
 use super::pace::PaceLimits;
 
-/// Most header fields of a request (reliability N6).
+/// Most header fields of a request.
 pub const MAX_HEADERS: usize = 100;
 
-/// How many files and connections this process may have open; `None` where the system does not say.
+/// Maximum number of open files and connections of this process; `None` if the system does not report it.
 pub fn descriptors() -> Option<usize> {
     soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?)
 }
@@ -23,13 +23,13 @@ fn soft_limit(limits: &str) -> Option<usize> {
 /// [`ServeStats`](super::ServeStats).
 #[derive(Debug, Clone)]
 pub struct ServeLimits {
-    /// Connections at a time; a further one is told 503 and closed.
+    /// Maximum open connections; a further one gets 503 and is closed.
     pub connections: usize,
-    /// Connections at a time from one IPv4 address or IPv6 /64; a further one is told 503 and closed.
+    /// Maximum open connections per IPv4 address or IPv6 /64; a further one gets 503 and is closed.
     pub connections_per_network: usize,
     /// Addresses that the cap per network does not bind: proxies, which speak for many.
     pub uncapped: Vec<IpNet>,
-    /// How long a request's head may take in all; a new connection that says nothing has as long.
+    /// Time limit of a request head; a new, silent connection has the same limit.
     pub head: Duration,
     /// How long a connection may stay between two requests.
     pub idle: Duration,
@@ -41,10 +41,10 @@ pub struct ServeLimits {
     pub body: PaceLimits,
     /// How fast a body that is a file has to come.
     pub upload: PaceLimits,
-    /// How fast an answer has to be taken.
+    /// Minimum rate at which a response has to be read.
     pub answer: PaceLimits,
-    /// How long a connection with an unread rest is read on after the last answer: closing at once would
-    /// reset it, and the answer with it.
+    /// How long a connection with unread bytes is read after the last response: closing at once would reset it, and
+    /// the response with it.
     pub linger: Duration,
 }
 

@@ -1,5 +1,4 @@
-//! The accept loop: poem's endpoint behind hyper, with the limits that neither has (design rule D12,
-//! reliability N6, N7).
+//! The accept loop: poem's endpoint behind hyper, with the limits that neither has.
 //!
 //! | against | what happens | where |
 //! |---|---|---|
@@ -11,9 +10,9 @@
 //! | TRACE, CONNECT | 405, closed | `head` |
 //! | HTTP/2 | refused like any other version: 400, closed | `head` |
 //!
-//! All of these answers carry the envelope. Two do not, since hyper writes or cuts them itself: a chunked body
-//! whose chunks are malformed ends as the application's answer to a body it could not read, and a connection
-//! that breaks in the middle of a request ends without an answer.
+//! All of these responses have the envelope, with two exceptions in which hyper responds or disconnects itself: a
+//! malformed chunked body ends as the application's response to an unreadable body, and a connection that breaks in
+//! the middle of a request ends without a response.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -44,7 +43,7 @@ use stats::Turned;
 /// Opens a listener.
 ///
 /// # Errors
-/// What the operating system says; `AddrInUse` when the port is taken.
+/// The error of the operating system; `AddrInUse` if the port is taken.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
@@ -135,10 +134,10 @@ where
 }
 
 impl Shared {
-    /// Says 503 as far as the socket takes it at once: nobody waits for a client that is not served.
+    /// Writes 503 as far as the socket accepts it at once: a client that is not served is not waited for.
     fn turn_away(&self, stream: &TcpStream, turned: Turned) {
         self.stats.turn(turned);
-        // Unread bytes would turn the close into a reset, which may overtake the answer.
+        // Unread bytes would turn the close into a reset, which may overtake the response.
         let _ = stream.try_read(&mut [0; 1024]);
         let _ = stream.try_write(refusal::busy(&self.request_id()).as_bytes());
     }

@@ -94,7 +94,7 @@ pub(super) struct Paced<B> {
 }
 
 impl<B> Paced<B> {
-    /// `too_slow` tells afterwards whether that was how it ended.
+    /// `too_slow` reports afterwards whether that was the reason.
     pub(super) fn new(inner: B, limits: PaceLimits, clock: &Clock, too_slow: Arc<AtomicBool>) -> Self {
         Self { inner, pace: Pace::new(limits, clock), too_slow }
     }

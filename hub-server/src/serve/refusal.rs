@@ -6,24 +6,24 @@ use poem::{
     http::{HeaderValue, StatusCode, header},
 };
 
-use crate::{edge, envelope::ApiError};
+use crate::{envelope::ApiError, headers};
 
 /// Why a request is not served. Each closes its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The head breaks a rule of HTTP, or one of ours (reliability N6).
+    /// The head breaks a rule of HTTP, or one of ours.
     BadHead(&'static str),
     /// The head did not come in time.
     SlowHead,
     /// The body came too slowly.
     SlowBody,
-    /// The target is over its cap.
+    /// The target exceeds its limit.
     TargetTooLong,
-    /// The head is over its cap, or has too many fields.
+    /// The head exceeds its limit, or has too many fields.
     HeadTooLarge,
     /// TRACE and CONNECT.
     Method,
-    /// The handler's task ended without an answer.
+    /// The handler's task ended without a response.
     Lost,
 }
 
@@ -57,12 +57,12 @@ impl Refusal {
                 (StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidParams, "the request's body came too slowly")
             }
             Self::TargetTooLong => {
-                (StatusCode::URI_TOO_LONG, ErrorCode::InvalidParams, "the request's target is over its cap")
+                (StatusCode::URI_TOO_LONG, ErrorCode::InvalidParams, "the request's target exceeds its limit")
             }
             Self::HeadTooLarge => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 ErrorCode::InvalidParams,
-                "the request's head is over its cap",
+                "the request's head exceeds its limit",
             ),
             Self::Method => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -73,12 +73,12 @@ impl Refusal {
         }
     }
 
-    /// The answer.
+    /// The response.
     pub(crate) fn answer(self, request_id: &str) -> Response {
         let (status, code, message) = self.parts();
         let mut response = ApiError::new(code, message).render(request_id);
         response.set_status(status);
-        edge::set_headers(&mut response, "/api", request_id);
+        headers::set_headers(&mut response, "/api", request_id);
         let headers = response.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         if self == Self::Method {
@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// What a connection over a cap is told, as bytes: it is never served, so nothing may be spent on it.
+/// The response to a connection over a limit, as bytes: it is never served, so nothing may be spent on it.
 pub(super) fn busy(request_id: &str) -> String {
     let body = serde_json::json!({
         "success": false,

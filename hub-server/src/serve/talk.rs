@@ -32,7 +32,7 @@ pub(super) struct Talk {
     /// Requests that were passed on and are not answered to the end.
     open: AtomicUsize,
     upgraded: AtomicBool,
-    /// The connection, while its wire waits for an answer's end: hyper asks for no further bytes by itself.
+    /// The connection, while its wire waits for the end of a response: hyper requests no further bytes by itself.
     waiting: AtomicWaker,
 }
 
@@ -67,7 +67,7 @@ impl Talk {
     }
 }
 
-/// Lives as long as an answer is being made and written.
+/// Exists as long as a response is being created and written.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Talk>);
 

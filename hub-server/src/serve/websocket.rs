@@ -1,6 +1,5 @@
-//! WebSocket connections: the switch from HTTP, and their buffers. With the library's defaults an idle one costs
-//! 134 KiB, with these 6 KiB, and a client that does not read costs one megabyte at most instead of everything
-//! (reliability §0.4, W3, P12).
+//! WebSocket connections: the switch from HTTP, and their buffers. With the library's defaults an idle one costs 134
+//! KiB, with these 6 KiB, and a client that does not read costs one megabyte at most instead of everything.
 
 use hub_core::{ErrorCode, tasks::Tasks};
 use poem::{
@@ -21,11 +20,11 @@ use tokio_tungstenite::{
 
 use crate::envelope::ApiError;
 
-/// Largest frame a client may send, in bytes (`contract.md` §1).
+/// Largest frame a client may send, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
-/// Largest message a client may send in several frames, in bytes (reliability W3).
+/// Largest message a client may send in several frames, in bytes.
 pub const MAX_MESSAGE: usize = 1024 * 1024;
-/// Most that waits for a client that does not read, in bytes (reliability P12).
+/// Most that waits for a client that does not read, in bytes.
 pub const MAX_UNSENT: usize = 1024 * 1024;
 
 /// The configuration of every WebSocket.
@@ -86,7 +85,7 @@ impl Upgrade {
     {
         let on_upgrade = self.on_upgrade;
         tasks.spawn("websocket", async move {
-            // The client may be gone before it has the answer.
+            // The client may disconnect before it has the response.
             if let Ok(upgraded) = on_upgrade.await {
                 serve(WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config())).await).await;
             }
@@ -95,7 +94,7 @@ impl Upgrade {
     }
 }
 
-/// The answer 101.
+/// The response 101.
 #[derive(Debug)]
 pub struct Switched {
     accept: String,

@@ -175,7 +175,7 @@ impl Wire {
         self.phase = Phase::Pass(PLACEHOLDER.len(), Then::Nothing);
     }
 
-    /// Moves bytes from the buffer; says how many.
+    /// Moves bytes from the buffer; returns how many.
     fn pass_on(&mut self, to: &mut ReadBuf<'_>, most: usize) -> usize {
         let count = most.min(self.buffer.len()).min(to.remaining());
         to.put_slice(&self.buffer[..count]);
@@ -187,7 +187,7 @@ impl Wire {
         count
     }
 
-    /// Reads at most `most` bytes, first what was read already.
+    /// Reads at most `most` bytes, buffered ones first.
     fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -229,7 +229,7 @@ impl Wire {
         let pace = self.reader.get_or_insert_with(|| Pace::new(limits.answer, clock));
         ready!(pace.poll_too_slow(cx));
         stats.cut_slow_reader();
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read the response")))
     }
 
     fn note_written(&mut self, written: &Poll<io::Result<usize>>) {
@@ -269,7 +269,7 @@ impl AsyncRead for Wire {
                     return Poll::Ready(Ok(()));
                 }
                 Phase::After(Then::Nothing) => {
-                    // The end of the stream would make hyper drop the answer.
+                    // The end of the stream would make hyper drop the response.
                     ready!(this.poll_discard(cx));
                     return Poll::Pending;
                 }

@@ -1,5 +1,5 @@
 //! An app on a bot, for tests of what apps may ask: Ada's app on Ada's bot, whose person is Ann. Nothing is sent: the
-//! hub takes what it is told into the store.
+//! hub only stores accepted messages.
 
 use hub_core::id::BotId;
 use serde_json::{Value, json};

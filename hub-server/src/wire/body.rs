@@ -12,8 +12,9 @@ use serde_json::Value;
 use super::{diagnosis::diagnose, json};
 use crate::envelope::{ApiError, rule};
 
-/// A JSON body. The last argument of a handler, so that strangers are refused before it is read. A name that an object
-/// repeats is refused in every body, also where unknown fields are ignored: no two programs agree on what it means.
+/// A JSON body. The last argument of a handler, so that unauthenticated callers are rejected before it is read. A
+/// name that an object repeats is rejected in every body, also where unknown fields are ignored: programs disagree on
+/// its meaning.
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
@@ -55,7 +56,7 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     let (value, repeated) =
         json::value(bytes).map_err(|error| Error::invalid("body", format!("is not valid JSON: {error}")))?;
     if value.is_null() {
-        // A body that may be left out is an object where there is one.
+        // An optional body must be an object if it is present.
         return Err(Error::invalid("body", "must be a JSON object").into());
     }
     if !repeated.is_empty() {
@@ -68,13 +69,13 @@ fn parse<T: ParseFromJSON>(content_type: Option<&str>, bytes: &[u8]) -> Result<T
     read(&value)
 }
 
-/// The value as what a call takes.
+/// The value as the type of the operation.
 ///
 /// # Errors
-/// `INVALID_PARAMS` naming every field that breaks a rule of the schema.
+/// `INVALID_PARAMS` with every field that violates the schema.
 pub(crate) fn read<T: ParseFromJSON>(value: &Value) -> Result<T, ApiError> {
     T::parse_from_json(Some(value.clone())).map_err(|error| {
-        // A rule that is not in the schema leaves the framework's own words.
+        // A rule that is not in the schema gets the framework's own message.
         let other = || Error::invalid("body", rule(error.message()).to_owned());
         diagnose::<T>(value).finish().err().unwrap_or_else(other).into()
     })

@@ -1,5 +1,5 @@
-//! What is wrong with a body, field by field. poem-openapi stops at the first error and does not name the
-//! field, so a refused body is held against the schema of its type once more, all fields at a time.
+//! What is wrong with a body, field by field. poem-openapi stops at the first error and does not name the field, so a
+//! rejected body is compared with the schema of its type again, all fields at once.
 
 use hub_core::error::Problems;
 use poem_openapi::{
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::json::{element, member};
 
-/// Notes every place where `value` does not fit the schema of `T`, under the path a caller would write.
+/// Notes every place where `value` does not match the schema of `T`, under the path that a caller would write.
 pub(super) fn diagnose<T: Type>(value: &Value) -> Problems {
     let mut registry = Registry::new();
     T::register(&mut registry);
@@ -136,11 +136,11 @@ impl Diagnosis {
     }
 }
 
-/// The bodies that ignore unknown fields: those that programs of other hubs send, which add fields of their own.
+/// The bodies that ignore unknown fields: those that programs of other hubs send, with additional fields.
 const LENIENT: [&str; 7] =
     ["BotSend", "BotTool", "ChannelSend", "ChannelTyping", "ExchangeCode", "ExchangeCodeOlder", "SetTools"];
 
-/// Whether the type of a request refuses fields that it does not have.
+/// Whether the type of a request rejects unknown fields.
 pub(crate) fn is_strict(name: &str) -> bool {
     !LENIENT.contains(&name)
 }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::scalar;
 
-/// An id of a thing of kind `K`. In a path, anything that is not one answers 404: it names nothing. Path
-/// arguments bind by position, and the distinct types turn swapped ones into that refusal.
+/// An id of an object of kind `K`. In a path, any other text is `NOT_FOUND`. Path arguments bind by position, and the
+/// distinct types turn swapped ones into that error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Id<K>(pub id::Id<K>)
 where
@@ -55,7 +55,7 @@ pub type PluginId = Id<kind::Plugin>;
 pub type PluginVersionId = Id<kind::PluginVersion>;
 /// Id of an app.
 pub type AppId = Id<kind::App>;
-/// Id of an event that an app is told.
+/// Id of an event for an app.
 pub type AppEventId = Id<kind::AppEvent>;
 /// Id of a call of an app.
 pub type AppCallId = Id<kind::AppCall>;

@@ -31,7 +31,7 @@ pub use shown_once::ShownOnce;
 pub use text::{Checked, Digits, NetworkName, Slug, Text, ToolName, Username};
 pub use time::Time;
 
-/// The part of poem-openapi's `Type` that every scalar of this module answers alike.
+/// The part of poem-openapi's `Type` that is the same for every scalar of this module.
 macro_rules! scalar {
     () => {
         const IS_REQUIRED: bool = true;

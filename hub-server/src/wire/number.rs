@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::scalar;
 
-/// An integer from `MIN` to `MAX` in the document. hub-core checks the bounds, together with everything else that is
-/// wrong with a request.
+/// An integer from `MIN` to `MAX` in the document. hub-core checks the bounds together with the other rules of the
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number<const MIN: u32, const MAX: u32>(pub u32);
 

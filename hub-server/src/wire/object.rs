@@ -1,4 +1,4 @@
-//! JSON objects whose members are another standard's.
+//! JSON objects whose members are defined by another standard.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Lists in pages (`contract.md` §1).
+//! Lists in pages.
 
 use std::borrow::Cow;
 
@@ -34,11 +34,11 @@ where
     }
 }
 
-/// Query `limit`: items wanted on a page.
+/// Query `limit`: maximum number of items per page.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit(u32);
 
-/// Query `cursor`: where the page before ended.
+/// Query `cursor`: the `next_cursor` of the previous page.
 #[derive(Debug, Clone)]
 pub struct Cursor(String);
 
@@ -56,8 +56,8 @@ impl Cursor {
     }
 }
 
-/// Reads the two query arguments of a list. `list` names the list and its filters, as hub-core does for the
-/// cursors it hands out.
+/// Reads the two query arguments of a list. `list` names the list and its filters, as hub-core does for the cursors
+/// that it creates.
 ///
 /// # Errors
 /// `INVALID_PARAMS` for a cursor of another list.
@@ -106,7 +106,7 @@ impl Type for Cursor {
     fn schema_ref() -> MetaSchemaRef {
         let schema = MetaSchema {
             max_length: Some(MAX_CURSOR),
-            // Base64url of the list and the place in it: an invented one is refused.
+            // Base64url of the list and the position in it: a forged one is rejected.
             pattern: Some("^[A-Za-z0-9_-]+$".to_owned()),
             ..MetaSchema::new("string")
         };
@@ -114,7 +114,7 @@ impl Type for Cursor {
     }
 }
 
-/// Longest cursor that is looked at; ours are far shorter.
+/// Maximum length of a cursor; ours are far shorter.
 const MAX_CURSOR: usize = 512;
 
 impl ParseFromParameter for Cursor {

@@ -1,4 +1,4 @@
-//! Strings that come in and never go out.
+//! Strings that are only received.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{diagnosis::length_problem, scalar};
 
-/// A secret of `MIN` to `MAX` characters in a request: write-only in the document, stars in `Debug`. One with a lower
-/// bound is a password, whose length hub-core checks with the other rules.
+/// A secret of `MIN` to `MAX` characters in a request: write-only in the document, masked in `Debug`. One with a
+/// lower bound is a password, whose length hub-core checks with the other rules.
 #[derive(Debug, Clone)]
 pub struct Secret<const MAX: usize, const MIN: usize = 0>(pub secret::Secret);
 
@@ -40,7 +40,7 @@ impl<const MAX: usize, const MIN: usize> ParseFromJSON for Secret<MAX, MIN> {
                 Some(reason) if MIN == 0 => Err(ParseError::custom(reason)),
                 _ => Ok(Self(text.into())),
             },
-            // Without the value: what was meant to be a secret is not repeated in an answer.
+            // Without the value: a secret is not repeated in a response.
             _ => Err(ParseError::custom("must be a string")),
         }
     }

@@ -1,4 +1,4 @@
-//! Secrets in answers.
+//! Secrets in responses.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::scalar;
 
-/// A fresh secret in the one answer that shows it; stars in `Debug`, so that no log shows it too.
+/// A new secret in the one response that shows it; masked in `Debug`, so that no log shows it.
 #[derive(Debug, Clone)]
 pub struct ShownOnce(pub Secret);
 

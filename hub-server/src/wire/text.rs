@@ -1,4 +1,4 @@
-//! Strings that are strings.
+//! Strings with bounds.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::{diagnosis::length_problem, scalar};
 
-/// A text of `MIN` to `MAX` characters. Unlike poem-openapi's `String` it takes no numbers and no booleans.
+/// A text of `MIN` to `MAX` characters. Unlike poem-openapi's `String` it accepts no numbers and no booleans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Text<const MIN: usize, const MAX: usize, const ENFORCED: bool = true>(pub String);
 
-/// A text whose bounds hub-core checks, together with everything else that is wrong with a request. They are in the
-/// document, and in the diagnosis of a body that is refused before hub-core sees it.
+/// A text whose bounds hub-core checks together with the other rules of the request. They are in the document, and in
+/// the diagnosis of a body that is rejected before hub-core reads it.
 pub type Checked<const MIN: usize, const MAX: usize> = Text<MIN, MAX, false>;
 
 impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> std::ops::Deref for Text<MIN, MAX, ENFORCED> {
@@ -136,17 +136,17 @@ macro_rules! patterned {
 }
 
 patterned! {
-    /// The name that a new user signs in with.
+    /// The username of a new user.
     Username = 2..=32 "^[A-Za-z0-9_-]+$", example "ada"
 }
 
 patterned! {
-    /// The short name of an app.
+    /// The slug of an app.
     Slug = 3..=40 "^[a-z0-9][a-z0-9-]*[a-z0-9]$", example "weather"
 }
 
 patterned! {
-    /// The name of a tool, as models take it.
+    /// The name of a tool, as models accept it.
     ToolName = 1..=64 "^[A-Za-z0-9_-]+$", example "weather"
 }
 

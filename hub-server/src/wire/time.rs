@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::scalar;
 
-/// An instant: RFC 3339 in UTC with milliseconds (`contract.md` §1).
+/// An instant: RFC 3339 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub Timestamp);
 

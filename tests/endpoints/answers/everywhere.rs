@@ -26,7 +26,7 @@ fn tag(operation: &Operation) -> &str {
     operation.described["tags"][0].as_str().unwrap()
 }
 
-/// Nobody, somebody without the right, and a page of another site.
+/// No one, someone without the right, and a page of another site.
 pub async fn callers(stage: &Stage, ledger: &mut Ledger) {
     for operation in operations() {
         let (path, body) = (stage.path(&operation), (operation.entry().body)(stage));
@@ -70,7 +70,7 @@ pub async fn requests(stage: &Stage, ledger: &mut Ledger) {
         }
         let mut ids = stage.ids(&operation);
         let names = operation.parameters();
-        // Whoever has a code need not be anybody.
+        // A code is a credential of its own.
         if let Some(last) = names.last().filter(|_| !operation.is_token_endpoint()) {
             let absent = match ids.iter().find(|(name, _)| name == last).unwrap().1.split_once('_') {
                 Some((kind, _)) => format!("{kind}_{NOWHERE}"),
@@ -115,7 +115,7 @@ pub async fn repetitions(stage: &Stage, ledger: &mut Ledger) {
     }
 }
 
-/// One request is all that anybody has.
+/// One request is all that anyone has.
 pub async fn too_many(ledger: &mut Ledger) {
     let one = NonZeroU32::MIN;
     let limits = RateLimitSettings { default: one, ..RateLimitSettings::default() };
@@ -213,7 +213,7 @@ pub async fn heads(stage: &Stage, ledger: &mut Ledger) {
         if responses.get("default").is_some() {
             heads.push((431, open, format!("{method} {path} HTTP/1.1\r\n{large}\r\n")));
         }
-        // Whoever is turned away is not heard: bytes that nobody reads would end the connection before the answer.
+        // A rejected request is not read: unread bytes would end the connection before the answer.
         heads.push((503, full, String::new()));
         for (status, address, head) in heads {
             let mut stream = TcpStream::connect(address).await.unwrap();

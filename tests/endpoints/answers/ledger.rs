@@ -37,7 +37,7 @@ impl Ledger {
         schemas.iter().map(|(name, schema)| (name.clone(), schema["examples"][0].clone())).collect()
     }
 
-    /// The example of what an operation is told; null where it is told nothing.
+    /// The example of the body of an operation; null if it has none.
     pub fn example(&self, operation: &Operation) -> Value {
         let schema = &operation.described["requestBody"]["content"]["application/json"]["schema"]["$ref"];
         let schema = schema.as_str().and_then(|path| self.document.pointer(path.trim_start_matches('#')));
@@ -54,7 +54,7 @@ impl Ledger {
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
     }
 
-    /// What the document says of a status; `default` stands for what has no place of its own.
+    /// What the document says of a status; `default` is for statuses without an entry.
     fn described(&self, operation: &Operation, status: u16) -> Option<(String, Value)> {
         let responses = &operation.described["responses"];
         let named = [status.to_string(), "default".to_owned()];
@@ -65,7 +65,7 @@ impl Ledger {
         Some((name, shared.unwrap_or(response).clone()))
     }
 
-    /// Notes an answer: its status has to be documented, and its body to be of the schema that stands there.
+    /// Notes an answer: its status has to be documented, and its body to be of the schema that is there.
     pub fn note(&mut self, operation: &Operation, answer: &Answer, why: &str) {
         let (id, Answer { status, json }) = (&operation.id, answer);
         let Some((name, described)) = self.described(operation, *status) else {

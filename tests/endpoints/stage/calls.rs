@@ -1,4 +1,4 @@
-//! Right calls of every operation, and what stands in the place of a part of one.
+//! Right calls of every operation, and what is in place of a part of one.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ impl Stage {
         format!("state=s&bot_id={}&code_challenge={}", self.known("bot"), "A".repeat(43))
     }
 
-    /// The same as the body of a decision, by somebody who has not seen the question.
+    /// The same as the body of a decision, by someone who has not seen the question.
     pub fn unseen_decision(&self) -> Value {
         json!({ "client_id": self.known("app"), "redirect_uri": "http://localhost:3000/cb", "consent": "x",
             "code_challenge": "A".repeat(43), "code_challenge_method": "S256", "bot_id": self.known("bot"),
@@ -55,7 +55,7 @@ impl Stage {
     /// As [`path_with`](Self::path_with), of these ids.
     pub fn path_of(&self, operation: &Operation, ids: &[(&str, &str)], more: &str) -> String {
         let needed = match operation.id.as_str() {
-            // Nobody moves the clock for whoever waits.
+            // The clock does not move for calls that wait.
             "pollChannelMessages" => "timeout=0".to_owned(),
             "getUploadUrl" => "filename=a.png&content_type=image/png&size=5".to_owned(),
             "authorizeApp" => format!(
@@ -84,7 +84,7 @@ impl Stage {
         Answer::of(build(request).send().await.0).await
     }
 
-    /// A channel's and an app's calls are made with its key, all others by whoever has the cookie.
+    /// A channel's and an app's calls are made with its key, all others with the cookie of the caller.
     fn credential(&self, operation: &Operation, cookie: &str) -> (&'static str, String) {
         if operation.is_for_channels() {
             ("X-API-Key", self.key.clone())
@@ -112,7 +112,7 @@ impl Stage {
         .await
     }
 
-    /// A call by ada that is told to be done once.
+    /// A call by ada with an idempotency key.
     pub async fn ask_once(&self, operation: &Operation, key: &str, body: &Value) -> Answer {
         let (name, value) = self.credential(operation, &self.ada);
         self.ask(operation, &self.path(operation), |request| {

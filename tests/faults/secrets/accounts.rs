@@ -1,4 +1,4 @@
-//! Accounts, their credentials, and whoever has none.
+//! Accounts, their credentials, and callers without any.
 
 use reqwest::Method;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(super) async fn sign_in(caller: &mut Caller, plants: &mut Plants) {
         ),
     ] {
         for path in ["/api/auth/login", "/api/auth/register"] {
-            // Somebody new may register with the password of somebody who may not sign in.
+            // Someone new may register with the password of someone who may not sign in.
             let (status, answer, _) =
                 caller.call(Method::POST, path, &[], Some(body.to_string()), false).await;
             assert!(status < 500, "{what} {path}: {answer}");
@@ -102,7 +102,7 @@ pub(super) async fn change_credentials(caller: &mut Caller, plants: &mut Plants)
     caller.done(Method::GET, "/api/user/api-keys", None).await;
 }
 
-/// Credentials of all kinds that nobody knows, in all places.
+/// Credentials of all kinds that no one knows, in all places.
 pub(super) async fn show_bad_credentials(caller: &mut Caller, plants: &mut Plants) {
     let cookie = caller.cookie.take();
     let bearer = format!("Bearer {}", plants.plant("a bearer token"));

@@ -105,8 +105,8 @@ async fn set_model(caller: &mut Caller, plants: &mut Plants, port: &ReceiverPort
     }
     let with_user = format!("http://x:{}@ai.example/v1", plants.plant("a password in the AI endpoint's URL"));
     for body in [
-        json!({ "base_url": with_user, "model": "m", "api_key": plants.plant("an AI key beside a bad URL of it") }),
-        json!({ "base_url": base_url, "model": "", "api_key": plants.plant("an AI key beside no model") }),
+        json!({ "base_url": with_user, "model": "m", "api_key": plants.plant("an AI key next to a bad URL of it") }),
+        json!({ "base_url": base_url, "model": "", "api_key": plants.plant("an AI key next to no model") }),
         json!({ "base_url": base_url, "api_key": [plants.plant("an AI key in a list")] }),
         json!({ "base_url": base_url, "apikey": plants.plant("an AI key in a wrong field") }),
     ] {

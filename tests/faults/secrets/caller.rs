@@ -1,4 +1,4 @@
-//! Whoever asks the server, and everything it was told.
+//! A client of the server, and everything that it received.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,7 +10,7 @@ pub(super) struct Caller {
     client: reqwest::Client,
     base: String,
     pub(super) cookie: Option<String>,
-    /// Cookies of browsers that are known since somebody signed in.
+    /// Cookies of browsers that are known since someone signed in.
     pub(super) devices: Vec<String>,
     pub(super) heard: String,
     /// Where the last answer sent the caller.

@@ -73,7 +73,7 @@ pub(super) async fn break_channels(
     let webhooks = [
         json!({ "url": with_user }),
         json!({ "url": private }),
-        json!({ "url": url, "auth": { "method": "hmac", "secret": plants.plant("a key beside a bad field") }, "timeout_ms": 0 }),
+        json!({ "url": url, "auth": { "method": "hmac", "secret": plants.plant("a key next to a bad field") }, "timeout_ms": 0 }),
         json!({ "url": url, "auth": { "method": "magic", "secret": plants.plant("a key of a bad method") } }),
         json!({ "url": url, "auth": plants.plant("a key instead of its object") }),
         json!({ "url": url, "auth": { "method": "bearer", "token": plants.plant("a key in a wrong field") } }),
@@ -86,7 +86,7 @@ pub(super) async fn break_channels(
         caller.refused(Method::PUT, &format!("{path}/webhook"), &[], Some(webhook.to_string())).await;
     }
     let base_url = format!("https://x:{}@ai.example/", plants.plant("a password in the AI's URL"));
-    let ai = json!({ "enabled": true, "source": "custom", "base_url": base_url, "model": "m", "api_key": plants.plant("an AI key beside a bad URL") });
+    let ai = json!({ "enabled": true, "source": "custom", "base_url": base_url, "model": "m", "api_key": plants.plant("an AI key next to a bad URL") });
     caller.refused(Method::PUT, &format!("{path}/ai"), &[], Some(ai.to_string())).await;
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn deliver(
     let to =
         json!({ "url": format!("http://x:{}@example.com/", plants.plant("a password in a replay's URL")) });
     caller.refused(Method::POST, &replay, &[], Some(to.to_string())).await;
-    // Nobody is there any more.
+    // No one is there any more.
     port.close().await;
     network.say(wx_id, "anybody?").await;
     until("failed attempts", async || {

@@ -30,7 +30,7 @@ pub(super) async fn ways_in(caller: &mut Caller, plants: &mut Plants, port: &Rec
     caller.cookie = ada;
 }
 
-/// Somebody comes back from a provider that repeats what it is told: three times in vain, then rightly.
+/// Someone comes back from a provider that repeats what it received: three times in vain, then rightly.
 async fn by_provider(caller: &mut Caller, plants: &mut Plants, port: &ReceiverPort) {
     let client_secret = plants.named("the provider's client secret").remove(0);
     let token = plants.plant("an access token");
@@ -77,7 +77,7 @@ async fn by_provider(caller: &mut Caller, plants: &mut Plants, port: &ReceiverPo
     assert_eq!(status, 502);
 }
 
-/// A passkey that nobody has.
+/// A passkey that no one has.
 async fn by_passkey(caller: &mut Caller, plants: &mut Plants) {
     for (begin, body) in
         [("register", json!({ "username": "passer" })), ("login", json!({ "username": "ada" }))]

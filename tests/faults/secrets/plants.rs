@@ -25,7 +25,7 @@ impl Plants {
         secret
     }
 
-    /// Keeps a secret that somebody else made.
+    /// Keeps a secret that someone else made.
     pub(super) fn keep(&mut self, what: &str, secret: &str) {
         assert!(secret.len() >= 16, "{what} is too short to be looked for: {secret:?}");
         self.0.push(Plant { what: what.to_owned(), secret: secret.to_owned(), at_rest: false });

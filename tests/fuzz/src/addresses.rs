@@ -1,4 +1,4 @@
-//! URLs and addresses that somebody else chose.
+//! URLs and addresses that someone else chose.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},

@@ -16,7 +16,7 @@ use hub_core::{
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Two bytes of a status, a `Retry-After` up to a NUL, and the body: a wait is at least a second and at most a
-/// day, and only a success with a text replies to anybody.
+/// day, and only a success with a text replies to anyone.
 pub fn answer(data: &[u8]) {
     let (status, rest) = data.split_first_chunk().unwrap_or((&[0, 200], data));
     let status = StatusCode::from_u16(u16::from_be_bytes(*status)).unwrap_or(StatusCode::OK);

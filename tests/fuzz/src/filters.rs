@@ -59,7 +59,7 @@ fn check(decision: &Decision) {
     assert!(decision.reason.chars().count() <= 250 && !decision.reason.contains('\n'));
 }
 
-/// The rule of `contract.md` §5 for lists, written once more.
+/// The rule of a filter for its lists, implemented a second time.
 fn lists_pass(filter: &Filter, input: &FilterInput<'_>) -> bool {
     let mut said = Vec::new();
     if !filter.user_ids.is_empty() {

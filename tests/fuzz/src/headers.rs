@@ -1,4 +1,4 @@
-//! Headers that somebody else chose, and what of requests and answers goes into traces.
+//! Headers that someone else chose, and what of requests and answers goes into traces.
 
 use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ fn assert_one_line(text: &[u8]) {
 pub fn trace(data: &[u8]) {
     let (secret, rest) = super::halves(data, 0);
     let Ok(secret) = std::str::from_utf8(secret) else { return };
-    // Shorter ones are not looked for; one of stars is what stands in place of secrets.
+    // Shorter ones are not looked for; one of stars is what is in place of secrets.
     if secret.len() < 4 || secret.contains('*') || secret.contains('\u{fffd}') {
         return;
     }

@@ -8,7 +8,7 @@ use hub_core::plugins::{
     request::Reach,
 };
 
-/// A source: what is wrong with it is told with lines it has, and what is accepted keeps the rules of every key,
+/// A source: its errors have line numbers of the source, and what is accepted keeps the rules of every key,
 /// means the same when it is read again, and reaches no host that it does not name.
 pub fn manifest(data: &[u8]) {
     let source = String::from_utf8_lossy(data);
@@ -35,7 +35,7 @@ pub fn manifest(data: &[u8]) {
     }
     assert!(manifest.warnings.iter().all(|note| (1..=lines).contains(&note.line)));
     let hosts: HashSet<&String> = manifest.connects.iter().collect();
-    assert_eq!(hosts.len(), manifest.connects.len(), "a host stands once");
+    assert_eq!(hosts.len(), manifest.connects.len(), "a host occurs once");
     for host in &manifest.connects {
         assert!(host.contains('.') && host.is_ascii() && *host == host.to_lowercase(), "{host}");
         let reach = Reach { configured: None, connects: &manifest.connects, plain_http: false };

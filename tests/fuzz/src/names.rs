@@ -26,7 +26,7 @@ pub fn id(data: &[u8]) {
         assert_eq!(handle.to_string().parse::<Handle>().ok().as_ref(), Some(&handle));
         if let Some(rest) = handle.addressed(message) {
             assert!(message.ends_with(rest), "the handle changed the message");
-            assert!(message.to_ascii_lowercase().contains(handle.as_str()), "nobody spoke to the handle");
+            assert!(message.to_ascii_lowercase().contains(handle.as_str()), "no one spoke to the handle");
         }
     }
 }
@@ -39,7 +39,7 @@ fn check_id<K: Kind>(text: &str) {
     assert_eq!(serde_json::from_str::<Id<K>>(&json).ok(), read);
 }
 
-/// The rule of `contract.md` §1, written once more: 26 of Crockford's digits, of which the first holds three bits.
+/// The form of an id, implemented a second time: 26 of Crockford's digits, the first of which holds three bits.
 fn is_ulid(text: &str) -> bool {
     text.len() == 26
         && text.starts_with(|c| ('0'..='7').contains(&c))

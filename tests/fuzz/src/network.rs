@@ -35,7 +35,7 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
 });
 
-/// Gives the answers it was told, in order.
+/// Returns the prepared responses, in order.
 #[derive(Default)]
 struct Script(Mutex<VecDeque<(u16, Bytes)>>);
 
@@ -48,7 +48,7 @@ impl LocalService for Script {
     }
 }
 
-/// A network, and the server that answers it what it is told. One for all inputs: a client takes milliseconds to
+/// A network, and the server that returns the prepared responses. One for all inputs: a client takes milliseconds to
 /// make.
 struct Stage {
     script: Arc<Script>,
@@ -171,8 +171,8 @@ pub fn login(data: &[u8]) {
     assert!(stage.answers().is_empty(), "an answer was not asked for");
 }
 
-/// The rule of `ilink §3.1`, written once more: nothing, the server the login began at, or the network's own
-/// hosts over TLS, without a user part.
+/// The rule for hosts (`hub-core/docs/ilink.md#hosts`), implemented a second time: nothing, the server on which the
+/// login began, or the network's own hosts over TLS, without a user part.
 fn may_be_called(base: &str) -> bool {
     if base.is_empty() {
         return true;

@@ -69,7 +69,7 @@ async fn open() -> (Hub, Actor) {
 /// The first byte says what follows. `J`, `L`: the JSON of a whole answer, to making a passkey and to signing in.
 /// `R`: an attestation object, in an answer that is right otherwise. `A`: authenticator data and, behind the first
 /// `0xff 0xff`, a signature, in such an answer. Whatever it is, it is refused as a broken or a wrong answer, or makes
-/// a passkey; and nobody signs in, since nobody has the key.
+/// a passkey; and no one signs in, since no one has the key.
 pub fn passkey(data: &[u8]) {
     let Some((kind, rest)) = data.split_first() else { return };
     let house = &*HOUSE;
@@ -127,7 +127,7 @@ impl House {
         let Some(answer) = answer else { return };
         let (flow, cookie) = (begun.flow_id.expose(), self.browser.cookie.expose());
         let entered = accounts.finish_passkey_login(flow, Some(cookie), answer, &ClientInfo::default()).await;
-        let error = entered.expect_err("nobody has the key");
+        let error = entered.expect_err("no one has the key");
         check(&error, &[ErrorCode::InvalidParams, ErrorCode::InvalidToken]);
     }
 

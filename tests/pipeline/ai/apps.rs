@@ -1,4 +1,4 @@
-//! Tools of installed apps, called by a model (`dialects.md` §1.11; reliability I1).
+//! Tools of installed apps, called by a model.
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
@@ -85,7 +85,7 @@ impl Scene {
         self.hub.receiver.received_at(APP)
     }
 
-    /// What the model was told by tools, in its last question.
+    /// The results of tools in the last request to the model.
     fn told(&self) -> Vec<String> {
         let last = self.hub.receiver.received_at(MODEL).last().unwrap().json();
         let messages = last["messages"].as_array().unwrap().iter();
@@ -152,7 +152,7 @@ async fn a_model_calls_an_apps_tool_and_answers_with_what_it_learnt() {
     assert_eq!(log[0].id.to_string(), event["id"].as_str().unwrap());
     assert_eq!((log[0].trace_id, log[0].response_status), (Some(trace.trace_id), Some(200)));
     assert!(log[0].response_body.contains("rain"));
-    // Nobody is told of it a second time.
+    // No one is notified of it a second time.
     scene.hub.jump(MINUTE * 10).await;
     assert_eq!(scene.asked().len(), 1);
 }
@@ -197,7 +197,7 @@ async fn an_app_that_fails_or_is_too_slow_is_told_of_and_the_model_goes_on() {
         [
             "error: the app answered with status 500",
             "error: the app answered with status 302",
-            "error: the app gave no answer within 20 s"
+            "error: the app gave no response within 20 s"
         ]
     );
     let log = scene.log().await;
@@ -206,7 +206,7 @@ async fn an_app_that_fails_or_is_too_slow_is_told_of_and_the_model_goes_on() {
     let mut expected = [
         (AppEventState::Failed, "status 500"),
         (AppEventState::Failed, "status 302"),
-        (AppEventState::Failed, "no answer within 20 s"),
+        (AppEventState::Failed, "no response within 20 s"),
     ];
     // All of one message: they have their time in common, and no order.
     expected.sort_unstable_by_key(|(_, error)| *error);
@@ -222,11 +222,11 @@ async fn the_time_of_the_whole_answer_ends_a_call_too() {
     scene.hub.hub.channels().set_ai(&scene.hub.owner, scene.bot.id, scene.channel, ai).await.unwrap();
     scene.hub.receiver.then(APP, [Reply::json(&json!({ "reply": "rain" })).after(MINUTE * 60)]);
     scene.hub.receiver.then(MODEL, [scene.asks(r#"{"city":"Paris"}"#)]);
-    // The next try asks the model anew, which needs no tool then.
+    // The next try asks the model again, which needs no tool then.
     scene.answered().await;
     let log = scene.hub.until("the entry in the log", async || scene.log().await.into_iter().next()).await;
     assert_eq!(log.state, AppEventState::Failed);
-    assert_eq!(log.error.as_deref(), Some("the time for the whole answer was over"));
+    assert_eq!(log.error.as_deref(), Some("the time for the whole response had expired"));
 }
 
 #[tokio::test]
@@ -319,8 +319,8 @@ async fn an_app_may_answer_later_say_nothing_or_say_what_is_no_answer() {
         .then(MODEL, ["a", "b", "c", "d"].map(|city| scene.asks(&json!({ "city": city }).to_string())));
     scene.answered().await;
     let told = scene.told();
-    assert_eq!(told[0], "the app works on it and will answer the person by itself");
-    assert_eq!(told[1..3], ["the app did it and said nothing", "the app did it and said nothing"]);
+    assert_eq!(told[0], "the app is working on it and will reply to the person itself");
+    assert_eq!(told[1..3], ["the app completed it without a reply", "the app completed it without a reply"]);
     assert_eq!(told[3].len(), 16 * 1024, "an answer is cut");
 }
 
@@ -349,7 +349,7 @@ async fn only_apps_that_may_read_messages_and_can_be_asked_offer_tools() {
     patch(InstallationPatch { enabled: Some(false), ..InstallationPatch::default() }).await;
     assert!(offered().await.is_empty());
     patch(InstallationPatch { enabled: Some(true), ..InstallationPatch::default() }).await;
-    // Nobody answers at another address.
+    // No one answers at another address.
     let elsewhere =
         AppPatch { webhook_url: Some("http://receiver.test/elsewhere".to_owned()), ..AppPatch::default() };
     assert!(!apps.update(owner, scene.app, elsewhere).await.unwrap().webhook_verified);

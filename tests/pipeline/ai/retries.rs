@@ -89,7 +89,7 @@ async fn the_sender_gets_the_error_reply_when_the_model_fails_or_returns_nothing
     hub.say(&bot, "are you there?");
     assert_eq!(hub.wait_sent(&bot, 2).await[1].text, "No answer today, sorry.");
     hub.wait_trace(&bot, channel, |trace| {
-        trace.status == TraceStatus::Error && trace.summary.contains("empty answer")
+        trace.status == TraceStatus::Error && trace.summary.contains("empty response")
     })
     .await;
 }

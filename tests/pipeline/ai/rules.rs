@@ -47,7 +47,7 @@ async fn only_channels_that_use_the_global_endpoint_get_its_key() {
     hub.until("the other endpoint is asked", async || asked(2).await).await;
     let (mine, theirs) = (hub.receiver.received_at(MODEL), hub.receiver.received_at(GLOBAL));
     assert_eq!((mine.len(), theirs.len()), (1, 2));
-    assert_eq!(mine[0].header("authorization"), "", "no key of ours, and none of anybody else's");
+    assert_eq!(mine[0].header("authorization"), "", "no key of ours, and none of anyone else's");
     assert_eq!(theirs[0].header("authorization"), format!("Bearer {GLOBAL_KEY}"));
     let all = [&mine[0], &theirs[0]].map(|request| String::from_utf8_lossy(&request.body).into_owned());
     assert!(!all.concat().contains(GLOBAL_KEY));
@@ -100,7 +100,7 @@ async fn a_channel_uses_no_more_of_the_global_endpoint_than_it_may() {
 #[tokio::test]
 async fn two_bots_that_talk_to_each_other_stop() {
     let (hub, bot, channel) = scene().await;
-    // Another bot answers whatever it reads; the clock stands still meanwhile.
+    // Another bot answers whatever it reads; the clock does not move meanwhile.
     for n in 0..25 {
         hub.say(&bot, &format!("ping {n}"));
     }
@@ -117,9 +117,9 @@ async fn two_bots_that_talk_to_each_other_stop() {
     assert!(stopped.iter().all(|trace| trace.summary.contains("loop")), "{}", stopped[0].summary);
     assert_eq!(ai_steps(stopped[0]), [("ai", TraceStatus::Skipped)]);
     assert_eq!((stopped[0].channel_id, hub.receiver.received_at(MODEL).len()), (Some(channel), 20));
-    // Somebody else is answered meanwhile, and the same person a minute later.
+    // Someone else is answered meanwhile, and the same person a minute later.
     hub.say_as(&bot, "o9cq80_other@im.wechat", "hello");
-    hub.until("somebody else is answered", async || {
+    hub.until("someone else is answered", async || {
         (hub.receiver.received_at(MODEL).len() == 21).then_some(())
     })
     .await;
@@ -167,6 +167,6 @@ async fn people_read_what_the_channel_wants_them_to() {
     hub.receiver.always(MODEL, said("<think>I had rather not."));
     hub.hub.channels().set_ai(&hub.owner, bot.id, channel, own_model()).await.unwrap();
     hub.say(&bot, "well?");
-    hub.wait_trace(&bot, channel, |trace| trace.summary.contains("empty answer")).await;
+    hub.wait_trace(&bot, channel, |trace| trace.summary.contains("empty response")).await;
     assert_eq!(hub.sent(&bot).len(), 3);
 }

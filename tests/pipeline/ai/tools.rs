@@ -105,7 +105,7 @@ async fn a_model_that_asks_for_ever_is_stopped() {
     // Without tools there is nothing to ask for.
     hub.hub.channels().set_ai(&hub.owner, bot.id, channel, own_model()).await.unwrap();
     hub.say(&bot, "hello");
-    hub.wait_trace(&bot, channel, |trace| trace.summary.contains("was offered none")).await;
+    hub.wait_trace(&bot, channel, |trace| trace.summary.contains("none was offered")).await;
     assert_eq!((hub.receiver.received_at(MODEL).len(), shop.calls.lock().unwrap().len()), (6, 4));
 }
 

@@ -18,7 +18,7 @@ pub enum Seen {
     Class(EgressFault),
 }
 
-/// What becomes of the delivery.
+/// The outcome of the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// It is over, successfully.
@@ -47,7 +47,7 @@ pub enum Listening {
     Accepts,
     /// They are refused.
     Refuses,
-    /// Nobody answers.
+    /// No one answers.
     Ignores,
 }
 
@@ -66,7 +66,7 @@ pub struct Behaviour {
     pub seen: Seen,
     /// How a trace may show it too, where that is a matter of which packet comes first.
     pub or: Option<Seen>,
-    /// What becomes of the delivery.
+    /// The outcome of the delivery.
     pub then: Then,
     /// How long the slot is held.
     pub slot: Slot,

@@ -87,7 +87,7 @@ impl Peer {
         let _ = self.stream.read_exact(&mut vec![0; length]).await;
     }
 
-    /// Writes; `false` when nobody takes it.
+    /// Writes; `false` when no one takes it.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         for piece in bytes.as_ref().chunks(16 * 1024) {
             if self.stream.write_all(piece).await.is_err() {
@@ -98,12 +98,12 @@ impl Peer {
         true
     }
 
-    /// Writes the same again and again, as long as somebody takes it.
+    /// Writes the same again and again, as long as someone takes it.
     pub async fn send_endlessly(&mut self, bytes: impl AsRef<[u8]>) {
         while self.send(&bytes).await {}
     }
 
-    /// Writes the same every second, as long as somebody takes it.
+    /// Writes the same every second, as long as someone takes it.
     pub async fn drip(&mut self, bytes: impl AsRef<[u8]>) {
         while self.send(&bytes).await {
             let wait = self.clock.clone();

@@ -1,4 +1,4 @@
-//! The table of reliability §4.4.
+//! The behaviours of the receiver, and the outcome of each.
 
 use hub_core::egress::EgressFault::{Broken, Connect, Timeout, TooLarge};
 
@@ -227,7 +227,7 @@ fn heads() -> Vec<Behaviour> {
         ),
         Behaviour::saying(
             "switch",
-            "101, though nobody asked",
+            "101, though no one asked",
             Status(101),
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         ),
@@ -313,7 +313,7 @@ fn kept() -> Vec<Behaviour> {
     vec![
         Behaviour::new(
             "desync",
-            "answers, and adds an answer nobody asked for",
+            "answers, and adds an answer no one asked for",
             Status(200),
             |mut peer| async move {
                 while peer.read_request().await.is_some() {

@@ -11,26 +11,25 @@ use super::loopback::{Loopback, is_here};
 use crate::{
     args::AppsAuthorizeArgs,
     browser,
+    client::{Client, id_of},
     exit::Failure,
     printer::Printer,
-    reach::{Reach, id_of},
     screen,
 };
 
 pub const FIELDS: [&str; 4] = ["installation_id", "bot_id", "app_token", "webhook_secret"];
 
 pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let Reach::Remote(remote) = &reach else {
-        reach.close().await;
-        return Err(Failure::usage("apps authorize asks a server").with_hint(
-            "name it with --server, or sign in to it: hub-cli login. On files, use hub-cli apps install",
+    let client = Client::open(&args.hub, local).await?;
+    let Some(server) = client.server() else {
+        return Err(Failure::usage("apps authorize needs a server").with_hint(
+            "name it with --server, or sign in to it: hub-cli login. With --local, use hub-cli apps install",
         ));
     };
-    let app = reach.app(&args.app).await?;
+    let app = client.app(&args.app).await?;
     let id: AppId = id_of(&app)?;
     let bot = match &args.bot {
-        Some(bot) => Some(reach.bot(bot).await?.to_string()),
+        Some(bot) => Some(client.bot(bot).await?.to_string()),
         None => None,
     };
     let redirect_uri = redirect_uri(&app, args.redirect_uri.as_deref())?;
@@ -38,7 +37,7 @@ pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Res
     let (verifier, state) = (word(&random), word(&random));
     let loopback = Loopback::listen(&redirect_uri, &state).await?;
     let scope = Some(args.scope.join(" ")).filter(|scope| !scope.is_empty());
-    let question = remote.address(
+    let question = server.address(
         "/api/auth/oauth/authorize",
         &[
             ("response_type", Some("code".to_owned())),
@@ -51,15 +50,15 @@ pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Res
             ("code_challenge_method", Some("S256".to_owned())),
         ],
     );
-    // On stderr whatever the format: without it nobody can go on.
+    // On stderr with every format, because the user needs it to continue.
     Printer::ready(&format!("Open this in a browser that is signed in as the bot's owner:\n  {question}"));
     if !args.no_open {
         browser::open(question.as_str());
     }
     let code = loopback.code(Duration::from_secs(args.timeout)).await?;
     let body = json!({ "code": code, "code_verifier": verifier });
-    let granted = remote.call("POST", &format!("/api/apps/{id}/oauth/exchange"), &[], &body).await?;
-    printer.note("the token, and the secret that events are signed with, are shown this once");
+    let granted = client.post(&format!("/api/apps/{id}/oauth/exchange"), &body).await?;
+    printer.note("the token, and the signing secret of events, are shown only now");
     let text = FIELDS
         .map(|name| format!("{name:<15}  {}", screen::clean(granted[name].as_str().unwrap_or_default())));
     printer.one(granted, &text.join("\n"))
@@ -74,11 +73,11 @@ fn redirect_uri(app: &Value, chosen: Option<&str>) -> Result<String, Failure> {
     };
     match chosen {
         Some(chosen) if registered.contains(&chosen) => Ok(chosen.to_owned()),
-        Some(chosen) => Err(missing(format!("{chosen} is not one of the app's registered addresses"))),
+        Some(chosen) => Err(missing(format!("{chosen} is not a redirect URI of the app"))),
         None => {
             let here = registered.into_iter().find(|uri| is_here(uri));
             here.map(str::to_owned)
-                .ok_or_else(|| missing("the app has no registered http address on this machine".to_owned()))
+                .ok_or_else(|| missing("the app has no http redirect URI on this machine".to_owned()))
         }
     }
 }
@@ -88,7 +87,7 @@ fn word(random: &Random) -> String {
     BASE64URL_NOPAD.encode(&random.bytes::<32>())
 }
 
-/// What shows the verifier's hash without showing it (RFC 7636 §4.2).
+/// The challenge of a verifier (RFC 7636 §4.2).
 fn challenge(verifier: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(verifier))
 }

@@ -1,4 +1,4 @@
-//! The address on this machine to which a browser comes back with a code (RFC 8252 §7.3).
+//! The local address to which a browser is redirected with a code (RFC 8252 §7.3).
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -15,14 +15,14 @@ use url::Url;
 
 use crate::exit::{Exit, Failure};
 
-/// A listener that waits for one answer.
+/// A listener that waits for one redirect.
 #[derive(Debug)]
 pub struct Loopback {
     answers: mpsc::Receiver<Result<String, Failure>>,
     tasks: Tasks,
 }
 
-/// What the browser is expected to bring.
+/// The expected state.
 struct Expected {
     path: String,
     state: String,
@@ -34,7 +34,7 @@ pub fn is_here(uri: &str) -> bool {
     address_of(uri).is_some()
 }
 
-/// Where to listen for an address. `localhost` is listened on as IPv4, which browsers try too.
+/// The socket address for a redirect URI. For `localhost` it is IPv4, which browsers try too.
 fn address_of(uri: &str) -> Option<SocketAddr> {
     let url = Url::parse(uri).ok().filter(|url| url.scheme() == "http")?;
     let ip = match url.host()? {
@@ -47,13 +47,14 @@ fn address_of(uri: &str) -> Option<SocketAddr> {
 }
 
 impl Loopback {
-    /// Listens on a redirect address for an answer with this state.
+    /// Listens on a redirect URI for a redirect with this state.
     pub async fn listen(redirect_uri: &str, state: &str) -> Result<Self, Failure> {
-        let address = address_of(redirect_uri)
-            .ok_or_else(|| Failure::usage(format!("{redirect_uri} is no http address on this machine")))?;
+        let address = address_of(redirect_uri).ok_or_else(|| {
+            Failure::usage(format!("{redirect_uri} is not an http address on this machine"))
+        })?;
         let listener = TcpListener::bind(address).await.map_err(|error| {
             Failure::usage(format!("cannot listen on {address}: {error}"))
-                .with_hint("end what listens there, or register another address: hub-cli apps edit")
+                .with_hint("stop the program that uses it, or register another address: hub-cli apps edit")
         })?;
         let path = Url::parse(redirect_uri).map(|url| url.path().to_owned()).unwrap_or_default();
         let (tell, answers) = mpsc::channel(1);
@@ -63,21 +64,21 @@ impl Loopback {
         Ok(Self { answers, tasks })
     }
 
-    /// The code, once the browser brings it.
+    /// Waits for the code.
     pub async fn code(mut self, patience: std::time::Duration) -> Result<String, Failure> {
         let clock = Clock::system();
         let answer = clock.timeout(patience, self.answers.recv()).await;
         self.tasks.stop();
         self.tasks.wait(&clock, Limits::default().drain).await;
         answer.flatten().unwrap_or_else(|| {
-            Err(Failure::timed_out(format!("nobody decided within {} s", patience.as_secs()))
-                .with_hint("--timeout gives more time"))
+            Err(Failure::timed_out(format!("timed out after {} s without a decision", patience.as_secs()))
+                .with_hint("use --timeout to wait longer"))
         })
     }
 }
 
 impl Expected {
-    /// What a request brings; `None` for one that has nothing to do with this.
+    /// The result of a request; `None` for an unrelated one.
     fn read(&self, request: &Request<Bytes>) -> Option<Result<String, Failure>> {
         let uri = request.uri();
         if request.method() != Method::GET || uri.path() != self.path {
@@ -86,16 +87,16 @@ impl Expected {
         let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
         let query: Vec<(String, String)> = query.into_owned().collect();
         let text = |wanted: &str| query.iter().find(|(name, _)| name == wanted).map(|(_, value)| &**value);
-        // An answer with another state is none to our question (RFC 6749 §10.12).
+        // A redirect with another state is not for this authorization (RFC 6749 §10.12).
         if text("state") != Some(&self.state) {
             return None;
         }
         match (text("code"), text("error")) {
             (_, Some("access_denied")) => {
-                Some(Err(Failure::new(Exit::Denied, "FORBIDDEN", "the bot's owner said no")))
+                Some(Err(Failure::new(Exit::Denied, "FORBIDDEN", "the bot's owner rejected it")))
             }
             (_, Some(error)) => {
-                let what = format!("the hub answered {}", crate::screen::clean(error));
+                let what = format!("the hub responded {}", crate::screen::clean(error));
                 Some(Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", what)))
             }
             (Some(code), None) => Some(Ok(code.to_owned())),
@@ -108,13 +109,13 @@ impl Expected {
 impl LocalService for Expected {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
         let (status, told) = match self.read(&request) {
-            None => (StatusCode::NOT_FOUND, "This is not the answer that the terminal waits for."),
+            None => (StatusCode::NOT_FOUND, "This is not the redirect that the terminal waits for."),
             Some(answer) => {
                 let told = match &answer {
-                    Ok(_) => "Done. The terminal goes on; this page can be closed.",
-                    Err(_) => "The terminal was told. This page can be closed.",
+                    Ok(_) => "Done. You can close this page and return to the terminal.",
+                    Err(_) => "The terminal shows the error. You can close this page.",
                 };
-                // The first answer counts.
+                // The first redirect counts.
                 let _ = self.tell.try_send(answer);
                 (StatusCode::OK, told)
             }

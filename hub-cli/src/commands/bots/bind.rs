@@ -1,4 +1,4 @@
-//! `bots bind`: a code is shown until somebody scanned and confirmed it, and the bot is online.
+//! `bots bind`: shows a code until it is scanned and confirmed, and the bot is online.
 
 use std::time::Duration;
 
@@ -10,70 +10,73 @@ use serde_json::{Value, json};
 
 use super::{
     code,
-    view::{Age, View},
+    progress::{Age, View},
 };
 use crate::{
     args::BotsBindArgs,
     ask,
-    commands::users::cell,
+    client::{Client, id_of},
+    document::{cell, without_nulls},
     exit::{Exit, Failure},
     printer::Printer,
-    reach::{Binding, Reach, id_of},
     screen,
 };
 
-/// Of each state; the last two when there is something to say.
+/// Fields of each state; the last two are optional.
 pub const FIELDS: [&str; 6] = ["status", "bind_id", "qr_text", "expires_at", "reason", "bot"];
 
-/// How long one question to the hub may take; the bar goes on after it.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long a bot may take from its login until it is online; it is bound either way.
-const UNTIL_ONLINE: Duration = Duration::from_secs(20);
+/// Timeout of one request for the state; the bar is updated after it.
+const WAIT: Duration = Duration::from_secs(1);
+/// Maximum time from the login until the bot is online; it is bound in either case.
+const ONLINE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub async fn run(args: BotsBindArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bind = reach.start_bind(args.network.clone(), args.name.clone(), args.owner.as_deref()).await?;
-    let mut flow = Flow::new(&reach, bind, &args, printer);
+    let client = Client::open(&args.hub, local).await?;
+    let owner = client.as_user("--owner", args.owner.as_deref()).await?;
+    let body = without_nulls(&json!({ "network": args.network, "name": args.name }));
+    let started = owner.post("/api/bots/bind/start", &body).await?;
+    let mut flow = Flow::new(&owner, started, &args, printer);
     let bot = flow.until_bound().await?;
     let (status, bot) = flow.until_online(bot).await?;
     flow.view.show_end(&status, bot)?;
-    reach.close().await;
+    client.close().await;
     Ok(())
 }
 
 struct Flow<'a> {
-    reach: &'a Reach,
-    bind: Binding,
+    client: &'a Client,
+    /// `bind_id`, `qr_text`, `expires_at`.
+    started: Value,
     args: &'a BotsBindArgs,
     printer: &'a Printer,
     view: View<'a>,
     clock: Clock,
     began: Timestamp,
-    /// The code that is shown, and since when.
+    /// The shown code, and its time.
     shown: Option<(String, Timestamp)>,
 }
 
 impl<'a> Flow<'a> {
-    fn new(reach: &'a Reach, bind: Binding, args: &'a BotsBindArgs, printer: &'a Printer) -> Self {
+    fn new(client: &'a Client, started: Value, args: &'a BotsBindArgs, printer: &'a Printer) -> Self {
         let clock = Clock::system();
         let (began, view) = (clock.now(), View::new(printer, args.invert));
-        Self { reach, bind, args, printer, view, clock, began, shown: None }
+        Self { client, started, args, printer, view, clock, began, shown: None }
     }
 
-    /// Shows codes and states until the bind ends; gives the bot.
+    /// Shows codes and states until the bind ends; returns the bot.
     async fn until_bound(&mut self) -> Result<Value, Failure> {
-        let first = json!({ "status": "waiting", "qr_text": self.bind.started["qr_text"] });
+        let first = json!({ "status": "waiting", "qr_text": self.started["qr_text"] });
         let mut last = self.show(&first, None)?;
         let until = self.began + self.args.wait;
         let mut number: Option<String> = None;
         loop {
-            let step = self.reach.confirm_bind(&self.bind, number.take().as_deref(), LOOK).await?;
+            let step = self.confirm(number.take()).await?;
             last = self.show(&step, Some(&last))?;
             match last.0.as_str() {
                 "confirmed" | "already_bound" => return Ok(step["bot"].clone()),
                 "refused" => {
                     let why = screen::clean(&cell(&step, "reason"));
-                    let what = format!("the chat network refused the login: {why}");
+                    let what = format!("the chat network rejected the login: {why}");
                     return Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", what));
                 }
                 "expired" => return Err(too_late()),
@@ -86,7 +89,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Shows what is new about a step: another code, another state; otherwise the bar goes on.
+    /// The next step of the bind: `status`, `qr_text`, `reason`, `bot`.
+    async fn confirm(&self, code: Option<String>) -> Result<Value, Failure> {
+        let wait_ms = u64::try_from(WAIT.as_millis()).unwrap_or(u64::MAX);
+        let body = json!({ "bind_id": self.started["bind_id"], "verify_code": code, "wait_ms": wait_ms });
+        self.client.post("/api/bots/bind/confirm", &without_nulls(&body)).await
+    }
+
+    /// Shows a new code or state; otherwise updates the bar.
     fn show(&mut self, step: &Value, last: Option<&(String, String)>) -> Result<(String, String), Failure> {
         let (status, reason) = (cell(step, "status"), cell(step, "reason"));
         let mut is_new = last.is_none_or(|last| *last != (status.clone(), reason.clone()));
@@ -110,11 +120,11 @@ impl<'a> Flow<'a> {
     }
 
     fn document(&self, step: &Value) -> Value {
-        let mut document = json!({ "status": step["status"], "bind_id": self.bind.started["bind_id"] });
+        let mut document = json!({ "status": step["status"], "bind_id": self.started["bind_id"] });
         let waits = step["status"] == "waiting";
         for (name, value) in [
             ("qr_text", &step["qr_text"]),
-            ("expires_at", if waits { &self.bind.started["expires_at"] } else { &Value::Null }),
+            ("expires_at", if waits { &self.started["expires_at"] } else { &Value::Null }),
             ("reason", &step["reason"]),
             ("bot", &step["bot"]),
         ] {
@@ -127,7 +137,7 @@ impl<'a> Flow<'a> {
 
     fn age(&self) -> Age {
         let now = self.clock.now();
-        let ends = self.bind.started["expires_at"].as_str().and_then(|at| at.parse().ok());
+        let ends = self.started["expires_at"].as_str().and_then(|at| at.parse().ok());
         let ends: Timestamp = ends.unwrap_or(now).min(self.began + self.args.wait);
         Age {
             of_code: self.shown.as_ref().map(|(_, at)| now.since(*at)).unwrap_or_default(),
@@ -140,39 +150,41 @@ impl<'a> Flow<'a> {
     async fn ask_number(&self, step: &Value) -> Result<String, Failure> {
         let why = screen::clean(&cell(step, "reason"));
         if !self.args.code_stdin && !self.printer.may_ask() {
-            let missing = Failure::usage("the phone shows a number, and nobody can be asked for it");
-            return Err(missing.with_hint("add --code-stdin, and write the number to stdin"));
+            let missing = Failure::usage("the phone shows a number, which has to be entered");
+            return Err(missing.with_hint("add --code-stdin and write the number to stdin"));
         }
         let why = if why.is_empty() { why } else { format!(" ({why})") };
         Printer::ready(&format!("the number that the phone shows{why}:"));
         let line = self.clock.timeout(self.age().left, ask::line()).await.ok_or_else(too_late)?;
         match line.ok().flatten().map(|line| line.trim().to_owned()) {
             Some(number) if !number.is_empty() => Ok(number),
-            _ => Err(Failure::usage("no number came").with_hint("bind again, and type what the phone shows")),
+            _ => Err(Failure::usage("no number was entered")
+                .with_hint("bind again, and type the number that the phone shows")),
         }
     }
 
-    /// Follows the bot until it is online, or for a while; gives where it stands then.
+    /// Waits until the bot is online, up to a timeout; returns its status.
     async fn until_online(&mut self, bot: Value) -> Result<(String, Value), Failure> {
         let id: BotId = id_of(&bot)?;
-        let until = self.clock.now() + UNTIL_ONLINE;
+        let until = self.clock.now() + ONLINE_TIMEOUT;
         loop {
-            let bot = self.reach.bot_document(id).await?;
+            let bot = self.client.get(&super::path(id)).await?;
             let status = cell(&bot, "status");
             let is_over = matches!(status.as_str(), "online" | "expired" | "error");
             if is_over || self.clock.now() >= until {
                 if status == "online" {
                     self.view.show_time(&status, self.age());
                 } else {
-                    self.printer.note(&format!("it is bound, and {status} so far: hub-cli bots status {id}"));
+                    self.printer
+                        .note(&format!("it is bound; current status: {status} (hub-cli bots status {id})"));
                 }
                 return Ok((status, bot));
             }
-            self.clock.sleep(super::LOOK).await;
+            self.clock.sleep(super::POLL_INTERVAL).await;
         }
     }
 }
 
 fn too_late() -> Failure {
-    Failure::timed_out("nobody confirmed the code in time").with_hint("hub-cli bots bind")
+    Failure::timed_out("the code was not confirmed in time").with_hint("hub-cli bots bind")
 }

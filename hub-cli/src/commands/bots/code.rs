@@ -51,7 +51,7 @@ fn encode(pixels: usize, luma: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
 mod tests {
     use super::*;
 
-    /// Reads what stands on a terminal whose text is this bright, on a background that is not.
+    /// Reads what is on a terminal whose text is this bright, on a background that is not.
     fn scan(art: &str, text_is_light: bool) -> Vec<String> {
         const PIXELS: usize = 4;
         let rows: Vec<Vec<char>> = art.lines().map(|line| line.chars().collect()).collect();

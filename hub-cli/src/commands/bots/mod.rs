@@ -2,97 +2,49 @@
 
 use std::time::Duration;
 
-use hub_core::{bots::MessageFilter, id::BotId, time::Clock};
+use hub_core::id::BotId;
 use serde_json::{Value, json};
 
 mod bind;
 mod code;
-mod view;
+mod progress;
 
-use super::{recordings::Times, users::cell};
+use super::recordings::Times;
 use crate::{
     args::{
         BotArgs, BotsCommand, BotsContactsArgs, BotsDeleteArgs, BotsListArgs, BotsMessagesArgs,
-        BotsRenameArgs, BotsStatusArgs,
+        BotsRenameArgs, BotsStatusArgs, word,
     },
+    client::Client,
+    document::cell,
     exit::Failure,
+    fields::Fields,
+    poll::every,
     printer::{List, Printer, Tone},
-    reach::Reach,
     screen,
 };
 
-const FIELDS: [&str; 11] = [
-    "id",
-    "name",
-    "network",
-    "status",
-    "status_reason",
-    "wx_id",
-    "owner_id",
-    "can_send",
-    "send_disabled_reason",
-    "last_inbound_at",
-    "created_at",
-];
-const STATUS_FIELDS: [&str; 10] = [
-    "bot_id",
-    "status",
-    "status_reason",
-    "since",
-    "last_poll_at",
-    "last_error",
-    "poller_node",
-    "can_send",
-    "send_disabled_reason",
-    "last_inbound_at",
-];
-const CONTACT_FIELDS: [&str; 9] = [
-    "user_id",
-    "user_name",
-    "remark",
-    "avatar_url",
-    "last_message_at",
-    "message_count",
-    "window_expires_at",
-    "sends_left",
-    "next_send_at",
-];
-const MESSAGE_FIELDS: [&str; 17] = [
-    "id",
-    "bot_id",
-    "channel_ids",
-    "direction",
-    "from_user_id",
-    "to_user_id",
-    "user_name",
-    "content",
-    "msg_type",
-    "items",
-    "session_id",
-    "quoted",
-    "media",
-    "status",
-    "status_reason",
-    "trace_id",
-    "created_at",
-];
 const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
 
-/// Time between two looks at a connection.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The names in a command's JSON document.
-pub fn fields(command: &BotsCommand) -> &'static [&'static str] {
+pub fn fields(command: &BotsCommand) -> Fields {
     match command {
-        BotsCommand::List(_) | BotsCommand::Show(_) | BotsCommand::Rename(_) | BotsCommand::Reconnect(_) => {
-            &FIELDS
-        }
-        BotsCommand::Bind(_) => &bind::FIELDS,
-        BotsCommand::Delete(_) => &DELETE_FIELDS,
-        BotsCommand::Status(_) => &STATUS_FIELDS,
-        BotsCommand::Contacts(_) => &CONTACT_FIELDS,
-        BotsCommand::Messages(_) => &MESSAGE_FIELDS,
+        BotsCommand::List(_) => Fields::of("listBots"),
+        BotsCommand::Show(_) => Fields::of("getBot"),
+        BotsCommand::Rename(_) => Fields::of("renameBot"),
+        BotsCommand::Reconnect(_) => Fields::of("reconnectBot"),
+        BotsCommand::Bind(_) => Fields::own(&bind::FIELDS),
+        BotsCommand::Delete(_) => Fields::own(&DELETE_FIELDS),
+        BotsCommand::Status(_) => Fields::of("getBotStatus"),
+        BotsCommand::Contacts(_) => Fields::of("listContacts"),
+        BotsCommand::Messages(_) => Fields::of("listMessages"),
     }
+}
+
+fn path(bot: BotId) -> String {
+    format!("/api/bots/{bot}")
 }
 
 pub async fn run(command: BotsCommand, local: bool, printer: &Printer) -> Result<(), Failure> {
@@ -110,68 +62,68 @@ pub async fn run(command: BotsCommand, local: bool, printer: &Printer) -> Result
 }
 
 async fn list(args: BotsListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let page = reach.bot_page(&args.page).await?;
-    reach.close().await;
+    let client = Client::open(&args.list.hub, local).await?;
+    let page = client.list("/api/bots", &[], &args.list.page).await?;
+    client.close().await;
     let row = |bot: &Value| {
         ["id", "name", "network", "status", "last_inbound_at"].map(|field| cell(bot, field)).to_vec()
     };
     let columns = &["BOT ID", "NAME", "NETWORK", "STATUS", "LAST INBOUND"];
-    printer.list(List::of(page, columns, row, "there are no bots yet: hub-cli bots bind"))
+    printer.list(List::of(page, columns, row, "there are no bots: hub-cli bots bind"))
 }
 
 async fn show(args: BotArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot_document(reach.bot(&args.bot).await?).await?;
-    reach.close().await;
-    print(bot, &FIELDS, printer)
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.get(&path(client.bot(&args.bot).await?)).await?;
+    client.close().await;
+    print(bot, "getBot", printer)
 }
 
 async fn rename(args: BotsRenameArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.rename_bot(reach.bot(&args.bot).await?, &args.name).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.put(&path(client.bot(&args.bot).await?), &json!({ "name": args.name })).await?;
+    client.close().await;
     line(bot, printer)
 }
 
 async fn delete(args: BotsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let id = reach.bot(&args.bot).await?;
-    let bot = reach.bot_document(id).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let id = client.bot(&args.bot).await?;
+    let bot = client.get(&path(id)).await?;
     let name = screen::clean(&cell(&bot, "name"));
-    let what = format!("{name} goes for good, with its channels, messages and contacts");
+    let what = format!("this permanently deletes {name} with its channels, messages and contacts");
     let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
     if meant {
-        reach.delete_bot(id).await?;
+        client.delete(&path(id)).await?;
     }
-    reach.close().await;
+    client.close().await;
     printer.note(&if meant {
-        format!("{name} is gone")
+        format!("{name} was deleted")
     } else {
-        format!("{name} would go, with its channels, messages and contacts; nothing was changed")
+        format!("{name} would be deleted with its channels, messages and contacts; nothing was changed")
     });
     let document = json!({ "id": bot["id"], "name": bot["name"], "deleted": meant });
     printer.one(document, &cell(&bot, "id"))
 }
 
 async fn status(args: BotsStatusArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot(&args.bot).await?;
-    let health = reach.bot_health(bot).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.bot(&args.bot).await?;
     if args.watch {
-        return watch(&reach, bot, health, printer).await;
+        return watch(&client, bot, printer).await;
     }
-    reach.close().await;
-    print(health, &STATUS_FIELDS, printer)
+    let health = client.get(&format!("{}/status", path(bot))).await?;
+    client.close().await;
+    print(health, "getBotStatus", printer)
 }
 
-/// Shows a connection, and again whenever its state changes.
-async fn watch(reach: &Reach, bot: BotId, mut health: Value, printer: &Printer) -> Result<(), Failure> {
-    let clock = Clock::system();
-    // What comes with every poll is no change.
+/// Prints a connection, and again whenever its state changes.
+async fn watch(client: &Client, bot: BotId, printer: &Printer) -> Result<(), Failure> {
+    // Fields that change with every poll of the chat network are not compared.
     let state = |health: &Value| ["status", "status_reason", "last_error"].map(|field| cell(health, field));
     let mut shown = None;
-    loop {
+    every(POLL_INTERVAL, async || {
+        let health = client.get(&format!("{}/status", path(bot))).await?;
         let now = state(&health);
         if shown.as_ref() != Some(&now) {
             let why = if now[1].is_empty() { &now[2] } else { &now[1] };
@@ -181,26 +133,28 @@ async fn watch(reach: &Reach, bot: BotId, mut health: Value, printer: &Printer) 
             printer.one(health, text.trim_end())?;
             shown = Some(now);
         }
-        clock.sleep(LOOK).await;
-        health = reach.bot_health(bot).await?;
-    }
+        Ok(None)
+    })
+    .await
 }
 
 async fn reconnect(args: BotArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.reconnect_bot(reach.bot(&args.bot).await?).await;
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.post(&format!("{}/reconnect", path(client.bot(&args.bot).await?)), &Value::Null).await;
     let bot = bot.map_err(|failure| match failure.code {
         "CONFLICT" => failure.with_hint("hub-cli bots bind: the same account keeps its bot and channels"),
         _ => failure,
     })?;
-    reach.close().await;
+    client.close().await;
     line(bot, printer)
 }
 
 async fn contacts(args: BotsContactsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let page = reach.contacts(reach.bot(&args.bot).await?, &args.page).await?;
-    reach.close().await;
+    let client = Client::open(&args.list.hub, local).await?;
+    let page = client
+        .list(&format!("{}/contacts", path(client.bot(&args.bot).await?)), &[], &args.list.page)
+        .await?;
+    client.close().await;
     let row = |contact: &Value| {
         let name = ["remark", "user_name"].map(|field| cell(contact, field));
         let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
@@ -209,21 +163,22 @@ async fn contacts(args: BotsContactsArgs, local: bool, printer: &Printer) -> Res
         vec![id, name, count, left, last]
     };
     let columns = &["USER ID", "NAME", "MESSAGES", "SENDS LEFT", "LAST MESSAGE"];
-    printer.list(List::of(page, columns, row, "nobody has written to this bot yet"))
+    printer.list(List::of(page, columns, row, "this bot has no contacts yet"))
 }
 
 async fn messages(args: BotsMessagesArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let times = Times::of(args.since.as_ref(), args.until.as_ref())?;
-    let filter = MessageFilter {
-        direction: args.direction.map(Into::into),
-        user_id: args.user,
-        since: times.since,
-        until: times.until,
-        q: args.q,
-    };
-    let reach = Reach::open(&args.hub, local).await?;
-    let page = reach.messages(reach.bot(&args.bot).await?, &filter, &args.page).await?;
-    reach.close().await;
+    let filters = [
+        ("direction", args.direction.as_ref().map(word)),
+        ("user_id", args.user),
+        ("since", times.since.map(|at| at.to_string())),
+        ("until", times.until.map(|at| at.to_string())),
+        ("q", args.q),
+    ];
+    let client = Client::open(&args.list.hub, local).await?;
+    let path = format!("{}/messages", path(client.bot(&args.bot).await?));
+    let page = client.list(&path, &filters, &args.list.page).await?;
+    client.close().await;
     let row = |message: &Value| {
         let (arrow, person) = match message["direction"].as_str() {
             Some("inbound") => ("<", "from_user_id"),
@@ -251,8 +206,8 @@ fn line(bot: Value, printer: &Printer) -> Result<(), Failure> {
     printer.one(bot, &format!("{id}\t{name}\t{status}"))
 }
 
-fn print(document: Value, fields: &[&str], printer: &Printer) -> Result<(), Failure> {
-    let line = |field: &&str| format!("{field:<20}  {}", screen::clean(&cell(&document, field)));
-    let text = fields.iter().map(line).collect::<Vec<_>>().join("\n");
+fn print(document: Value, operation: &'static str, printer: &Printer) -> Result<(), Failure> {
+    let line = |field| format!("{field:<20}  {}", screen::clean(&cell(&document, field)));
+    let text = Fields::of(operation).names().into_iter().map(line).collect::<Vec<_>>().join("\n");
     printer.one(document, &text)
 }

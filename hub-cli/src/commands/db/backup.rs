@@ -49,17 +49,19 @@ pub async fn create(args: DbBackupArgs, printer: &Printer) -> Result<(), Failure
         "{}: the database, {} files, {}",
         bytes(created.size),
         manifest.files(),
-        if created.has_key { "the key" } else { "not the key: keep it elsewhere, a restore needs it" },
+        if created.has_key { "the key" } else { "without the key: keep it elsewhere, a restore needs it" },
     ));
     if created.has_key && !is_sealed {
-        printer.note("whoever has this file has every bot's login; --passphrase-file seals it");
+        printer.note("this file contains every bot's login; --passphrase-file encrypts it");
     }
     if manifest.media_elsewhere {
-        printer.note("files lie in a bucket and are not in it: the bucket has its own way to keep them");
+        printer.note(
+            "files are stored in a bucket and are not part of the backup: back up the bucket separately",
+        );
     }
     if manifest.missing_files > 0 {
         printer.note(&format!(
-            "warning: {} files that the database names were not there; see hub-cli db check",
+            "warning: {} files of the database are missing; see hub-cli db check",
             manifest.missing_files
         ));
     }
@@ -83,7 +85,10 @@ pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failu
     let (home, random) = (config.home(), Random::system());
     let from = location("the backup", &args.file, &config)?;
     if matches!(&from, Location::Object(_, name) if name.is_empty()) {
-        return Err(Failure::usage(format!("{}: which backup? name it behind the last slash", args.file)));
+        return Err(Failure::usage(format!(
+            "{}: the name of the backup is missing after the last slash",
+            args.file
+        )));
     }
     let file = from.to_string();
     let folder = home.data_dir.display().to_string();
@@ -92,26 +97,26 @@ pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failu
         let manifest = backup::verify(&from, &home, passphrase, &random).await?;
         let would = match (args.verify_only, replaces) {
             (true, _) => String::new(),
-            (false, true) => format!("; it would take the place of the hub in {folder}"),
+            (false, true) => format!("; it would replace the hub in {folder}"),
             (false, false) => format!("; it would be the first hub in {folder}"),
         };
         printer.note(&format!("{}{would}; nothing was changed", summary(&manifest)));
         return printer.one(document(&file, &manifest, false, &[]), &file);
     }
     if replaces {
-        let what =
-            format!("this takes the place of the hub in {folder}, which is kept until the next restore");
+        let what = format!("this replaces the hub in {folder}, which is kept until the next restore");
         args.confirm.is_meant(&what, printer).await?;
     }
     let restored = backup::restore(&from, &home, passphrase, replaces, &random).await?;
-    printer.note(&format!("{}, is in {folder}", summary(&restored.manifest)));
+    printer.note(&format!("{}, restored to {folder}", summary(&restored.manifest)));
     for path in &restored.replaced {
-        printer.note(&format!("kept from before: {}", path.display()));
+        printer.note(&format!("previous file kept: {}", path.display()));
     }
     printer.one(document(&file, &restored.manifest, true, &restored.replaced), &folder)
 }
 
-/// A file, or an object: the last part of `s3://bucket/prefix/name` is its name, which is empty behind a slash.
+/// A file, or an object: the last part of `s3://bucket/prefix/name` is its name, which is empty after a trailing
+/// slash.
 fn location(what: &str, text: &str, config: &Config) -> Result<Location, Failure> {
     if !text.contains("://") {
         return Ok(Path::new(text).to_owned().into());
@@ -130,7 +135,7 @@ fn location(what: &str, text: &str, config: &Config) -> Result<Location, Failure
 fn summary(manifest: &Manifest) -> String {
     let messages = manifest.counts.get("messages").copied().unwrap_or(0);
     format!(
-        "whole: the hub of {}, schema {}, {messages} messages, {} files",
+        "intact: the hub of {}, schema {}, {messages} messages, {} files",
         manifest.created_at,
         manifest.schema,
         manifest.files()

@@ -1,7 +1,7 @@
-//! `db`: what an operator does to a database. The work is the domain's; here it is asked for and shown.
+//! `db`: maintenance of a database.
 
 mod backup;
-mod care;
+mod maintenance;
 mod status;
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 /// Runs a command.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub async fn run(command: DbCommand, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         DbCommand::Status { local } => status::show(&local, printer).await?,
@@ -21,11 +21,11 @@ pub async fn run(command: DbCommand, printer: &Printer) -> Result<Exit, Failure>
         DbCommand::Migrate { dry_run: false, local } => status::migrate(&local, printer).await?,
         DbCommand::Backup(args) => backup::create(args, printer).await?,
         DbCommand::Restore(args) => backup::restore(args, printer).await?,
-        DbCommand::Check { local } => return care::check(&local, printer).await,
-        DbCommand::Vacuum { local } => care::vacuum(&local, printer).await?,
-        DbCommand::Prune(args) => care::prune(args, printer).await?,
+        DbCommand::Check { local } => return maintenance::check(&local, printer).await,
+        DbCommand::Vacuum { local } => maintenance::vacuum(&local, printer).await?,
+        DbCommand::Prune(args) => maintenance::prune(args, printer).await?,
         DbCommand::Encrypt(DbEncryptCommand::RotateKey(args)) => {
-            return care::rotate_key(args, printer).await;
+            return maintenance::rotate_key(args, printer).await;
         }
     }
     Ok(Exit::Done)
@@ -39,18 +39,18 @@ pub fn fields(command: &DbCommand) -> &'static [&'static str] {
         DbCommand::Migrate { dry_run: false, .. } => &status::FIELDS[..1],
         DbCommand::Backup(_) => &backup::FIELDS,
         DbCommand::Restore(_) => &backup::RESTORE_FIELDS,
-        DbCommand::Check { .. } => &care::CHECK_FIELDS,
-        DbCommand::Vacuum { .. } => &care::VACUUM_FIELDS,
-        DbCommand::Prune(_) => &care::PRUNE_FIELDS,
-        DbCommand::Encrypt(_) => &care::ROTATE_FIELDS,
+        DbCommand::Check { .. } => &maintenance::CHECK_FIELDS,
+        DbCommand::Vacuum { .. } => &maintenance::VACUUM_FIELDS,
+        DbCommand::Prune(_) => &maintenance::PRUNE_FIELDS,
+        DbCommand::Encrypt(_) => &maintenance::ROTATE_FIELDS,
     }
 }
 
-/// Bytes for people.
+/// Bytes in readable units.
 pub fn bytes(count: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.iter().find(|(unit, _)| count >= *unit) {
-        // One digit behind the point is what anybody reads.
+        // One decimal is enough.
         Some((unit, name)) => format!("{}.{} {name}", count / unit, count % unit * 10 / unit),
         None => format!("{count} B"),
     }

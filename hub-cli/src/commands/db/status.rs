@@ -26,7 +26,7 @@ pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
     let mut upkeep = Upkeep::open(&config.store).await?;
     let schema = upkeep.schema().await?;
     let is_current = schema.version == schema.newest;
-    // Of another schema only that is known.
+    // With another schema only its version is known.
     let rows = if is_current { upkeep.counts().await? } else { Vec::new() };
     let last_backup = if schema.version > 0 { upkeep.noted(LAST_BACKUP).await? } else { None };
     let last_backup = last_backup.and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
@@ -42,8 +42,8 @@ pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
     line("database", name(&config));
     line("schema", schema_text(&schema));
     line("size", bytes(size));
-    line("key", key_id.clone().unwrap_or_else(|| "none that can be read".to_owned()));
-    line("server", if running { "runs" } else { "does not run" }.to_owned());
+    line("key", key_id.clone().unwrap_or_else(|| "none readable".to_owned()));
+    line("server", if running { "running" } else { "not running" }.to_owned());
     line("last backup", last_backup.map_or_else(|| "never".to_owned(), |at| at.to_string()));
     for (table, count) in &rows {
         line(table, count.to_string());
@@ -82,7 +82,7 @@ pub async fn pending(args: &LocalArgs, printer: &Printer) -> Result<(), Failure>
     upkeep.close().await?;
     if schema.is_newer() {
         return Err(Failure::unreachable(format!("the schema is {}", schema_text(&schema)))
-            .with_hint("a newer hub wrote this database; use that one"));
+            .with_hint("this database is of a newer version of the hub; use that version"));
     }
     let row = |(version, name): &(i64, String)| vec![version.to_string(), name.clone()];
     let item = |(version, name): &(i64, String)| json!({ "version": version, "name": name });
@@ -115,7 +115,7 @@ fn without_password(url: &str) -> String {
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
         return "PostgreSQL".to_owned();
     }
-    // Options may hold a password too.
+    // Options may contain a password too.
     url.set_query(None);
     url.to_string()
 }

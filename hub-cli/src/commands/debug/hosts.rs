@@ -1,4 +1,4 @@
-//! `--host NAME=ADDRESS:PORT`: programs on this machine that answer for hosts of `@connect`. Nothing else is reached.
+//! `--host NAME=ADDRESS:PORT`: local servers that stand in for hosts of `@connect`. Nothing else is reachable.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -15,17 +15,17 @@ use url::Url;
 
 use crate::exit::Failure;
 
-/// Most of an answer that is read, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// The hosts that are answered for.
+/// The hosts with their servers.
 #[derive(Clone)]
 pub struct Hosts {
     services: HashMap<String, Arc<dyn LocalService>>,
 }
 
 impl Hosts {
-    /// Reads the arguments.
+    /// Parses the arguments.
     pub fn read(written: &[String]) -> Result<Self, Failure> {
         let direct = Egress::new(EgressConfig::default())?.trusted()?;
         let mut services: HashMap<String, Arc<dyn LocalService>> = HashMap::new();
@@ -43,7 +43,7 @@ impl Hosts {
         Ok(Self { services })
     }
 
-    /// What makes the fetches of one run.
+    /// Makes the fetches of one run.
     pub fn gate(&self, manifest: &Manifest, webhook: &str) -> Result<impl FetchGate + use<>, Failure> {
         let egress =
             Egress::new(EgressConfig { in_process: self.services.clone(), ..EgressConfig::default() })?;
@@ -70,13 +70,13 @@ impl FetchGate for Gate {
             self.connect.fetch(call, left).await
         } else {
             Err(format!(
-                "the debugger has no network; --host {host}=ADDRESS:PORT names a program that answers for it"
+                "the debugger has no network access; --host {host}=ADDRESS:PORT names a local server for it"
             ))
         }
     }
 }
 
-/// Passes requests on to a program, without TLS.
+/// Passes requests on to a local server, without TLS.
 struct Forward {
     to: Url,
     direct: Egress,

@@ -1,13 +1,18 @@
-//! The message that a hook is tried with.
+//! The input message of a hook.
 
 use hub_core::{plugins::debug::sample_message, time::Clock};
 use serde_json::Value;
 
 use crate::{
     args::DebugInput,
-    commands::{read_file, recordings::of_trace, text_or_stdin, traces},
+    client::Client,
+    commands::{
+        plugins::run::payload,
+        read_file,
+        recordings::{of_trace, trace_id},
+        text_or_stdin,
+    },
     exit::Failure,
-    reach::Reach,
 };
 
 /// The message of the arguments.
@@ -20,28 +25,15 @@ pub async fn of(input: &DebugInput, local: bool) -> Result<Value, Failure> {
         return Ok(payload(message));
     }
     let text = text_or_stdin(input.text.clone().unwrap_or_else(|| "hello".to_owned()))?;
-    Ok(sample_message(&text, "user_1", &input.from, now()))
+    Ok(sample_message(&text, "user_1", &input.from, Clock::system().now().as_seconds()))
 }
 
-/// A payload with everything that a file may leave out.
-pub fn payload(given: Value) -> Value {
-    let mut payload = sample_message("", "user_1", "Ada", now());
-    if let (Value::Object(payload), Value::Object(given)) = (&mut payload, given) {
-        payload.extend(given);
-    }
-    payload
-}
-
-fn now() -> i64 {
-    Clock::system().now().as_seconds()
-}
-
-/// The message of a trace, as its channel got it.
+/// The message of a trace, as its channel received it.
 async fn recorded(input: &DebugInput, trace: &str, local: bool) -> Result<Value, Failure> {
-    let id = traces::id(trace)?;
-    let reach = Reach::open(&input.hub, local).await?;
-    let trace = reach.trace(None, id).await?;
-    let recording = of_trace(&reach, trace).await?;
-    reach.close().await;
-    recording.message.ok_or_else(|| Failure::not_found("the message of this trace is not known any more"))
+    let id = trace_id(trace)?;
+    let client = Client::open(&input.hub, local).await?;
+    let trace = client.trace(None, id).await?;
+    let recording = of_trace(&client, trace).await?;
+    client.close().await;
+    recording.message.ok_or_else(|| Failure::not_found("the message of this trace is no longer stored"))
 }

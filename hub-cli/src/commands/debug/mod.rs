@@ -1,36 +1,33 @@
-//! `debug …`: a plugin in the sandbox of the server, with its limits, and without a network unless it is asked for.
+//! `debug …`: runs a plugin in the sandbox of the server, with its limits, and without network access by default.
 
 use std::collections::BTreeMap;
 
 use hub_core::{
-    plugins::debug::{DebugResponse, DebugRun, Debugged, debug, debug_with},
-    sandbox::{Body, PluginRequest, Reply, Sandbox, SandboxConfig, WorkerProgram},
-    time::Clock,
+    plugins::debug::{DebugResponse, DebugRun, Debugged, debug_with},
+    sandbox::Sandbox,
 };
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
-use super::read_file;
+use super::{
+    plugins::run::{Mock, document, metadata, sandbox},
+    read_file,
+};
 use crate::{
     args::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs},
     exit::{Exit, Failure},
     printer::Printer,
-    reach::permissions_document,
 };
 
 mod expect;
 mod hosts;
 mod message;
-mod metadata;
 mod remote;
 mod repl;
 mod send;
-pub mod view;
+mod view;
 mod watch;
 
-pub use expect::expectation;
 use hosts::Hosts;
-pub use message::payload;
 
 pub const FIELDS: [&str; 18] = [
     "hook",
@@ -53,34 +50,17 @@ pub const FIELDS: [&str; 18] = [
     "differences",
 ];
 
-/// An answer of a webhook, as a file holds it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mock {
-    status: u16,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    #[serde(default)]
-    body: String,
-}
-
-impl From<Mock> for DebugResponse {
-    fn from(mock: Mock) -> Self {
-        Self { status: mock.status, headers: mock.headers, body: mock.body }
-    }
-}
-
-/// A hook to be tried.
+/// A hook to run.
 struct Trial {
     message: Value,
-    /// With an answer it is the response hook.
+    /// With a response it is the response hook.
     response: Option<DebugResponse>,
     state: Option<Box<RawValue>>,
-    /// Whether the request is really sent.
+    /// Whether the request is sent.
     send: bool,
 }
 
-/// A hook that was tried.
+/// A hook that was run.
 struct Tried {
     document: Value,
     text: String,
@@ -95,7 +75,7 @@ impl Tried {
     }
 }
 
-/// Runs a command; `local` is whether a server that is named is to be left alone.
+/// Runs a command; with `local` a named server is not used.
 pub async fn run(command: DebugCommand, local: bool, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         DebugCommand::Request(DebugRequestArgs { input, checks, send }) => {
@@ -116,7 +96,7 @@ pub async fn run(command: DebugCommand, local: bool, printer: &Printer) -> Resul
     }
 }
 
-/// Tries the hook once, or whenever the source is saved.
+/// Runs the hook once, or whenever the source is saved.
 async fn try_hook(
     input: &DebugInput,
     checks: &DebugChecks,
@@ -157,9 +137,9 @@ async fn try_once(
         response: trial.response.clone(),
         state: trial.state.clone(),
     };
-    let manifest = metadata::read(&input.script, &run.script)?;
+    let manifest = metadata(&input.script, &run.script)?;
     let theirs = match server {
-        // What the server makes of the message is what is tried here.
+        // The message as the server completed it is used here.
         Some(server) => Some(server.ask(&mut run).await?),
         None => None,
     };
@@ -184,17 +164,6 @@ async fn try_once(
     Ok(tried)
 }
 
-/// A sandbox of this program's own processes.
-pub fn sandbox() -> Sandbox {
-    Sandbox::new(SandboxConfig::of(WorkerProgram::SelfExe), Clock::system())
-}
-
-/// Tries a hook with the metadata of its source, which is the file `path`.
-pub async fn make(sandbox: &Sandbox, path: &str, run: DebugRun) -> Result<Debugged, Failure> {
-    let manifest = metadata::read(path, &run.script)?;
-    Ok(debug(sandbox, "cli", run, &manifest).await?)
-}
-
 fn answer(args: &DebugResponseArgs) -> Result<DebugResponse, Failure> {
     match &args.response {
         Some(file) => {
@@ -209,57 +178,4 @@ fn answer(args: &DebugResponseArgs) -> Result<DebugResponse, Failure> {
 fn state(json: Option<&str>) -> Result<Option<Box<RawValue>>, Failure> {
     let read = |text: &str| RawValue::from_string(text.to_owned());
     json.map(read).transpose().map_err(|error| Failure::usage(format!("--state: {error}")))
-}
-
-/// What a hook did, as the debug endpoints answer.
-pub fn document(debugged: &Debugged) -> Value {
-    json!({
-        "hook": debugged.hook.as_str(),
-        "matched": debugged.matched,
-        "present": debugged.present,
-        "before": request_document(&debugged.before),
-        "request": debugged.request.as_ref().map(request_document),
-        "response": debugged.response,
-        "replies": debugged.replies.iter().map(reply_document).collect::<Vec<_>>(),
-        "skipped": debugged.skipped,
-        "logs": debugged.logs,
-        "state": debugged.state,
-        "error": debugged.error.as_ref().map(|error| json!({
-            "kind": error.kind,
-            "message": error.message,
-            "line": error.line,
-            "column": error.column,
-            "stack": error.stack,
-        })),
-        "duration_ms": millis(debugged.duration_us),
-        "memory_bytes": debugged.memory_bytes,
-        "permissions": permissions_document(&debugged.permissions),
-        "warnings": debugged.warnings.iter().map(|note| format!("line {}: {}", note.line, note.message)).collect::<Vec<_>>(),
-    })
-}
-
-fn request_document(request: &PluginRequest) -> Value {
-    let body = match &request.body {
-        Body::Empty => Value::Null,
-        Body::Text(text) => json!(text),
-        Body::Json(json) => json!(json),
-    };
-    json!({ "url": request.url, "method": request.method, "headers": request.headers, "body": body })
-}
-
-fn reply_document(reply: &Reply) -> Value {
-    match reply {
-        Reply::Text(text) => json!({ "type": "text", "text": text }),
-        Reply::DataUri(uri) => json!({ "type": "data_uri", "uri": uri }),
-        Reply::File { base64, filename } => {
-            json!({ "type": "base64", "filename": filename, "base64": base64 })
-        }
-        Reply::Forward => json!({ "type": "forward" }),
-    }
-}
-
-/// Microseconds as milliseconds with one decimal.
-#[expect(clippy::cast_precision_loss, reason = "a run lasts seconds")]
-pub fn millis(micros: u64) -> f64 {
-    (micros as f64 / 100.0).round() / 10.0
 }

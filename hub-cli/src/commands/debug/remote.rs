@@ -1,4 +1,4 @@
-//! `--remote`: the same run on a server, beside the one here.
+//! `--remote`: the same run on a server, for comparison.
 
 use hub_core::plugins::debug::DebugRun;
 use serde_json::{Value, json};
@@ -6,34 +6,33 @@ use serde_json::{Value, json};
 use super::Tried;
 use crate::{
     args::HubArgs,
+    client::{self, HttpClient},
     commands::plugins::cases::compare,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
-    reach,
-    remote::Remote,
     screen,
 };
 
-/// What has to be the same. Times are not, nor what only one of them says.
+/// The fields that are compared; times are not.
 const COMPARED: [&str; 7] = ["matched", "present", "request", "replies", "skipped", "state", "logs"];
 
 /// A channel of a server.
 pub struct Server {
-    remote: Remote,
+    client: HttpClient,
     channel: String,
 }
 
 impl Server {
     /// The server of the arguments.
     pub fn open(hub: &HubArgs, channel: &str, local: bool) -> Result<Self, Failure> {
-        let remote = reach::server(hub, local)?;
-        let remote = remote.ok_or_else(|| {
-            Failure::usage("--remote asks a server").with_hint("name it with --server, its key in HUB_TOKEN")
+        let client = client::server(hub, local)?;
+        let client = client.ok_or_else(|| {
+            Failure::usage("--remote needs a server").with_hint("name it with --server, its key in HUB_TOKEN")
         })?;
-        Ok(Self { remote, channel: channel.to_owned() })
+        Ok(Self { client, channel: channel.to_owned() })
     }
 
-    /// Makes the run there, and makes `run` be the one that was made: the channel's webhook, the message as the
+    /// Runs the hook on the server, and sets `run` to the same input: the channel's webhook, the message as the
     /// server completed it.
     pub async fn ask(&self, run: &mut DebugRun) -> Result<Value, Failure> {
         let said = &run.message;
@@ -55,7 +54,7 @@ impl Server {
             }
         };
         let path = format!("/api/webhooks/{}/debug/{hook}", self.channel);
-        let theirs = self.remote.call("POST", &path, &[], &body).await?;
+        let theirs = self.client.call("POST", &path, &[], &body).await?;
         if let Some(url) = theirs["before"]["url"].as_str() {
             url.clone_into(&mut run.url);
         }
@@ -66,7 +65,7 @@ impl Server {
     }
 }
 
-/// Says in what the two runs differ.
+/// Prints the differences of the two runs.
 pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
     let mut differences = Vec::new();
     for name in COMPARED {
@@ -76,18 +75,18 @@ pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
         let (here, there) = (&tried.document["error"][name], &theirs["error"][name]);
         compare(&format!("error.{name}"), there, here, &mut differences);
     }
-    let took = format!("{} ms there", theirs["duration_ms"]);
+    let took = format!("{} ms on the server", theirs["duration_ms"]);
     let (here, there) = (env!("CARGO_PKG_VERSION"), theirs["hub_version"].as_str().unwrap_or("unknown"));
     if here != there {
         let there = screen::clean(there);
-        let warning = format!("the server is of version {there}, this program of {here}");
+        let warning = format!("the server has version {there}, this program {here}");
         tried.say(&format!("  {} {warning}", printer.paint("remote", Tone::Doubtful)));
     }
     if differences.is_empty() {
-        tried.say(&format!("  {} the same, {took}", printer.paint("remote", Tone::Good)));
+        tried.say(&format!("  {} no differences, {took}", printer.paint("remote", Tone::Good)));
     } else {
         tried.exit = Exit::CheckFailed;
-        let hint = "is the webhook of the channel another one?";
+        let hint = "does the channel have another webhook?";
         tried.say(&format!("  {} differs, {took}: {hint}", printer.paint("remote", Tone::Bad)));
     }
     for difference in &differences {
@@ -99,7 +98,7 @@ pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
     });
 }
 
-/// A value without the moments of log lines.
+/// A value without the times of log lines.
 fn untimed(value: &Value) -> Value {
     match value {
         Value::Array(items) => items

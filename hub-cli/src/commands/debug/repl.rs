@@ -1,5 +1,5 @@
-//! `debug repl`: JavaScript against `ctx`, line by line. A sandbox keeps nothing between runs and compiles nothing
-//! at run time, so each line is compiled behind those before it, and all of them run again.
+//! `debug repl`: JavaScript against `ctx`, line by line. A sandbox keeps no state between runs and compiles nothing
+//! at run time, so each line is appended to the previous ones, and all of them run again.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,24 +10,26 @@ use hub_core::{
 use serde_json::Value;
 
 use super::{Hosts, metadata, read_file, sandbox, view};
-use crate::{args::DebugInput, ask, exit::Failure, printer::Printer, screen};
+use crate::{
+    args::DebugInput, ask, commands::plugins::run::changes, exit::Failure, printer::Printer, screen,
+};
 
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 16 * 1024;
 
 pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Result<(), Failure> {
     let script = read_file(&input.script)?;
-    let manifest = metadata::read(&input.script, &script)?;
+    let manifest = metadata(&input.script, &script)?;
     let gate = Hosts::read(&input.host)?.gate(&manifest, &input.url)?;
     let sandbox = sandbox();
     let terminal = std::io::stdin().is_terminal();
     if terminal {
-        printer.note("ctx, onRequest(ctx) and the source's own names are here; Ctrl-D ends");
+        printer.note("ctx, onRequest(ctx) and the names of the source are in scope; Ctrl-D ends");
     }
     let (mut history, mut logged, mut replied) = (Vec::new(), 0, 0);
     loop {
         if terminal {
-            // There is nobody to tell when stderr is gone.
+            // Errors are ignored: stderr is closed.
             let _ = write!(std::io::stderr(), "> ").and_then(|()| std::io::stderr().flush());
         }
         let Some(line) = next_line().await? else { break };
@@ -35,7 +37,7 @@ pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Resul
             continue;
         }
         let Some(made) = compiled(&sandbox, &script, &history, &line).await? else {
-            printer.one(Value::Null, &format!("! this is not JavaScript: {}", screen::clean(&line)))?;
+            printer.one(Value::Null, &format!("! syntax error: {}", screen::clean(&line)))?;
             continue;
         };
         let run = DebugRun {
@@ -50,7 +52,7 @@ pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Resul
         printer.one(Value::Null, &answer(&debugged, logged, replied, printer))?;
         if debugged.error.is_none() {
             (logged, replied) = (debugged.logs.len(), debugged.replies.len());
-            // The value of the last line is written with console, and is no part of what comes after it.
+            // The value of the last line is printed with console, and is not part of later runs.
             logged = logged.saturating_sub(1);
             history.push(line);
         }
@@ -59,7 +61,7 @@ pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Resul
     Ok(())
 }
 
-/// The source with the lines behind it; the last one as an expression, or else as a statement.
+/// The source followed by the lines; the last one as an expression, or else as a statement.
 async fn compiled(
     sandbox: &Sandbox,
     script: &str,
@@ -79,7 +81,7 @@ async fn compiled(
     Ok(None)
 }
 
-/// What the last line did: what it wrote, what it replied, its value, what is different about the request.
+/// The effects of the last line: its logs, replies and value, and the changes of the request.
 fn answer(debugged: &Debugged, logged: usize, replied: usize, printer: &Printer) -> String {
     if let Some(error) = &debugged.error {
         return format!("! {}: {}", error.kind, screen::clean(&error.message));
@@ -92,7 +94,7 @@ fn answer(debugged: &Debugged, logged: usize, replied: usize, printer: &Printer)
         lines.push("  skip".to_owned());
     }
     if let Some(request) = debugged.request.as_ref().filter(|request| **request != debugged.before) {
-        lines.extend(view::changes(&debugged.before, request, printer));
+        lines.extend(changes(&debugged.before, request, printer));
     }
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! `--send`: the request really goes out, and the response hook sees what came back.
+//! `--send`: sends the request, and runs the response hook on the response.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,17 +14,18 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Tried, document, millis};
+use super::{Tried, document};
 use crate::{
+    commands::plugins::run::millis,
     exit::{Exit, Failure},
     screen,
 };
 
-/// Longest wait for the answer: as long as a channel waits unless it says otherwise.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// Most of the answer that is read, in bytes.
+/// Timeout of the request: the default of a channel.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of the response, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
-/// Longest part of the answer that is shown, in columns.
+/// Maximum width of the shown part of the response, in columns.
 const MAX_SHOWN: usize = 200;
 
 /// A plugin with what runs it.
@@ -35,8 +36,8 @@ pub struct Plugin<'p> {
     pub manifest: &'p Manifest,
 }
 
-/// Sends what the request hook left of the request, without what a channel would authenticate it with, and runs the
-/// response hook on the answer. Nothing is sent when the hook failed or skipped.
+/// Sends the request as the request hook left it, without the channel's authentication, and runs the response hook on
+/// the response. Nothing is sent when the hook failed or skipped.
 pub async fn send(
     plugin: Plugin<'_>,
     message: &Value,
@@ -53,7 +54,7 @@ pub async fn send(
     let response = post(&request).await?;
     let took = millis(u64::try_from(watch.elapsed().as_micros()).unwrap_or(u64::MAX));
     let body = screen::fit(&screen::clean(&response.body.replace('\n', " ")), MAX_SHOWN);
-    tried.say(&format!("  sent  answered {} in {took} ms  {body}", response.status));
+    tried.say(&format!("  sent  status {} in {took} ms  {body}", response.status));
     let run = DebugRun {
         script: plugin.source.to_owned(),
         message: message.clone(),
@@ -80,7 +81,7 @@ pub async fn send(
 }
 
 async fn post(request: &PluginRequest) -> Result<DebugResponse, Failure> {
-    // Whoever runs this named the address: the rule against private ones is not for it.
+    // The user named the address, so private addresses are allowed.
     let egress = Egress::new(EgressConfig::default())?.trusted()?;
     let pairs = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let call = Call {
@@ -88,11 +89,11 @@ async fn post(request: &PluginRequest) -> Result<DebugResponse, Failure> {
         url: egress.check_url(&request.url)?,
         headers: CheckedHeaders::parse(pairs)?.into_map(),
         body: Bytes::from(request.body.text().to_owned()),
-        deadline: DEADLINE,
+        deadline: REQUEST_TIMEOUT,
         max_answer: MAX_ANSWER,
     };
     let answer = egress.send(call).await.map_err(|error| {
-        let mut failure = Failure::unreachable(format!("no answer from {}", request.url));
+        let mut failure = Failure::unreachable(format!("no response from {}", request.url));
         failure.causes.push(error.to_string());
         failure
     })?;

@@ -1,22 +1,20 @@
-//! What a hook did, for people.
+//! The result of a hook as text.
 
 use hub_core::{
     plugins::{
         Manifest,
         debug::{DebugError, Debugged},
-        diff,
     },
-    sandbox::{Limits, LogLevel, PluginRequest, Reply},
+    sandbox::{Limits, LogLevel, Reply},
 };
 
-use super::millis;
 use crate::{
-    commands::plugins::painted,
+    commands::plugins::run::{changes, millis},
     printer::{Printer, Tone},
     screen,
 };
 
-/// Longest reply that is shown whole, in columns.
+/// Maximum width of a reply, in columns.
 const MAX_REPLY: usize = 200;
 
 pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, printer: &Printer) -> String {
@@ -32,7 +30,7 @@ pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, 
     if !debugged.matched {
         let rules = debugged.permissions.matches.join(", ");
         lines.push(format!(
-            "  @match {} does not take the message: the plugin is bypassed",
+            "  @match {} does not match the message: the plugin is bypassed",
             screen::clean(&rules)
         ));
         return lines.join("\n");
@@ -64,7 +62,7 @@ pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, 
     }
     for host in &debugged.permissions.connects {
         lines.push(format!(
-            "  connect  {}  allowed by @connect (fetch reaches the programs of --host only)",
+            "  connect  {}  allowed by @connect (fetch reaches only the servers of --host)",
             screen::clean(host)
         ));
     }
@@ -99,38 +97,8 @@ pub fn shown(reply: &Reply) -> String {
         Reply::File { base64, filename } => {
             format!("a file {} of about {} bytes", screen::clean(filename), base64.len() / 4 * 3)
         }
-        Reply::Forward => "the webhook's answer as it is".to_owned(),
+        Reply::Forward => "the webhook's response unchanged".to_owned(),
     }
-}
-
-/// The request, with what the plugin changed.
-pub fn changes(before: &PluginRequest, after: &PluginRequest, printer: &Printer) -> Vec<String> {
-    let mut lines = vec![format!("  {} {}", screen::clean(&after.method), screen::clean(&after.url))];
-    if before == after {
-        lines.push(printer.paint("    as it was", Tone::Faint));
-        return lines;
-    }
-    if (&before.method, &before.url) != (&after.method, &after.url) {
-        let line = format!("- {} {}", before.method, before.url);
-        lines.push(format!("  {}", painted(&line, printer)));
-    }
-    let header = |sign: &str, (name, value): (&String, &String)| {
-        painted(&format!("{sign}   {name}: {value}"), printer)
-    };
-    let gone = before.headers.iter().filter(|(name, value)| after.headers.get(*name) != Some(value));
-    let new = after.headers.iter().filter(|(name, value)| before.headers.get(*name) != Some(value));
-    let headers: Vec<String> =
-        gone.map(|pair| header("-", pair)).chain(new.map(|pair| header("+", pair))).collect();
-    if !headers.is_empty() {
-        lines.push("    headers".to_owned());
-        lines.extend(headers.into_iter().map(|line| format!("  {line}")));
-    }
-    if before.body != after.body {
-        lines.push("    body".to_owned());
-        let text = diff::unified(&diff::laid_out(before.body.text()), &diff::laid_out(after.body.text()));
-        lines.extend(text.lines().map(|line| format!("  {}", painted(line, printer))));
-    }
-    lines
 }
 
 /// The error with the lines around it.

@@ -12,11 +12,11 @@ use crate::{
     printer::{Printer, Tone},
 };
 
-/// Editors write in several steps: as long is waited for the next one.
+/// Editors write in several steps: wait for the next one.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// Runs now and after every change, until somebody interrupts. At a terminal each output takes the place of the one
-/// before; while the source does not run, its last good output stays.
+/// Runs now and after every change, until interrupted. At a terminal each output replaces the previous one; while the
+/// source has errors, its last good output stays.
 pub async fn run(
     path: &str,
     once: impl AsyncFn() -> Result<Tried, Failure>,
@@ -25,7 +25,7 @@ pub async fn run(
     let file = Path::new(path);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().ok_or_else(|| Failure::usage("--watch: name a file"))?.to_owned();
-    // One place is enough: what happens until it is taken is one change.
+    // Capacity 1: events until the next read count as one change.
     let (tell, mut changed) = mpsc::channel::<()>(1);
     let watch = move |event: notify::Result<notify::Event>| {
         let is_ours = |event: &notify::Event| {
@@ -37,7 +37,7 @@ pub async fn run(
     };
     let failed = |error: notify::Error| Failure::file(path, error);
     let mut watcher = notify::recommended_watcher(watch).map_err(failed)?;
-    // The folder, because editors put a new file in the place of the old one.
+    // The folder is watched, because editors replace the file.
     watcher.watch(folder, RecursiveMode::NonRecursive).map_err(failed)?;
     let (clock, mut shown, mut good) = (Clock::system(), 0, None::<String>);
     loop {
@@ -48,7 +48,7 @@ pub async fn run(
         let shown_text = match &good {
             Some(good) if !is_good => {
                 let before = printer.paint("before:", Tone::Faint);
-                // The new one is the last: a small terminal shows the end.
+                // The new output comes last: a small terminal shows the end.
                 format!("{before}\n{good}\n\n{text}")
             }
             _ => text.clone(),

@@ -1,8 +1,7 @@
-//! `doctor`: is a hub set up as it should be. Each check has a stable name, and says in one paragraph what is wrong and
-//! in a line or two what to do. What is shown are names, paths, hosts and fingerprints: never a value that may be a
-//! secret.
+//! `doctor`: checks the setup of a hub. Each check has a stable name, describes the problem in one paragraph and the
+//! fix in a line or two. It shows names, paths, hosts and fingerprints, never a value that may be a secret.
 
-mod care;
+mod permissions;
 mod plugins;
 mod server;
 mod settings;
@@ -18,11 +17,11 @@ use crate::{
     printer::{Format, List, Printer, Tone},
     screen,
 };
-use care::Place;
+use permissions::Place;
 
 pub const FIELDS: [&str; 5] = ["id", "status", "message", "advice", "fixed"];
 
-/// Every check, in the order of the report; those that end in a dot are one per thing.
+/// Every check, in the order of the report; names that end in a dot are prefixes of several checks.
 const CHECKS: [&str; 24] = [
     "store.open",
     "store.integrity",
@@ -50,7 +49,7 @@ const CHECKS: [&str; 24] = [
     "keys.rotation",
 ];
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Ok,
@@ -69,7 +68,7 @@ impl Status {
         }
     }
 
-    /// The sign, and what stands for it where there are no such letters.
+    /// The sign, and its ASCII replacement.
     const fn sign(self, unicode: bool) -> &'static str {
         match (self, unicode) {
             (Self::Ok, true) => "✓",
@@ -97,9 +96,9 @@ struct Outcome {
     id: String,
     status: Status,
     message: String,
-    /// A command or a line of the configuration.
+    /// The fix: a command or a line of the configuration.
     advice: Option<String>,
-    /// Whether it was mended just now.
+    /// Whether it was just fixed.
     fixed: bool,
 }
 
@@ -129,26 +128,26 @@ impl Outcome {
     }
 }
 
-/// What checks look at.
-struct Patient<'p> {
+/// The input of the checks.
+struct Subject<'p> {
     config: &'p Config,
     args: &'p DoctorArgs,
 }
 
-impl Patient<'_> {
-    /// Whether a check was asked for.
+impl Subject<'_> {
+    /// Whether a check was selected.
     fn wants(&self, id: &str) -> bool {
         self.args.only.is_empty() || self.args.only.iter().any(|only| covers(only, id))
     }
 }
 
-/// Whether a name that was given means a check: the check itself, or a part of its name up to a dot.
+/// Whether a given name selects a check: by its full name, or by the part before a dot.
 fn covers(only: &str, id: &str) -> bool {
     only == id || id.strip_prefix(only.trim_end_matches('.')).is_some_and(|rest| rest.starts_with('.'))
 }
 
 pub async fn run(args: DoctorArgs, printer: &Printer) -> Result<Exit, Failure> {
-    // A check of one thing, such as oauth.callback.github, is known by what stands before its name.
+    // A check of one object, such as oauth.callback.github, is selected by its prefix.
     let known =
         |only: &str| CHECKS.iter().any(|id| covers(only, id) || (id.ends_with('.') && only.starts_with(id)));
     if let Some(unknown) = args.only.iter().find(|only| !known(only)) {
@@ -156,12 +155,12 @@ pub async fn run(args: DoctorArgs, printer: &Printer) -> Result<Exit, Failure> {
             .with_hint(format!("checks: {}", CHECKS.join(" "))));
     }
     let config = local::settings(&args.local)?;
-    let patient = Patient { config: &config, args: &args };
-    let mut outcomes = storage::look(&patient).await;
-    outcomes.extend(settings::look(&patient));
-    outcomes.extend(server::look(&patient).await);
-    outcomes.extend(plugins::look(&patient).await);
-    outcomes.retain(|outcome| patient.wants(&outcome.id));
+    let subject = Subject { config: &config, args: &args };
+    let mut outcomes = storage::look(&subject).await;
+    outcomes.extend(settings::look(&subject));
+    outcomes.extend(server::look(&subject).await);
+    outcomes.extend(plugins::look(&subject).await);
+    outcomes.retain(|outcome| subject.wants(&outcome.id));
     outcomes.sort_by_key(|outcome| {
         CHECKS.iter().position(|id| outcome.id == *id || (id.ends_with('.') && outcome.id.starts_with(id)))
     });
@@ -190,7 +189,7 @@ fn show(outcomes: &[Outcome], printer: &Printer) -> Result<(), Failure> {
         let sign = printer.paint(&format!("{:<2}", outcome.status.sign(unicode)), outcome.status.tone());
         lines.push(format!("{sign} {:<26} {}", outcome.id, screen::clean(&outcome.message)));
         if outcome.fixed {
-            lines.push(format!("   {:<26} mended just now", ""));
+            lines.push(format!("   {:<26} fixed now", ""));
         }
         for advice in outcome.advice.iter().flat_map(|advice| advice.lines()) {
             lines.push(format!("   {:<26} {}", "", screen::clean(advice)));
@@ -199,7 +198,7 @@ fn show(outcomes: &[Outcome], printer: &Printer) -> Result<(), Failure> {
     let count = |status| outcomes.iter().filter(|outcome| outcome.status == status).count();
     printer.one(Value::Null, &lines.join("\n"))?;
     printer.note(&format!(
-        "{} ok, {} to look at, {} failed, {} left out",
+        "{} ok, {} warnings, {} failed, {} skipped",
         count(Status::Ok),
         count(Status::Warning),
         count(Status::Failed),
@@ -208,7 +207,7 @@ fn show(outcomes: &[Outcome], printer: &Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the terminal has more letters than ASCII.
+/// Whether the terminal supports more than ASCII.
 fn speaks_unicode() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();

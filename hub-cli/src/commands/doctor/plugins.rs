@@ -1,51 +1,51 @@
-//! Whether plugins run here: the sandbox itself, and every version that channels have.
+//! Whether plugins run: the sandbox itself, and every installed version.
 
 use hub_core::{
     sandbox::{Sandbox, Source},
     store::{StoreConfig, Upkeep},
 };
 
-use super::{Outcome, Patient};
-use crate::commands::debug::sandbox;
+use super::{Outcome, Subject};
+use crate::commands::plugins::run::sandbox;
 
-/// What the sandbox has to understand.
+/// A plugin that the sandbox has to run.
 const PROBE: &str = "function onRequest(ctx) { ctx.req.headers['x-probe'] = 'yes'; }";
 
-pub async fn look(patient: &Patient<'_>) -> Vec<Outcome> {
-    if !patient.wants("sandbox.limits") && !patient.wants("plugins.compile") {
+pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
+    if !subject.wants("sandbox.limits") && !subject.wants("plugins.compile") {
         return Vec::new();
     }
     let sandbox = sandbox();
     let mut outcomes = vec![limits(&sandbox).await];
-    if patient.wants("plugins.compile") {
-        outcomes.push(compile(patient, &sandbox).await);
+    if subject.wants("plugins.compile") {
+        outcomes.push(compile(subject, &sandbox).await);
     }
     sandbox.close();
     outcomes
 }
 
-/// A worker that starts has confined itself: it ends where that fails.
+/// A worker that starts has confined itself: otherwise it exits.
 async fn limits(sandbox: &Sandbox) -> Outcome {
     let id = "sandbox.limits";
     match sandbox.check("doctor", &Source::new(PROBE)).await {
-        Ok(None) => Outcome::ok(id, "plugins run in a process of their own"),
+        Ok(None) => Outcome::ok(id, "plugins run in a separate process"),
         Ok(Some(error)) => {
-            Outcome::failed(id, format!("the sandbox refuses what it should run: {}", error.message))
+            Outcome::failed(id, format!("the sandbox rejects a valid plugin: {}", error.message))
         }
-        Err(fault) => Outcome::failed(id, format!("no plugin can run here: {fault}"))
-            .advise("look at the seccomp profile and the process limits of the container or unit"),
+        Err(fault) => Outcome::failed(id, format!("plugins cannot run: {fault}"))
+            .advise("check the seccomp profile and the process limits of the container or unit"),
     }
 }
 
-async fn compile(patient: &Patient<'_>, sandbox: &Sandbox) -> Outcome {
+async fn compile(subject: &Subject<'_>, sandbox: &Sandbox) -> Outcome {
     let id = "plugins.compile";
-    let missing = matches!(&patient.config.store, StoreConfig::Sqlite(path) if !path.exists());
-    let remote = matches!(patient.config.store, StoreConfig::Postgres(_)) && patient.args.offline;
+    let missing = matches!(&subject.config.store, StoreConfig::Sqlite(path) if !path.exists());
+    let remote = matches!(subject.config.store, StoreConfig::Postgres(_)) && subject.args.offline;
     if missing || remote {
-        return Outcome::skipped(id, "the database is not there to ask");
+        return Outcome::skipped(id, "there is no database");
     }
     let found = async {
-        let mut database = Upkeep::open(&patient.config.store).await?;
+        let mut database = Upkeep::open(&subject.config.store).await?;
         let plugins = database.plugins_in_use().await?;
         database.close().await?;
         Ok::<_, hub_core::Error>(plugins)

@@ -1,4 +1,4 @@
-//! The database, the key, the folder they lie in.
+//! The database, the key and their folder.
 
 use std::{path::Path, time::Duration};
 
@@ -13,29 +13,29 @@ use hub_core::{
     time::{Clock, Timestamp},
 };
 
-use super::{Outcome, Patient, Place};
+use super::{Outcome, Place, Subject};
 use crate::commands::db::bytes;
 
-/// Free room below which a hub is about to stop taking messages, and below which somebody should look.
-const NO_ROOM: u64 = 256 << 20;
-const LITTLE_ROOM: u64 = 2 << 30;
-/// Age of a backup that is too old.
+/// Free space below which the check fails, and below which it warns.
+const MIN_FREE_BYTES: u64 = 256 << 20;
+const LOW_FREE_BYTES: u64 = 2 << 30;
+/// Age of a backup for a warning.
 const OLD_BACKUP: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Age at which a night had none.
+/// Age of a nightly backup for a warning.
 const MISSED_NIGHT: Duration = Duration::from_secs(26 * 3600);
 
-pub async fn look(patient: &Patient<'_>) -> Vec<Outcome> {
-    let mut outcomes = vec![folder(patient), room(&patient.config.data_dir), mount(patient)];
-    outcomes.extend(database(patient).await);
+pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
+    let mut outcomes = vec![folder(subject), room(&subject.config.data_dir), mount(subject)];
+    outcomes.extend(database(subject).await);
     outcomes
 }
 
-async fn database(patient: &Patient<'_>) -> Vec<Outcome> {
-    let config = patient.config;
+async fn database(subject: &Subject<'_>) -> Vec<Outcome> {
+    let config = subject.config;
     let name = match &config.store {
         StoreConfig::Sqlite(path) => path.display().to_string(),
-        StoreConfig::Postgres(_) if patient.args.offline => {
-            return vec![Outcome::skipped("store.open", "PostgreSQL is asked over a connection")];
+        StoreConfig::Postgres(_) if subject.args.offline => {
+            return vec![Outcome::skipped("store.open", "checking PostgreSQL needs a connection")];
         }
         StoreConfig::Postgres(_) => "PostgreSQL".to_owned(),
     };
@@ -43,7 +43,8 @@ async fn database(patient: &Patient<'_>) -> Vec<Outcome> {
         Ok(database) => database,
         Err(error) => {
             let message = format!("{name} cannot be opened: {}", error.message());
-            let advice = error.hint().unwrap_or("hub-server makes a database at its first start").to_owned();
+            let advice =
+                error.hint().unwrap_or("hub-server creates a database at its first start").to_owned();
             return vec![Outcome::failed("store.open", message).advise(advice)];
         }
     };
@@ -56,14 +57,14 @@ async fn database(patient: &Patient<'_>) -> Vec<Outcome> {
         }
     };
     outcomes.push(migrations(&schema));
-    if patient.wants("store.integrity") {
+    if subject.wants("store.integrity") {
         outcomes.push(integrity(&mut database).await);
     }
     if schema.version > 0 {
-        outcomes.push(backup_age(patient, &mut database).await);
+        outcomes.push(backup_age(subject, &mut database).await);
     }
     if schema.version == schema.newest {
-        outcomes.push(key(patient, &mut database).await);
+        outcomes.push(key(subject, &mut database).await);
         match database.bots().await {
             Ok(bots) => outcomes.extend(bots.iter().map(|(_, name, status)| bot(name, status))),
             Err(error) => outcomes.push(Outcome::failed("network.bots", error.message())),
@@ -77,13 +78,13 @@ fn migrations(schema: &Schema) -> Outcome {
     if schema.is_newer() {
         Outcome::failed(
             "store.migrations",
-            format!("the schema is {version}, and this program knows {newest}"),
+            format!("the schema is {version}, newer than {newest} of this program"),
         )
-        .advise("a newer hub wrote this database: use that one")
+        .advise("this database is of a newer version of the hub: use that version")
     } else if pending.is_empty() {
         Outcome::ok("store.migrations", format!("the schema is {version}, the newest"))
     } else {
-        Outcome::warning("store.migrations", format!("the schema is {version}, and {newest} is wanted"))
+        Outcome::warning("store.migrations", format!("the schema is {version}, but {newest} is needed"))
             .advise("hub-cli db migrate, or the next start of hub-server")
     }
 }
@@ -95,29 +96,29 @@ async fn integrity(database: &mut Upkeep) -> Outcome {
     };
     found.extend(database.broken_references().await.unwrap_or_default());
     match found.first() {
-        None => Outcome::ok("store.integrity", "every page and every reference is whole"),
+        None => Outcome::ok("store.integrity", "all pages and references are intact"),
         Some(first) => {
-            Outcome::failed("store.integrity", format!("{} things are broken, first: {first}", found.len()))
+            Outcome::failed("store.integrity", format!("{} problems, the first: {first}", found.len()))
                 .advise("stop the hub, copy its folder, then hub-cli db restore BACKUP --yes")
         }
     }
 }
 
-async fn backup_age(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
+async fn backup_age(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
     let id = "store.backup-age";
-    if matches!(patient.config.store, StoreConfig::Postgres(_)) {
-        return Outcome::skipped(id, "PostgreSQL is backed up by its own tools");
+    if matches!(subject.config.store, StoreConfig::Postgres(_)) {
+        return Outcome::skipped(id, "PostgreSQL is backed up with its own tools");
     }
-    if let Some(nightly) = patient.config.nightly() {
+    if let Some(nightly) = subject.config.nightly() {
         let is_far = !matches!(nightly.shelf, Shelf::Folder(_));
-        return match (patient.args.offline && is_far, &nightly.shelf) {
-            (true, _) => Outcome::skipped(id, "a bucket is asked over a connection"),
+        return match (subject.args.offline && is_far, &nightly.shelf) {
+            (true, _) => Outcome::skipped(id, "checking a bucket needs a connection"),
             (false, shelf) => nights(id, shelf).await,
         };
     }
     let noted = database.noted(LAST_BACKUP).await.ok().flatten();
     let advice =
-        "HUB_BACKUP_TO=/another/disk makes one each night; or hub-cli db backup --to /another/disk/hub.tar";
+        "HUB_BACKUP_TO=/another/disk creates one each night; or hub-cli db backup --to /another/disk/hub.tar";
     match noted.and_then(|text| text.parse().ok()).map(Timestamp::from_millis) {
         None => match database.created_at().await.ok().flatten() {
             Some(at) if at + OLD_BACKUP > Clock::system().now() => {
@@ -132,13 +133,13 @@ async fn backup_age(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
     }
 }
 
-/// The nightly backups: what lies there counts, not what was once made.
+/// The nightly backups that exist now.
 async fn nights(id: &str, shelf: &Shelf) -> Outcome {
-    let advice = "the log of hub-server says why, from \"the nightly backup failed\" on";
+    let advice = "search the log of hub-server for \"the nightly backup failed\"";
     match newest_nightly(shelf).await {
-        Err(error) => Outcome::failed(id, error.message()).advise("look at HUB_BACKUP_TO"),
-        Ok(None) => Outcome::warning(id, format!("no nightly backup is in {shelf}"))
-            .advise("hub-server makes the first one when it starts"),
+        Err(error) => Outcome::failed(id, error.message()).advise("check HUB_BACKUP_TO"),
+        Ok(None) => Outcome::warning(id, format!("there is no nightly backup in {shelf}"))
+            .advise("hub-server creates the first one at its start"),
         Ok(Some(at)) if at + MISSED_NIGHT < Clock::system().now() => {
             Outcome::warning(id, format!("the last nightly backup in {shelf} is of {at}")).advise(advice)
         }
@@ -146,23 +147,23 @@ async fn nights(id: &str, shelf: &Shelf) -> Outcome {
     }
 }
 
-/// Whether every key that the database is sealed with is there, and no rotation waits to be ended.
-async fn key(patient: &Patient<'_>, database: &mut Upkeep) -> Outcome {
+/// Whether every key of the database is available, and no rotation is incomplete.
+async fn key(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
     let random = Random::system();
-    let here = patient.config.home().sealer(&random);
+    let here = subject.config.home().sealer(&random);
     let (sealer, unreadable) = match here {
         Ok(sealer) => (sealer, None),
-        // No key has this fingerprint.
+        // Not the fingerprint of any key.
         Err(error) => (Sealer::new(&random.bytes(), random), Some(error.message().to_owned())),
     };
-    let here = unreadable.clone().unwrap_or_else(|| format!("the key here is {}", sealer.key_id()));
+    let here = unreadable.clone().unwrap_or_else(|| format!("the available key is {}", sealer.key_id()));
     match database.sealed().missing_key(&sealer).await {
         Ok(Some(missing)) => Outcome::failed(
             "keys.rotation",
-            format!("the database is sealed with the key {missing}, and {here}"),
+            format!("the database is encrypted with the key {missing}, but {here}"),
         )
         .advise(WRONG_KEY),
-        Ok(_) if matches!(patient.config.next_key(), Ok(Some(_))) => Outcome::warning(
+        Ok(_) if matches!(subject.config.next_key(), Ok(Some(_))) => Outcome::warning(
             "keys.rotation",
             "a rotation of keys was interrupted; the hub works with both keys",
         )
@@ -177,15 +178,16 @@ fn bot(name: &str, status: &str) -> Outcome {
     let id = format!("network.{}", name.replace(char::is_whitespace, "-"));
     match status {
         "online" => Outcome::ok(id, "the bot is online"),
-        "expired" | "error" => Outcome::failed(id, format!("the bot is {status}"))
-            .advise("bind it again: POST /api/bots/bind/start with its id, or in the console"),
+        "expired" | "error" => {
+            Outcome::failed(id, format!("the bot is {status}")).advise("bind it again: hub-cli bots bind")
+        }
         _ => Outcome::warning(id, format!("the bot is {status}")),
     }
 }
 
-/// What lies in the data folder is its owner's alone.
-fn folder(patient: &Patient<'_>) -> Outcome {
-    let folder = &patient.config.data_dir;
+/// Only the owner may read the data folder.
+fn folder(subject: &Subject<'_>) -> Outcome {
+    let folder = &subject.config.data_dir;
     let file = |path: std::path::PathBuf| Place { path, is_folder: false };
     let key_file = data_dir::key_file(folder);
     let mut places = vec![
@@ -193,14 +195,14 @@ fn folder(patient: &Patient<'_>) -> Outcome {
         file(data_dir::next_key_file(&key_file)),
         file(key_file),
     ];
-    if let StoreConfig::Sqlite(path) = &patient.config.store {
+    if let StoreConfig::Sqlite(path) = &subject.config.store {
         places.push(file(path.clone()));
     }
     let mut fixed = false;
     if !folder.exists() {
-        if !patient.args.fix {
-            return Outcome::warning("keys.permissions", format!("{} is not there yet", folder.display()))
-                .advise("hub-server makes it, or hub-cli doctor --fix");
+        if !subject.args.fix {
+            return Outcome::warning("keys.permissions", format!("{} does not exist yet", folder.display()))
+                .advise("hub-server creates it, or hub-cli doctor --fix");
         }
         if let Err(error) = private_files::create_folder(folder) {
             return Outcome::failed("keys.permissions", format!("{}: {error}", folder.display()));
@@ -210,46 +212,48 @@ fn folder(patient: &Patient<'_>) -> Outcome {
     for place in &places {
         let path = place.path.display();
         match place.is_exposed() {
-            Ok(Some(true)) if patient.args.fix => match place.close() {
+            Ok(Some(true)) if subject.args.fix => match place.close() {
                 Ok(()) => fixed = true,
                 Err(error) => return Outcome::failed("keys.permissions", format!("{path}: {error}")),
             },
             Ok(Some(true)) => {
-                return Outcome::failed("keys.permissions", format!("other users may read {path}"))
+                return Outcome::failed("keys.permissions", format!("other users can read {path}"))
                     .advise(format!("chmod {:o} {path}, or hub-cli doctor --fix", place.mode()));
             }
             Ok(_) => {}
             Err(error) => return Outcome::failed("keys.permissions", format!("{path}: {error}")),
         }
     }
-    Outcome { fixed, ..Outcome::ok("keys.permissions", format!("{} is its owner's alone", folder.display())) }
+    Outcome {
+        fixed,
+        ..Outcome::ok("keys.permissions", format!("only the owner can read {}", folder.display()))
+    }
 }
 
 fn room(folder: &Path) -> Outcome {
-    // Of a folder that is still to be made, that of the one it will be in.
+    // For a missing folder, the free space of its parent.
     let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     match data_dir::free_bytes(there) {
-        Ok(free) if free < NO_ROOM => {
+        Ok(free) if free < MIN_FREE_BYTES => {
             Outcome::failed("store.disk-space", format!("{} are free", bytes(free)))
                 .advise("hub-cli db prune --older-than 7d --yes, then hub-cli db vacuum")
         }
-        Ok(free) if free < LITTLE_ROOM => {
+        Ok(free) if free < LOW_FREE_BYTES => {
             Outcome::warning("store.disk-space", format!("{} are free", bytes(free)))
         }
         Ok(free) => Outcome::ok("store.disk-space", format!("{} are free", bytes(free))),
-        Err(error) => Outcome::skipped("store.disk-space", format!("nobody says how much is free: {error}")),
+        Err(error) => Outcome::skipped("store.disk-space", format!("the free space is unknown: {error}")),
     }
 }
 
-/// In a container everything but volumes is gone with it. That is for who runs it to judge: a warning, since what
-/// is tried out or tested in a container is meant to go.
-fn mount(patient: &Patient<'_>) -> Outcome {
+/// In a container everything except volumes is lost with it. That is a warning, since it may be intended in tests.
+fn mount(subject: &Subject<'_>) -> Outcome {
     let contained = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists());
     if !contained {
-        return Outcome::skipped(IS_MOUNT, "this is no container");
+        return Outcome::skipped(IS_MOUNT, "this is not a container");
     }
     let folder =
-        std::path::absolute(&patient.config.data_dir).unwrap_or_else(|_| patient.config.data_dir.clone());
+        std::path::absolute(&subject.config.data_dir).unwrap_or_else(|_| subject.config.data_dir.clone());
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     of_mounts(&folder, &std::env::temp_dir(), &mounts)
 }
@@ -264,16 +268,16 @@ fn of_mounts(folder: &Path, temporary: &Path, mounts: &str) -> Outcome {
     }
     match mount_of(folder, mounts) {
         Some("tmpfs" | "ramfs") => {
-            Outcome::warning(IS_MOUNT, format!("{shown} is in memory, and goes with the container"))
+            Outcome::warning(IS_MOUNT, format!("{shown} is in memory, and is lost with the container"))
                 .advise(advice)
         }
         Some(_) => Outcome::ok(IS_MOUNT, format!("{shown} is on a volume")),
-        None => Outcome::warning(IS_MOUNT, format!("{shown} goes with the container")).advise(advice),
+        None => Outcome::warning(IS_MOUNT, format!("{shown} is lost with the container")).advise(advice),
     }
 }
 
 /// The file system of the mount that a folder is in, unless that is the root (`proc(5)`: the fifth field of a line is
-/// where it is mounted, and behind a lone dash is what).
+/// where it is mounted, and its type follows a single dash).
 fn mount_of<'m>(folder: &Path, mounts: &'m str) -> Option<&'m str> {
     let read = |line: &'m str| {
         let (mount, what) = line.split_once(" - ")?;
@@ -281,7 +285,7 @@ fn mount_of<'m>(folder: &Path, mounts: &'m str) -> Option<&'m str> {
         Some((point, what.split(' ').next()?))
     };
     let within = |(point, _): &(String, &str)| point != "/" && folder.starts_with(point);
-    // The deepest; of several at one place the last one lies on top.
+    // The deepest mount; of several at one place the last one is effective.
     mounts.lines().filter_map(read).filter(within).max_by_key(|(point, _)| point.len()).map(|(_, what)| what)
 }
 

@@ -1,4 +1,4 @@
-//! Keys that are heard at once, without a line's end.
+//! Single key presses, without a line end.
 
 #[cfg(unix)]
 use rustix::{
@@ -7,11 +7,11 @@ use rustix::{
 };
 use tokio::sync::mpsc;
 
-/// Keys that wait to be looked at.
+/// Capacity for unread keys.
 #[cfg(unix)]
-const AHEAD: usize = 16;
+const READ_AHEAD: usize = 16;
 
-/// The keyboard; the terminal is as it was before when this is dropped.
+/// The keyboard; the terminal is restored when this is dropped.
 pub struct Keys {
     pressed: mpsc::Receiver<u8>,
     #[cfg(unix)]
@@ -19,12 +19,12 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// `None` when stdin is no terminal that allows it.
+    /// `None` when stdin is not a suitable terminal.
     #[cfg(unix)]
     pub fn listen() -> Option<Self> {
         let terminal = Unbuffered::begin()?;
-        let (sender, pressed) = mpsc::channel(AHEAD);
-        // A thread reads them, because stdin can only be waited for; it is left behind at the end.
+        let (sender, pressed) = mpsc::channel(READ_AHEAD);
+        // A thread reads them, because reading stdin blocks; it is detached.
         std::thread::spawn(move || {
             let mut key = [0];
             while let Ok(1) = std::io::Read::read(&mut std::io::stdin(), &mut key) {
@@ -42,7 +42,7 @@ impl Keys {
         None
     }
 
-    /// Waits for a key; for ever when there are no more.
+    /// Waits for a key; forever when there are no more.
     pub async fn next(&mut self) -> u8 {
         match self.pressed.recv().await {
             Some(key) => key,
@@ -51,7 +51,7 @@ impl Keys {
     }
 }
 
-/// A terminal that hands over each key and shows none. Signals stay what they are: Ctrl-C interrupts.
+/// A terminal without line buffering and echo. Signals are unchanged: Ctrl-C interrupts.
 #[cfg(unix)]
 struct Unbuffered {
     before: Termios,
@@ -71,7 +71,7 @@ impl Unbuffered {
 #[cfg(unix)]
 impl Drop for Unbuffered {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // The terminal may be closed already.
         let _ = termios::tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }
 }

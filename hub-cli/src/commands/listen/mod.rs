@@ -1,8 +1,8 @@
 //! `listen`: the messages of a bot or a channel, posted to a URL on this machine as the webhook sink would post them.
 //!
-//! It follows the channel over its WebSocket. A message is acknowledged when the local URL answered it, and comes
-//! again when this program was stopped before that; a connection that is lost goes on after the last
-//! acknowledgement, so that nothing is missed.
+//! It follows the channel over its WebSocket. A message is acknowledged after the response of the local URL, and
+//! redelivered if this program stopped before; a lost connection resumes after the last acknowledgement, so that
+//! nothing is missed.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -27,9 +27,9 @@ use url::Url;
 
 use crate::{
     args::ListenArgs,
+    client::address,
     exit::{Exit, Failure},
     printer::Printer,
-    reach::address,
     screen, signals,
 };
 
@@ -45,19 +45,19 @@ use view::{Delivery, View};
 
 pub const FIELDS: [&str; 4] = ["seq", "id", "status", "reply"];
 
-/// Limit for connecting and for the first frame.
-const CONNECT: Duration = Duration::from_secs(15);
-/// A connection on which nothing comes is lost: the hub pings every 30 s (`contract.md` §5.1).
-const SILENCE: Duration = Duration::from_secs(75);
-/// How long the local URL may take, as for a webhook.
-const ANSWER: Duration = Duration::from_secs(30);
-/// Pause before a hub that does not answer is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Largest answer that is read.
+/// Timeout of connecting and of the first frame.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Timeout of a silent connection: the hub pings every 30 s.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Timeout of the local URL, as for a webhook.
+const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause before reconnecting.
+const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum size of a response.
 const MAX_ANSWER: usize = 64 << 20;
-/// With this the hub closes a connection whose key is no longer valid.
-const REVOKED: u16 = 4401;
-/// What a frame has besides the body of a webhook.
+/// Close code for a key that is no longer valid.
+const CLOSE_REVOKED: u16 = 4401;
+/// The fields of a frame besides the body of a webhook.
 const FRAME_ONLY: [&str; 2] = ["seq", "context_token"];
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -75,7 +75,7 @@ struct Listen<'p> {
     extra: HeaderMap,
 }
 
-/// The channel whose messages come.
+/// The followed channel.
 struct Channel {
     name: String,
     id: ChannelId,
@@ -83,7 +83,7 @@ struct Channel {
 }
 
 pub async fn run(args: ListenArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    // From here on, so that a signal leaves no temporary channel behind.
+    // Handled from here on, so that the temporary channel is deleted after a signal.
     let stopped = signals::stopped();
     let (server, key, temporary) = if let Some(bot) = &args.bot {
         let temporary = Temporary::create(&args.hub, bot, local).await?;
@@ -118,7 +118,7 @@ async fn forward_all(
         || Secret::new(format!("{:032x}", u128::from_be_bytes(Random::system().bytes()))),
         Secret::new,
     );
-    // The operator named both addresses: the rule against private ones is not for them.
+    // The user named both addresses, so private ones are allowed.
     let egress = Egress::new(EgressConfig::default())?.trusted()?;
     let secrets = [secret.clone(), Secret::new(key.as_str())];
     let recorder = args.record.as_deref().map(|path| Recorder::open(path, &secrets)).transpose()?;
@@ -135,7 +135,7 @@ async fn forward_all(
     if !is_panel {
         return ended;
     }
-    // The terminal first: what is said below is for a terminal that is as it was.
+    // Restores the terminal before further output.
     drop(keys);
     let told = listen.view.end();
     match ended {
@@ -158,7 +158,7 @@ async fn quit(keys: Option<&mut Keys>) {
 
 impl Listen<'_> {
     async fn follow(&mut self) -> Result<Infallible, Failure> {
-        // A wrong key, or nobody at all, ends it here.
+        // A wrong key or an unreachable hub ends it here.
         let mut channel = self.channel().await?;
         if self.args.print_secret {
             self.view.note(&format!("signing secret: {}", self.secret.expose()));
@@ -172,9 +172,9 @@ impl Listen<'_> {
                 }
                 Err(why) => why,
             };
-            self.view.lost(&format!("lost the hub: {lost}; trying again"));
+            self.view.lost(&format!("connection lost: {lost}; retrying"));
             loop {
-                self.clock.sleep(AGAIN).await;
+                self.clock.sleep(RECONNECT_INTERVAL).await;
                 match self.channel().await {
                     Ok(still) => break channel = still,
                     Err(failure) if failure.exit == Exit::Unreachable || failure.code == "RATE_LIMITED" => {}
@@ -189,12 +189,11 @@ impl Listen<'_> {
         let status = self.hub("GET", path, &Value::Null, HeaderMap::new()).await?;
         let word = |name: &str| status[name].as_str().unwrap_or_default();
         let ids = word("channel_id").parse().ok().zip(word("bot_id").parse().ok());
-        let (id, bot) =
-            ids.ok_or_else(|| Failure::unreachable("the hub did not say which channel this is"))?;
+        let (id, bot) = ids.ok_or_else(|| Failure::unreachable("the hub did not report the channel"))?;
         Ok(Channel { name: screen::clean(word("channel_name")), id, bot })
     }
 
-    /// A connection on which the hub has greeted, or why there is none.
+    /// A connection after the hub's greeting, or the reason for its failure.
     async fn connect(&self) -> Result<Socket, String> {
         let mut url = self.server.clone();
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
@@ -213,19 +212,19 @@ impl Listen<'_> {
                 }
             }
         };
-        self.clock.timeout(CONNECT, greeted).await.unwrap_or_else(|| Err("no answer".to_owned()))
+        self.clock.timeout(CONNECT_TIMEOUT, greeted).await.unwrap_or_else(|| Err("no response".to_owned()))
     }
 
-    /// Forwards what comes, until the connection ends; says why it did.
+    /// Forwards messages until the connection ends; returns the reason.
     async fn listen(&mut self, socket: &mut Socket, channel: &Channel) -> Result<String, Failure> {
         loop {
-            let Some(message) = self.clock.timeout(SILENCE, socket.next()).await else {
-                return Ok("it says nothing".to_owned());
+            let Some(message) = self.clock.timeout(IDLE_TIMEOUT, socket.next()).await else {
+                return Ok("the hub is silent".to_owned());
             };
             if let Some(Ok(Message::Close(Some(close)))) = &message
-                && close.code == CloseCode::from(REVOKED)
+                && close.code == CloseCode::from(CLOSE_REVOKED)
             {
-                return Err(Failure::new(Exit::Denied, "UNAUTHORIZED", "the key is not valid any more"));
+                return Err(Failure::new(Exit::Denied, "UNAUTHORIZED", "the key is no longer valid"));
             }
             let frame = match frame(message) {
                 Ok(Some(frame)) => frame,
@@ -247,13 +246,13 @@ impl Listen<'_> {
                 }
                 Some("lagged") if data["gone"] == true => {
                     self.view.note(&format!(
-                        "messages {} to {} are too old: the hub does not keep them any more",
+                        "messages {} to {} were missed: the hub no longer has them",
                         data["from"], data["to"]
                     ));
                 }
                 Some("error") => {
                     let message = data["message"].as_str().unwrap_or_default();
-                    self.view.note(&format!("the hub says: {}", screen::clean(message)));
+                    self.view.note(&format!("message of the hub: {}", screen::clean(message)));
                 }
                 _ => {}
             }
@@ -281,7 +280,8 @@ impl Listen<'_> {
         };
         headers.extend(signing::headers(&signing)?);
         let (started, watch) = (self.clock.now(), Stopwatch::start());
-        let answer = self.call("POST", &self.args.forward_to, headers.clone(), body.clone(), ANSWER).await;
+        let answer =
+            self.call("POST", &self.args.forward_to, headers.clone(), body.clone(), FORWARD_TIMEOUT).await;
         let took = watch.elapsed();
         let reason = |failure: &Failure| failure.causes.first().cloned().unwrap_or_default();
         if let Some(recorder) = &mut self.recorder {
@@ -318,14 +318,14 @@ impl Listen<'_> {
         if let Some(reply) = reply {
             let send = json!({ "to_user_id": message["sender"]["user_id"], "content": reply });
             let path = "/api/v1/channels/send";
-            // A message that comes again after a lost acknowledgement is answered once.
+            // A redelivered message is replied to only once.
             let key = format!("listen-{}", message["id"].as_str().unwrap_or_default());
             let headers = HeaderMap::from_iter(
                 HeaderValue::try_from(key).map(|key| (HeaderName::from_static("idempotency-key"), key)),
             );
             match self.hub("POST", path, &send, headers).await {
                 Err(failure) if failure.code == "CONFLICT" => {
-                    self.view.note("the reply was not sent: another listener of this channel has answered");
+                    self.view.note("the reply was not sent: another listener of this channel has replied");
                 }
                 Err(failure) => self.view.note(&format!("the reply was not sent: {}", failure.message)),
                 Ok(_) => {}
@@ -334,7 +334,7 @@ impl Listen<'_> {
         Ok(())
     }
 
-    /// A call to the hub with the channel's key: the data of its answer.
+    /// A call to the hub with the channel's key: the data of its response.
     async fn hub(
         &self,
         method: &str,
@@ -349,7 +349,7 @@ impl Listen<'_> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let answer = self
-            .call(method, &url, headers, bytes, CONNECT)
+            .call(method, &url, headers, bytes, CONNECT_TIMEOUT)
             .await
             .map_err(|failure| failure.with_hint("is the hub running? another address goes into --server"))?;
         let mut document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -358,9 +358,9 @@ impl Listen<'_> {
         }
         let code = document["error"]["code"].as_str().unwrap_or_default();
         let Some(code) = hub_core::ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
-            return Err(Failure::unreachable(format!("{url} is no hub: it answered {}", answer.status)));
+            return Err(Failure::unreachable(format!("{url} is not a hub: it responded {}", answer.status)));
         };
-        let message = document["error"]["message"].as_str().unwrap_or("the hub refused");
+        let message = document["error"]["message"].as_str().unwrap_or("the hub rejected the request");
         let exit =
             if answer.status == StatusCode::UNAUTHORIZED { Exit::Denied } else { crate::exit::exit_of(code) };
         Err(Failure::new(exit, code.as_str(), message))
@@ -383,14 +383,14 @@ impl Listen<'_> {
             max_answer: MAX_ANSWER,
         };
         self.egress.send(call).await.map_err(|error| {
-            let mut failure = Failure::unreachable(format!("nobody answers at {url}"));
+            let mut failure = Failure::unreachable(format!("no response from {url}"));
             failure.causes.push(error.to_string());
             failure
         })
     }
 }
 
-/// What a message of the socket says: a frame of the hub, something that needs no act, or that it is over.
+/// The meaning of a message: a frame of the hub, nothing to do, or the end.
 fn frame(
     message: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>,
 ) -> Result<Option<Value>, String> {

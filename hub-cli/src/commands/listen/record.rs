@@ -1,4 +1,4 @@
-//! `listen --record`: what was sent and answered, as `traces export` writes it.
+//! `listen --record`: requests and responses, in the format of `traces export`.
 
 use std::{
     fs::File,
@@ -24,7 +24,7 @@ use url::Url;
 
 use crate::{commands::recordings::line, exit::Failure};
 
-/// A message that was posted, and what came of it.
+/// A posted message and its response.
 pub struct Exchange<'e> {
     pub channel: (ChannelId, BotId),
     /// The id of the message.
@@ -47,7 +47,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens a file, or makes it, for its owner alone. What is one of these secrets is masked in it.
+    /// Opens or creates a file that only its owner can read. These secrets are masked in it.
     ///
     /// # Errors
     /// When it cannot be written, or its last line was cut off.
@@ -65,8 +65,8 @@ impl Recorder {
         };
         let (file, is_whole) = open().map_err(|error: std::io::Error| Failure::file(&shown, error))?;
         if !is_whole {
-            return Err(Failure::file(&shown, "its last line has no end")
-                .with_hint("it was cut off, or this is no file of recordings; name another one"));
+            return Err(Failure::file(&shown, "its last line is incomplete")
+                .with_hint("it was cut off, or is not a file of recordings; name another one"));
         }
         let ids = Ids::new(Clock::system(), Random::system());
         Ok(Self { file, shown, ids, redactor: Redactor::new(secrets, None) })
@@ -115,26 +115,16 @@ impl Recorder {
             }
         }
         let (channel_id, bot_id) = exchange.channel;
-        let no_hub = || Failure::unreachable("the hub gave a message no id");
+        let no_hub = || Failure::unreachable("the hub sent a message without an id");
+        let message_id = exchange.message_id.parse().map_err(|_| no_hub())?;
         let trace = Trace {
-            trace_id: self.ids.next(),
-            message_id: exchange.message_id.parse().map_err(|_| no_hub())?,
-            bot_id,
             channel_id: Some(channel_id),
-            replay_of: None,
             status: well,
             summary: status
-                .map_or_else(|_| "no answer".to_owned(), |status| format!("status {}", status.as_u16())),
-            started_at: started,
+                .map_or_else(|_| "no response".to_owned(), |status| format!("status {}", status.as_u16())),
             duration_ms: u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX),
             attempts: 1,
-            channel_name: None,
-            user_id: String::new(),
-            user_name: String::new(),
-            preview: String::new(),
-            next_attempt_at: None,
-            max_attempts: None,
-            steps,
+            ..Trace::new(self.ids.next(), message_id, bot_id, started, steps)
         };
         Ok(Recording::new(trace, None))
     }
@@ -193,7 +183,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("orders.jsonl");
         std::fs::write(&path, "{\"trace_id\":").unwrap();
-        assert!(Recorder::open(&path, &[]).unwrap_err().message.contains("no end"));
+        assert!(Recorder::open(&path, &[]).unwrap_err().message.contains("incomplete"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"trace_id\":");
         assert!(Recorder::open(folder.path(), &[]).is_err());
         assert!(Recorder::open(&folder.path().join("none/orders.jsonl"), &[]).is_err());

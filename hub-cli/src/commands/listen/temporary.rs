@@ -2,53 +2,51 @@
 
 use hub_core::random::Random;
 use hub_server::banner::public_url;
+use serde_json::json;
 use url::Url;
 
 use crate::{
     args::HubArgs,
-    commands::users::cell,
+    client::{ChannelRef, Client, address, id_of},
+    document::cell,
     exit::Failure,
     local,
-    reach::{ChannelPlace, Reach, address},
 };
 
-/// A channel that lasts as long as the command.
+/// A channel for the duration of the command.
 #[derive(Debug)]
 pub struct Temporary {
-    reach: Reach,
-    place: ChannelPlace,
+    client: Client,
+    place: ChannelRef,
     /// Its key.
     pub key: String,
-    /// The server that has it.
+    /// Its server.
     pub server: Url,
 }
 
 impl Temporary {
     /// Creates a channel on a bot, for all of its messages.
     pub async fn create(hub: &HubArgs, bot: &str, local: bool) -> Result<Self, Failure> {
-        let reach = Reach::open(hub, local).await?;
-        let server = match &reach {
-            Reach::Local(_) => {
-                let settings = local::settings(&hub.local)?;
-                public_url(&settings, &settings.listen)
-            }
-            Reach::Remote(_) => address(hub.server.as_ref(), hub.profile.profile.as_deref())?,
+        let client = Client::open(hub, local).await?;
+        let server = if client.hub().is_some() {
+            let settings = local::settings(&hub.local)?;
+            public_url(&settings, &settings.listen)
+        } else {
+            address(hub.server.as_ref(), hub.profile.profile.as_deref())?
         };
-        let bot = reach.bot(bot).await?;
+        let bot = client.bot(bot).await?;
         let number = u16::from_be_bytes(Random::system().bytes());
         let name = format!("hub-cli listen {number:04x} (temporary)");
-        let channel = reach.create_channel(bot, name, None, false).await?;
-        let id = cell(&channel, "id").parse();
-        let channel_id = id.map_err(|_| Failure::unreachable("the hub returned no id of the channel"))?;
-        let place = ChannelPlace { bot, channel: channel_id };
-        Ok(Self { reach, place, key: cell(&channel, "api_key"), server })
+        let channel = client.post(&format!("/api/bots/{bot}/channels"), &json!({ "name": name })).await?;
+        let place = ChannelRef { bot, channel: id_of(&channel)? };
+        Ok(Self { client, place, key: cell(&channel, "api_key"), server })
     }
 
     /// Deletes the channel, with its messages.
     pub async fn delete(self) -> Result<(), Failure> {
-        let deleted = self.reach.delete_channel(self.place).await;
-        self.reach.close().await;
-        deleted.map_err(|failure| {
+        let deleted = self.client.delete(&self.place.path()).await;
+        self.client.close().await;
+        deleted.map(drop).map_err(|failure| {
             let hint =
                 format!("hub-cli channels delete {} --bot {} --yes", self.place.channel, self.place.bot);
             failure.with_hint(hint)

@@ -1,4 +1,4 @@
-//! What is shown of `listen`: a line per message, or everything in one place.
+//! The output of `listen`: a line per message, or a panel.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     screen,
 };
 
-/// Messages that stay in sight.
-const LAST: usize = 10;
-/// Redraws per second at most (`ux` C8), and how long something may be there unseen.
-const REDRAWS: u8 = 20;
+/// Number of messages in the panel.
+const SHOWN_DELIVERIES: usize = 10;
+/// Maximum redraws per second, and the delay of a redraw.
+const REDRAWS_PER_SECOND: u8 = 20;
 const TICK: Duration = Duration::from_millis(200);
 
 /// A message that was posted.
@@ -27,7 +27,7 @@ pub struct Delivery {
     /// 0 for none.
     pub status: u16,
     pub took: Duration,
-    /// The first line of the answer, or why there is none.
+    /// The first line of the response, or the error.
     pub answer: String,
     pub reply: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Delivery {
 
     fn told(&self, printer: &Printer) -> String {
         let tone = if self.is_well() { Tone::Good } else { Tone::Bad };
-        let told = if self.status == 0 { "no answer".to_owned() } else { self.status.to_string() };
+        let told = if self.status == 0 { "no response".to_owned() } else { self.status.to_string() };
         printer.paint(&told, tone)
     }
 
@@ -48,7 +48,7 @@ impl Delivery {
     }
 }
 
-/// What became of all of them.
+/// The totals.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     ok: u64,
@@ -68,7 +68,7 @@ impl Counts {
     }
 }
 
-/// Shows what happens.
+/// Prints the events.
 pub struct View<'p> {
     printer: &'p Printer,
     panel: Option<Panel>,
@@ -77,34 +77,34 @@ pub struct View<'p> {
 }
 
 impl<'p> View<'p> {
-    /// Lines, unless a panel is wanted and there is a terminal for it.
+    /// Lines, unless a panel is requested and there is a terminal for it.
     pub fn new(wants_panel: bool, printer: &'p Printer) -> Self {
         let draws = wants_panel && printer.draws();
         if wants_panel && !draws {
-            printer.note("--ui: nobody looks at a terminal here, so these are lines");
+            printer.note("--ui needs a terminal; printing lines instead");
         }
         let panel = draws.then(Panel::new);
         Self { printer, panel, counts: Counts::default(), watch: Stopwatch::start() }
     }
 
-    /// Whether everything is in one place.
+    /// Whether there is a panel.
     pub const fn is_panel(&self) -> bool {
         self.panel.is_some()
     }
 
-    /// Messages come: the same line everywhere, for scripts wait for it.
+    /// Ready for messages: always the same line, which scripts wait for.
     pub fn ready(&mut self, line: &str) {
         self.aside(|_| Printer::ready(line));
         self.state(Tone::Good, line.to_owned());
     }
 
-    /// No message comes until it is ready again.
+    /// The connection is lost until the next `ready`.
     pub fn lost(&mut self, line: &str) {
         self.note(line);
         self.state(Tone::Bad, line.to_owned());
     }
 
-    /// Something to know.
+    /// A note.
     pub fn note(&self, line: &str) {
         self.aside(|printer| printer.note(line));
     }
@@ -112,10 +112,10 @@ impl<'p> View<'p> {
     /// A message was posted.
     ///
     /// # Errors
-    /// What writing says.
+    /// Errors of writing.
     pub fn delivered(&mut self, delivery: Delivery) -> Result<(), Failure> {
         self.counts.add(&delivery);
-        // With a panel at the same terminal the line would stand there twice.
+        // With a panel at the same terminal the line would appear twice.
         if self.panel.is_none() || !self.printer.is_terminal() {
             let text = screen::fit(&delivery.text, 40);
             let answer = screen::fit(&delivery.answer, 60);
@@ -124,7 +124,7 @@ impl<'p> View<'p> {
         }
         if let Some(panel) = &mut self.panel {
             panel.last.push_back(delivery);
-            if panel.last.len() > LAST {
+            if panel.last.len() > SHOWN_DELIVERIES {
                 panel.last.pop_front();
             }
             panel.draw(self.counts, self.printer);
@@ -132,7 +132,7 @@ impl<'p> View<'p> {
         Ok(())
     }
 
-    /// Takes the panel away; how it went.
+    /// Removes the panel; returns the summary.
     pub fn end(&mut self) -> String {
         if let Some(panel) = self.panel.take() {
             panel.bar.finish_and_clear();
@@ -147,7 +147,7 @@ impl<'p> View<'p> {
         }
     }
 
-    /// Writes while the panel steps aside.
+    /// Prints above the panel.
     fn aside<T>(&self, write: impl FnOnce(&Printer) -> T) -> T {
         match &self.panel {
             Some(panel) => panel.bar.suspend(|| write(self.printer)),
@@ -164,7 +164,7 @@ impl Drop for View<'_> {
     }
 }
 
-/// Everything in one place.
+/// The panel.
 struct Panel {
     bar: ProgressBar,
     state: (Tone, String),
@@ -174,7 +174,7 @@ struct Panel {
 impl Panel {
     fn new() -> Self {
         let bar = ProgressBar::no_length();
-        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND));
         bar.set_style(
             ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
@@ -197,7 +197,7 @@ impl Panel {
             let head = format!("{:>6}  ", delivery.seq.to_string());
             let text = screen::pad(&screen::fit(&delivery.text, 40), 40);
             let rest = format!("  {:>6} ms  {text}  {}", delivery.took.as_millis(), delivery.answer);
-            // The status is painted, and its colour takes no room.
+            // Escape sequences have no width.
             let rest = screen::fit(&rest, columns.saturating_sub(head.len() + status.len()));
             format!("{head}{}{rest}", printer.paint(&status, tone))
         }));

@@ -1,4 +1,4 @@
-//! Every command on one page of Markdown: `REFERENCE.md`.
+//! All commands on one page of Markdown: `REFERENCE.md`.
 
 use std::fmt::Write as _;
 

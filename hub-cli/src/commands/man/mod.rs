@@ -29,7 +29,7 @@ pub fn run(args: &ManArgs, printer: &Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the pages, and says how many there are.
+/// Writes the pages, and returns their number.
 fn write(folder: &Path) -> std::io::Result<usize> {
     fs::create_dir_all(folder)?;
     let mut command = Cli::command();
@@ -41,15 +41,15 @@ fn write_page(command: &Command, folder: &Path) -> std::io::Result<usize> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     let page = with_synopsis(&String::from_utf8_lossy(&page), command);
-    // As built, `hub-cli apps create` has that for its name on the screen, and this one for files.
+    // The name of `hub-cli apps create` in files.
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     fs::write(folder.join(format!("{name}.1")), page)?;
     let below = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     below.map(|sub| write_page(sub, folder)).sum::<std::io::Result<usize>>().map(|pages| pages + 1)
 }
 
-/// The page with a synopsis that has the arguments of the command in their order, with their values. Options of every
-/// command are in the section below it only.
+/// The page with a synopsis that has the arguments of the command in their order, with their values. Global options
+/// are only in the section below it.
 fn with_synopsis(page: &str, command: &Command) -> String {
     const HEAD: &str = ".SH SYNOPSIS\n";
     let Some((before, after)) = page.split_once(HEAD) else { return page.to_owned() };

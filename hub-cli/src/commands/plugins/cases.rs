@@ -9,35 +9,33 @@ use hub_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::{
-    debug::{self, Mock},
-    read_file,
-};
+use super::run::{self, Mock};
 use crate::{
     args::PluginsTestArgs,
+    commands::read_file,
     exit::{Exit, Failure},
     printer::{List, Printer},
 };
 
 pub const FIELDS: [&str; 4] = ["case", "result", "differences", "duration_ms"];
 
-/// A case, as its file holds it.
+/// A case, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// The source, beside the case; the only `*.js` of the folder when left out.
+    /// The source, next to the case; by default the only `*.js` of the folder.
     script: Option<String>,
     message: Value,
     response: Option<Mock>,
     state: Option<Value>,
     url: Option<String>,
-    /// What has to be so; what is not named may be anything.
+    /// The expected result; fields that are not named are not compared.
     expect: Value,
 }
 
 pub async fn run(args: &PluginsTestArgs, printer: &Printer) -> Result<Exit, Failure> {
     let cases = find(&args.dir)?;
-    let sandbox = debug::sandbox();
+    let sandbox = run::sandbox();
     let (mut rows, mut items, mut failed) = (Vec::new(), Vec::new(), false);
     for path in cases {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -45,10 +43,10 @@ pub async fn run(args: &PluginsTestArgs, printer: &Printer) -> Result<Exit, Fail
         let case = read(&path)?;
         let debugged = make(&sandbox, &args.dir, &case).await?;
         let mut differences = Vec::new();
-        compare("", &case.expect, &debug::document(&debugged), &mut differences);
+        compare("", &case.expect, &run::document(&debugged), &mut differences);
         failed |= !differences.is_empty();
         let result = if differences.is_empty() { "ok" } else { "differs" };
-        let took = debug::millis(debugged.duration_us);
+        let took = run::millis(debugged.duration_us);
         rows.push(vec![name.clone(), result.to_owned(), format!("{took} ms"), differences.join("; ")]);
         items.push(json!({
             "case": name,
@@ -72,7 +70,7 @@ fn find(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     cases.sort();
     if cases.is_empty() {
         return Err(Failure::not_found(format!("there is no *.case.json in {shown}"))
-            .with_hint("hub-cli plugins new makes a folder with one"));
+            .with_hint("hub-cli plugins new creates a folder with one"));
     }
     Ok(cases)
 }
@@ -88,15 +86,15 @@ async fn make(sandbox: &Sandbox, folder: &Path, case: &Case) -> Result<Debugged,
         None => only_script(folder)?,
     };
     let script = script.display().to_string();
-    let run = DebugRun {
+    let trial = DebugRun {
         script: read_file(&script)?,
-        message: debug::payload(case.message.clone()),
+        message: run::payload(case.message.clone()),
         request: None,
         url: case.url.clone().unwrap_or_else(|| SAMPLE_URL.to_owned()),
         response: case.response.clone().map(Into::into),
         state: case.state.as_ref().and_then(|state| serde_json::value::to_raw_value(state).ok()),
     };
-    debug::make(sandbox, &script, run).await
+    run::make(sandbox, &script, trial).await
 }
 
 fn only_script(folder: &Path) -> Result<PathBuf, Failure> {
@@ -107,11 +105,11 @@ fn only_script(folder: &Path) -> Result<PathBuf, Failure> {
         paths.filter(|path| path.extension().is_some_and(|end| end == "js")).collect();
     match (scripts.pop(), scripts.is_empty()) {
         (Some(script), true) => Ok(script),
-        _ => Err(Failure::file(&shown, "has not one *.js; name the script in the case")),
+        _ => Err(Failure::file(&shown, "needs exactly one *.js; or name the script in the case")),
     }
 }
 
-/// Notes where what came differs from what is expected: objects by the fields that are named, everything else whole.
+/// Collects the differences from the expectation: objects by the named fields, everything else as a whole.
 pub fn compare(place: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
@@ -120,7 +118,7 @@ pub fn compare(place: &str, expected: &Value, found: &Value, differences: &mut V
                 compare(&place, value, found.get(name).unwrap_or(&Value::Null), differences);
             }
         }
-        // `"error": "throw"` says enough.
+        // `"error": "throw"` matches any error.
         (Value::String(kind), Value::Object(error)) if error.get("kind") == Some(&json!(kind)) => {}
         (expected, found) if expected == found => {}
         (expected, found) => differences.push(format!("{place} is {found}, not {expected}")),

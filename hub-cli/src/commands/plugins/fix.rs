@@ -1,14 +1,14 @@
-//! `plugins lint --fix`: what can be mended without asking its author.
+//! `plugins lint --fix`: fixes that need no decision.
 
 use std::path::Path;
 
 use hub_core::plugins::Manifest;
 
-/// What a plugin without a name is called.
+/// Default name of a plugin.
 const NAMELESS: &str = "plugin";
 
-/// A source with what it lacks: a metadata block, or a name in its block. `None` when it lacks neither, or when its
-/// block is wrong in a way that only its author can mend.
+/// The source with an added metadata block, or an added name in its block. `None` when it has both, or when its block
+/// has other errors.
 pub fn mended(file: &str, source: &str) -> Option<String> {
     let manifest = Manifest::inspect(source).ok()?;
     let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());

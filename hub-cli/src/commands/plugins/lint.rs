@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{fix, read_file, rules, sarif};
 use crate::{
     args::{LintFormat, PluginsLintArgs},
-    commands::debug::sandbox,
+    commands::plugins::run::sandbox,
     exit::{Exit, Failure},
     printer::{List, Printer},
     screen,
@@ -13,7 +13,7 @@ use crate::{
 
 pub const FIELDS: [&str; 6] = ["file", "line", "column", "severity", "rule", "message"];
 
-/// Something about a line.
+/// A finding.
 pub struct Finding {
     pub file: String,
     pub line: u32,
@@ -47,10 +47,10 @@ pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Fail
     Ok(if wrong { Exit::Conflict } else { Exit::Done })
 }
 
-/// Mends a file, if there is something to mend.
+/// Fixes a file, if necessary.
 fn mend(file: &str, source: String, printer: &Printer) -> Result<String, Failure> {
     if file == "-" {
-        return Err(Failure::usage("--fix writes files, and stdin is none"));
+        return Err(Failure::usage("--fix cannot fix stdin"));
     }
     let Some(mended) = fix::mended(file, &source) else { return Ok(source) };
     std::fs::write(file, &mended).map_err(|error| Failure::file(file, error))?;

@@ -4,54 +4,44 @@ use serde_json::Value;
 
 use super::texts;
 use crate::{
-    args::{HubArgs, PageArgs, PluginStatusArg, PluginsListArgs},
-    commands::users::cell,
+    args::{ListArgs, PluginStatusArg, PluginsListArgs},
+    client::Client,
+    document::cell,
     exit::Failure,
     printer::{List, Printer},
-    reach::{Reach, Whose},
 };
-
-pub const PENDING_FIELDS: [&str; 13] = [
-    "id",
-    "name",
-    "author",
-    "version",
-    "version_id",
-    "description",
-    "content_hash",
-    "status",
-    "replaces",
-    "permissions",
-    "diff",
-    "script",
-    "created_at",
-];
 
 pub async fn run(args: PluginsListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     if args.status == PluginStatusArg::Pending {
-        return pending(&args.hub, &args.page, local, printer).await;
+        return pending(&args.list, local, printer).await;
     }
-    let whose = match &args.author {
-        Some(name) => Whose::Author(name),
-        None if args.mine => Whose::Mine,
-        None => Whose::Everybody,
+    let client = Client::open(&args.list.hub, local).await?;
+    if args.mine && client.hub().is_some() {
+        return Err(
+            Failure::usage("--mine needs a server").with_hint("with --local, name the author: --author NAME")
+        );
+    }
+    let caller = match &args.author {
+        Some(author) => client.as_user("--author", Some(author)).await?,
+        None => client.clone(),
     };
-    let reach = Reach::open(&args.hub, local).await?;
-    let page = reach.plugins(whose, &args.page).await?;
-    reach.close().await;
+    let is_own = args.mine || args.author.is_some();
+    let page =
+        caller.list("/api/plugins", &[("mine", is_own.then(|| "true".to_owned()))], &args.list.page).await?;
+    client.close().await;
     let row = |plugin: &Value| {
         ["id", "name", "version", "status", "author", "installs", "description"]
             .map(|field| cell(plugin, field))
             .to_vec()
     };
     let columns = &["PLUGIN ID", "NAME", "VERSION", "STATUS", "AUTHOR", "INSTALLS", "DESCRIPTION"];
-    print(page, columns, row, "no plugins yet", printer)
+    printer.list(List::of(page, columns, row, "no plugins yet"))
 }
 
-pub async fn pending(hub: &HubArgs, page: &PageArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(hub, local).await?;
-    let page = reach.pending_plugins(page).await?;
-    reach.close().await;
+pub async fn pending(list: &ListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+    let client = Client::open(&list.hub, local).await?;
+    let page = client.list("/api/admin/plugins/pending", &[], &list.page).await?;
+    client.close().await;
     let row = |waits: &Value| {
         let diff = waits["diff"].as_str().unwrap_or_default();
         let lines = diff.lines().filter(|line| line.starts_with(['+', '-'])).count();
@@ -67,22 +57,5 @@ pub async fn pending(hub: &HubArgs, page: &PageArgs, local: bool, printer: &Prin
         ]
     };
     let columns = &["VERSION ID", "NAME", "VERSION", "AUTHOR", "REPLACES", "CHANGED LINES", "MAY REACH"];
-    print(page, columns, row, "nothing waits for a review", printer)
-}
-
-fn print(
-    mut page: Value,
-    columns: &'static [&'static str],
-    row: impl Fn(&Value) -> Vec<String>,
-    empty: &'static str,
-    printer: &Printer,
-) -> Result<(), Failure> {
-    let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    printer.list(List {
-        columns,
-        rows: items.iter().map(row).collect(),
-        items,
-        next_cursor: page["next_cursor"].as_str().map(str::to_owned),
-        empty,
-    })
+    printer.list(List::of(page, columns, row, "no versions wait for a review"))
 }

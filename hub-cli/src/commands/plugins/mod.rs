@@ -1,4 +1,4 @@
-//! `plugins …`: the author's side and the marketplace's, each in files of their own.
+//! `plugins …`: for authors and for reviewers.
 
 use serde_json::Value;
 
@@ -6,7 +6,8 @@ use super::read_file;
 use crate::{
     args::{PluginStatusArg, PluginsCommand},
     exit::{Exit, Failure},
-    printer::{Printer, Tone},
+    fields::Fields,
+    printer::Printer,
 };
 
 pub mod cases;
@@ -16,41 +17,31 @@ mod list;
 mod new;
 mod review;
 mod rules;
+pub mod run;
 mod sarif;
 mod show;
 
-/// The names in a plugin's document, and these behind them.
-macro_rules! plugin_fields {
-    ($($more:literal),*) => {
-        &[
-            "id", "name", "description", "version", "version_id", "content_hash", "author", "status", "reason",
-            "latest_version", "approved_version", "approved_version_id", "pending_version", "matches",
-            "connects", "timeout_ms", "installs", "created_at", $($more),*
-        ]
-    };
-}
-
-const FIELDS: &[&str] = plugin_fields!();
-const SHOW_FIELDS: &[&str] = plugin_fields!("permissions", "versions", "script", "diff");
-
 /// The names in a command's JSON document.
-pub fn fields(command: &PluginsCommand) -> &'static [&'static str] {
+pub fn fields(command: &PluginsCommand) -> Fields {
     match command {
-        PluginsCommand::New(_) => &new::FIELDS,
-        PluginsCommand::Lint(_) => &lint::FIELDS,
-        PluginsCommand::Test(_) => &cases::FIELDS,
-        PluginsCommand::List(args) if args.status == PluginStatusArg::Pending => &list::PENDING_FIELDS,
-        PluginsCommand::Pending(_) => &list::PENDING_FIELDS,
-        PluginsCommand::Show(_) => SHOW_FIELDS,
-        PluginsCommand::Versions(_) => &show::VERSION_FIELDS,
-        PluginsCommand::Delete(_) => &review::DELETE_FIELDS,
-        PluginsCommand::Withdraw(_) => &review::WITHDRAW_FIELDS,
-        PluginsCommand::Approve(_) | PluginsCommand::Reject(_) => &["items"],
-        PluginsCommand::Submit(_) | PluginsCommand::List(_) => FIELDS,
+        PluginsCommand::New(_) => Fields::own(&new::FIELDS),
+        PluginsCommand::Lint(_) => Fields::own(&lint::FIELDS),
+        PluginsCommand::Test(_) => Fields::own(&cases::FIELDS),
+        PluginsCommand::List(args) if args.status == PluginStatusArg::Pending => {
+            Fields::of("listPendingPlugins")
+        }
+        PluginsCommand::Pending(_) => Fields::of("listPendingPlugins"),
+        PluginsCommand::Show(_) => Fields::of("getPlugin").and(&["diff"]),
+        PluginsCommand::Versions(_) => Fields::own(&show::VERSION_FIELDS),
+        PluginsCommand::Delete(_) => Fields::own(&review::DELETE_FIELDS),
+        PluginsCommand::Withdraw(_) => Fields::own(&review::WITHDRAW_FIELDS),
+        PluginsCommand::Approve(_) | PluginsCommand::Reject(_) => Fields::own(&["items"]),
+        PluginsCommand::Submit(_) => Fields::of("submitPlugin"),
+        PluginsCommand::List(_) => Fields::of("listPlugins"),
     }
 }
 
-/// Runs a command; `local` is whether the files are to be worked on though a server is named.
+/// Runs a command; with `local` the files are used although a server is named.
 pub async fn run(command: PluginsCommand, local: bool, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         PluginsCommand::New(args) => new::run(&args, printer)?,
@@ -58,7 +49,7 @@ pub async fn run(command: PluginsCommand, local: bool, printer: &Printer) -> Res
         PluginsCommand::Test(args) => return cases::run(&args, printer).await,
         PluginsCommand::Submit(args) => review::submit(args, local, printer).await?,
         PluginsCommand::List(args) => list::run(args, local, printer).await?,
-        PluginsCommand::Pending(args) => list::pending(&args.hub, &args.page, local, printer).await?,
+        PluginsCommand::Pending(args) => list::pending(&args.list, local, printer).await?,
         PluginsCommand::Show(args) => show::run(args, local, printer).await?,
         PluginsCommand::Versions(args) => show::versions(args, local, printer).await?,
         PluginsCommand::Approve(args) => review::approve(args, local, printer).await?,
@@ -67,22 +58,6 @@ pub async fn run(command: PluginsCommand, local: bool, printer: &Printer) -> Res
         PluginsCommand::Delete(args) => review::delete(args, local, printer).await?,
     }
     Ok(Exit::Done)
-}
-
-/// A line of a difference.
-pub fn painted(line: &str, printer: &Printer) -> String {
-    let text = unreordered(line);
-    match line.as_bytes().first() {
-        Some(b'+') => printer.paint(&text, Tone::Good),
-        Some(b'-') => printer.paint(&text, Tone::Bad),
-        Some(b'@') => printer.paint(&text, Tone::Faint),
-        _ => text,
-    }
-}
-
-/// A line of source that cannot change the terminal, with its indentation.
-fn unreordered(line: &str) -> String {
-    crate::screen::clean(&line.replace('\t', "    "))
 }
 
 /// The texts of an array.

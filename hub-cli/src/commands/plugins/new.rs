@@ -12,7 +12,7 @@ use crate::{
 
 pub const FIELDS: [&str; 2] = ["folder", "files"];
 
-/// What a plugin sees, for editors.
+/// The types of the plugin API, for editors.
 const TYPES: &str = include_str!("plugin.d.ts");
 const TEMPLATE: &str = include_str!("template.js");
 const CASE: &str = include_str!("template.case.json");

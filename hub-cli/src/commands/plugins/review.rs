@@ -1,6 +1,6 @@
 //! `plugins submit`, `approve`, `reject`, `withdraw`, `delete`.
 
-use hub_core::id::PluginVersionId;
+use hub_core::{id::PluginVersionId, plugins::Manifest};
 use serde_json::{Value, json};
 
 use super::{read_file, show};
@@ -9,10 +9,10 @@ use crate::{
         HubArgs, PluginsApproveArgs, PluginsDeleteArgs, PluginsRejectArgs, PluginsSubmitArgs,
         PluginsWithdrawArgs,
     },
-    commands::users::cell,
+    client::Client,
+    document::{cell, without_nulls},
     exit::Failure,
     printer::Printer,
-    reach::{Reach, Verdict},
 };
 
 pub const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
@@ -20,9 +20,19 @@ pub const WITHDRAW_FIELDS: [&str; 4] = ["id", "version_id", "version", "status"]
 
 pub async fn submit(args: PluginsSubmitArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let script = read_file(&args.file)?;
-    let reach = Reach::open(&args.hub, local).await?;
-    let plugin = reach.submit_plugin(script, args.author.as_deref()).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let author = client.as_user("--author", args.author.as_deref()).await?;
+    // The author's own plugin gets a new version; the name of another author's plugin is rejected either way.
+    let known = match Manifest::parse(&script)?.name {
+        Some(name) => author.plugin_named(&name, true).await?,
+        None => None,
+    };
+    let body = json!({ "script": script });
+    let plugin = match known.as_ref().and_then(|plugin| plugin["id"].as_str()) {
+        Some(id) => author.put(&format!("/api/plugins/{id}"), &body).await?,
+        None => author.post("/api/plugins", &body).await?,
+    };
+    client.close().await;
     printer.note(&format!("{} {} waits for a review", cell(&plugin, "name"), cell(&plugin, "version")));
     let id = cell(&plugin, "id");
     printer.one(plugin, &id)
@@ -39,12 +49,12 @@ pub async fn approve(args: PluginsApproveArgs, local: bool, printer: &Printer) -
 pub async fn reject(args: PluginsRejectArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
     let (verdict, hash) = (Verdict::Reject(&args.reason), args.content_hash.as_deref());
     let done = review(&args.hub, &args.plugins, verdict, hash, local, |plugin| {
-        printer.note(&format!("{} was told why", cell(plugin, "author")));
+        printer.note(&format!("the reason is shown to {}", cell(plugin, "author")));
     });
     reviewed(&done.await?, printer)
 }
 
-/// Decides on one after the other; what was decided before a failure stays so.
+/// Decides on one after another; decisions before a failure remain.
 async fn review(
     hub: &HubArgs,
     plugins: &[String],
@@ -53,15 +63,40 @@ async fn review(
     local: bool,
     tell: impl Fn(&Value),
 ) -> Result<Vec<Value>, Failure> {
-    let reach = Reach::open(hub, local).await?;
+    let client = Client::open(hub, local).await?;
     let mut done = Vec::new();
     for plugin in plugins {
-        let plugin = reach.review_plugin(plugin, verdict, hash).await?;
+        let plugin = decide(&client, plugin, verdict, hash).await?;
         tell(&plugin);
         done.push(plugin);
     }
-    reach.close().await;
+    client.close().await;
     Ok(done)
+}
+
+/// A decision of a reviewer.
+#[derive(Debug, Clone, Copy)]
+enum Verdict<'a> {
+    /// Every user may install it.
+    Approve,
+    /// No user may, with the reason for its author.
+    Reject(&'a str),
+}
+
+/// Decides on the pending version of a plugin, or on a version; with a hash only if its source has that one.
+async fn decide(
+    client: &Client,
+    wanted: &str,
+    verdict: Verdict<'_>,
+    content_hash: Option<&str>,
+) -> Result<Value, Failure> {
+    let plugin = client.plugin_ref(wanted).await?;
+    let (verb, reason) = match verdict {
+        Verdict::Approve => ("approve", None),
+        Verdict::Reject(reason) => ("reject", Some(reason)),
+    };
+    let body = without_nulls(&json!({ "reason": reason, "content_hash": content_hash }));
+    client.post(&format!("/api/admin/plugins/{plugin}/{verb}"), &body).await
 }
 
 fn reviewed(done: &[Value], printer: &Printer) -> Result<(), Failure> {
@@ -71,28 +106,28 @@ fn reviewed(done: &[Value], printer: &Printer) -> Result<(), Failure> {
 }
 
 pub async fn withdraw(args: PluginsWithdrawArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let plugin = reach.plugin(&args.plugin).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let plugin = client.plugin(&args.plugin).await?;
     let version = show::version(&plugin, &args.version)?;
     let name = cell(&plugin, "name");
-    let what = format!("{name} {} runs nowhere any more, for good", args.version);
+    let what = format!("this permanently stops {name} {} everywhere", args.version);
     if !args.confirm.is_meant_for_good(&what, &name, printer).await? {
-        reach.close().await;
-        printer.note(&format!("{what}; nothing was changed"));
+        client.close().await;
+        printer.note(&format!("{what} (dry run: nothing was changed)"));
         let is_it = |one: &&Value| one["id"] == version;
         let found = plugin["versions"].as_array().into_iter().flatten().find(is_it).cloned();
         return withdrawn(&plugin, &version, &found.unwrap_or_default(), printer);
     }
     match &args.reason {
-        Some(reason) => reach.review_plugin(&version, Verdict::Reject(reason), None).await.map(drop)?,
-        None => reach.delete_plugin(&version).await?,
-    }
-    let plugin = reach.plugin(&args.plugin).await?;
-    reach.close().await;
+        Some(reason) => decide(&client, &version, Verdict::Reject(reason), None).await?,
+        None => client.delete(&format!("/api/plugins/{version}")).await?,
+    };
+    let plugin = client.plugin(&args.plugin).await?;
+    client.close().await;
     let mut versions = plugin["versions"].as_array().into_iter().flatten();
-    // Its author still sees it; somebody else does not.
+    // Only its author still sees it.
     let left = versions.find(|one| one["id"] == version).cloned().unwrap_or_default();
-    printer.note(&format!("{name} {} runs nowhere any more", args.version));
+    printer.note(&format!("{name} {} is withdrawn and no longer runs", args.version));
     withdrawn(&plugin, &version, &left, printer)
 }
 
@@ -105,21 +140,24 @@ fn withdrawn(plugin: &Value, id: &str, version: &Value, printer: &Printer) -> Re
 }
 
 pub async fn delete(args: PluginsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let plugin = reach.plugin(&args.plugin).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let plugin = client.plugin(&args.plugin).await?;
     let name = cell(&plugin, "name");
     let what = if args.plugin.parse::<PluginVersionId>().is_ok() {
-        format!("version {} of {name} runs nowhere any more, for good", args.plugin)
+        format!("this permanently stops version {} of {name} everywhere", args.plugin)
     } else {
-        format!("{name} goes for good, with its versions and from {} channels", cell(&plugin, "installs"))
+        format!(
+            "this permanently deletes {name} with its versions, also from {} channels",
+            cell(&plugin, "installs")
+        )
     };
     let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
     if meant {
-        reach.delete_plugin(&args.plugin).await?;
+        client.delete(&format!("/api/plugins/{}", client.plugin_ref(&args.plugin).await?)).await?;
     } else {
-        printer.note(&format!("{what}; nothing was changed"));
+        printer.note(&format!("{what} (dry run: nothing was changed)"));
     }
-    reach.close().await;
+    client.close().await;
     let document = json!({ "id": plugin["id"], "name": name, "deleted": meant });
     printer.one(document, &cell(&plugin, "id"))
 }

@@ -1,4 +1,4 @@
-//! The rules of `plugins lint`: what is wrong with a source, as far as that is known without a message.
+//! The rules of `plugins lint`: problems of a source that can be found without a message.
 
 use hub_core::{
     plugins::{
@@ -15,23 +15,23 @@ use serde_json::value::to_raw_value;
 use super::lint::Finding;
 use crate::exit::Failure;
 
-/// What the last line of the source throws once its top level has run.
+/// Prefix of the error that the appended line throws after the top level.
 const HOOKS: &str = "hub-cli plugins lint: ";
 
-/// Names that a plugin does not have, and what to do without them.
+/// Names that are not available in plugins, and alternatives.
 const ABSENT: [(&str, &str); 12] = [
     ("require", "there are no modules: a plugin is one file"),
     ("importScripts", "there are no modules: a plugin is one file"),
     ("import", "there are no modules: a plugin is one file"),
-    ("eval", "a plugin cannot make code from text"),
-    ("Function", "a plugin cannot make code from text"),
+    ("eval", "a plugin cannot compile code at run time"),
+    ("Function", "a plugin cannot compile code at run time"),
     ("setTimeout", "there are no timers: a hook may await promises and fetch"),
     ("setInterval", "there are no timers: a hook may await promises and fetch"),
     ("setImmediate", "there are no timers: a hook may await promises and fetch"),
     ("XMLHttpRequest", "use fetch, and @connect for its host"),
     ("GM_xmlhttpRequest", "use fetch, and @connect for its host"),
     ("Buffer", "use Uint8Array"),
-    ("WebAssembly", "a plugin cannot make code from bytes"),
+    ("WebAssembly", "a plugin cannot compile code at run time"),
 ];
 
 /// Checks a source.
@@ -75,7 +75,7 @@ impl Findings<'_> {
         self.add(line, column, "error", rule, message);
     }
 
-    /// The metadata block; what it says when nothing is wrong with it.
+    /// Checks the metadata block; returns it if it is valid.
     fn metadata(&mut self, source: &str) -> Option<Manifest> {
         let manifest = match Manifest::inspect(source) {
             Err(flaws) => {
@@ -99,7 +99,7 @@ impl Findings<'_> {
         Some(manifest)
     }
 
-    /// Names of other environments, and `fetch` to nowhere.
+    /// Names of other environments, and `fetch` without `@connect`.
     fn names(&mut self, tokens: &[Token<'_>], manifest: Option<&Manifest>) {
         let text = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let is_declared = |name: &str| {
@@ -135,7 +135,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Runs the top level, and looks for hooks behind it. No hook is called.
+    /// Runs the top level, and looks for hooks afterwards. No hook is called.
     async fn top_level(
         &mut self,
         sandbox: &Sandbox,
@@ -175,7 +175,7 @@ impl Findings<'_> {
                 let message = format!("there is no function onRequest or onResponse, so nothing runs{hint}");
                 self.error(place.0, place.1, "hooks", message);
             }
-            // Of a fetch it is not known what would have come back.
+            // The response of a fetch is not known.
             None if message.contains("fetch reaches nothing") => {}
             None => {
                 let line = line.unwrap_or(1);

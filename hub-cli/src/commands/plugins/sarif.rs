@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, for services that show them beside the code.
+//! Findings as SARIF 2.1.0, for code hosts.
 
 use serde_json::{Value, json};
 

@@ -3,37 +3,37 @@
 use hub_core::plugins::diff;
 use serde_json::{Value, json};
 
-use super::{painted, texts, unreordered};
+use super::texts;
 use crate::{
     args::{PluginsShowArgs, PluginsVersionsArgs},
-    commands::users::cell,
+    client::Client,
+    document::cell,
     exit::Failure,
     printer::{List, Printer, Tone},
-    reach::Reach,
-    screen::clean,
+    screen::{clean, code_line},
 };
 
 pub const VERSION_FIELDS: [&str; 8] =
     ["id", "version", "description", "content_hash", "status", "reason", "reviewed_at", "created_at"];
 
 pub async fn run(args: PluginsShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let mut document = reach.plugin(&args.plugin).await?;
+    let client = Client::open(&args.hub, local).await?;
+    let mut document = client.plugin(&args.plugin).await?;
     let (old, new) = ends(&document, args.diff.as_deref())?;
     let changes = match old {
-        Some(old) => diff::unified(&source(&reach, &old).await?, &source(&reach, &new).await?),
+        Some(old) => diff::unified(&source(&client, &old).await?, &source(&client, &new).await?),
         None => String::new(),
     };
-    reach.close().await;
+    client.close().await;
     document["diff"] = json!(changes);
     let text = described(&document, args.source, printer);
     printer.one(document, &text)
 }
 
 pub async fn versions(args: PluginsVersionsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let mut document = reach.plugin(&args.plugin).await?;
-    reach.close().await;
+    let client = Client::open(&args.hub, local).await?;
+    let mut document = client.plugin(&args.plugin).await?;
+    client.close().await;
     let items = document["versions"].as_array_mut().map(std::mem::take).unwrap_or_default();
     let row = |version: &Value| {
         ["id", "version", "status", "created_at", "reason"].map(|field| cell(version, field)).to_vec()
@@ -62,8 +62,7 @@ pub fn version(plugin: &Value, wanted: &str) -> Result<String, Failure> {
     })
 }
 
-/// Which two versions are compared: those that are named, else what a reviewer wants, the newest against what
-/// everybody runs now.
+/// The two versions to compare: the named ones, else the approved and the newest one.
 fn ends(plugin: &Value, range: Option<&str>) -> Result<(Option<String>, String), Failure> {
     if let Some(range) = range {
         let (old, new) = range.split_once("..").ok_or_else(|| Failure::usage("--diff: must be OLD..NEW"))?;
@@ -74,11 +73,11 @@ fn ends(plugin: &Value, range: Option<&str>) -> Result<(Option<String>, String),
     Ok((approved.map(str::to_owned), latest))
 }
 
-async fn source(reach: &Reach, version: &str) -> Result<String, Failure> {
-    Ok(cell(&reach.plugin(version).await?, "script"))
+async fn source(client: &Client, version: &str) -> Result<String, Failure> {
+    Ok(cell(&client.plugin(version).await?, "script"))
 }
 
-/// A plugin as lines.
+/// A plugin as text.
 fn described(plugin: &Value, with_source: bool, printer: &Printer) -> String {
     let text = |field: &str| clean(&cell(plugin, field));
     let mut lines = vec![format!(
@@ -105,11 +104,11 @@ fn described(plugin: &Value, with_source: bool, printer: &Printer) -> String {
     let changes = cell(plugin, "diff");
     if !changes.is_empty() {
         lines.push(String::new());
-        lines.extend(changes.lines().map(|line| painted(line, printer)));
+        lines.extend(changes.lines().map(|line| printer.paint_diff(line)));
     }
     if with_source {
         lines.push(String::new());
-        lines.extend(cell(plugin, "script").lines().map(|line| format!("  {}", unreordered(line))));
+        lines.extend(cell(plugin, "script").lines().map(|line| format!("  {}", code_line(line))));
     }
     lines.join("\n")
 }

@@ -1,5 +1,5 @@
-//! `replay`: recordings sent again, by the hub or from here. What that means is `hub_core::replay`'s; here are the
-//! arguments, the progress and the words.
+//! `replay`: sends recordings again, by the hub or from this machine. The logic is in `hub_core::replay`; here are
+//! the arguments, the progress and the output.
 
 use hub_core::{
     id::BotId,
@@ -9,74 +9,70 @@ use hub_core::{
 use serde_json::json;
 use tokio::signal::ctrl_c;
 
-use super::{
-    plugins::painted,
-    recordings::{self, Recordings},
-    traces::id,
-};
+use super::recordings::{self, Recordings, trace_id};
 use crate::{
     args::ReplayArgs,
+    client::Client,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
-    reach::Reach,
     screen,
 };
 
 mod progress;
+mod route;
 mod source;
-mod way;
 
 use progress::Progress;
+use route::Route;
 use source::{LineFilter, Source};
-use way::Way;
 
 pub const FIELDS: [&str; 8] =
     ["trace_id", "outcome", "status", "reason", "duration_ms", "new_trace_id", "replies", "differences"];
 
-/// Runs the command; `local` is whether the files are to be worked on though a server is named.
+/// Runs the command; with `local` the files are used although a server is named.
 pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
     let reads_stdin = args.traces == ["-"] || args.from.as_deref() == Some("-");
     if reads_stdin && args.secret.secret_file.as_deref() == Some("-") {
         return Err(Failure::usage("only one of the files can be stdin"));
     }
-    let way = Way::of(&args, printer)?;
+    let route = Route::of(&args, printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
-    if is_bulk && way.leaves_this_machine() {
-        let what = "this sends to whoever is behind the URLs, and people may be answered";
+    if is_bulk && route.leaves_this_machine() {
+        let what = "this sends requests to the recorded URLs, and people may receive replies";
         args.confirm.is_meant(what, printer).await?;
     }
     let dry_run = args.confirm.is_rehearsal();
-    let reach = match &args.from {
+    let client = match &args.from {
         Some(_) => None,
-        None => Some(Reach::open(&args.hub, local).await?),
+        None => Some(Client::open(&args.hub, local).await?),
     };
-    if let (Way::Hub { .. }, Some(reach), false) = (&way, &reach, dry_run) {
-        reach.expect_work().await?;
+    if let (Route::Hub { .. }, Some(client), false) = (&route, &client, dry_run) {
+        client.expect_work().await?;
     }
     let replay = Replay {
         rate: args.pace.rate,
-        concurrency: args.pace.concurrency.map_or(way.concurrency(), usize::from),
+        concurrency: args.pace.concurrency.map_or(route.concurrency(), usize::from),
         dry_run,
         compare: args.pace.compare,
         stop_on_fail: args.pace.stop_on_fail,
     };
-    let source = source(&args, reach.as_ref()).await?;
+    let source = source(&args, client.as_ref()).await?;
     let stop = Stop::default();
     let ended = tokio::select! {
-        ended = drive(&replay, source, way, reach.as_ref(), &stop, printer) => ended,
+        ended = drive(&replay, source, route, client.as_ref(), &stop, printer) => ended,
         never = interrupted(&stop, printer) => match never {},
     };
-    if let Some(reach) = reach {
-        reach.close().await;
+    if let Some(client) = client {
+        client.close().await;
     }
     ended
 }
 
-/// The first time nothing more is begun, the second time nothing is waited for.
+/// The first interruption starts no more requests, the second one does not wait for those in progress.
 async fn interrupted(stop: &Stop, printer: &Printer) -> std::convert::Infallible {
     if ctrl_c().await.is_ok() {
         stop.soon.cancel();
-        printer.note("stopping when those under way are over; once more waits for nothing");
+        printer.note("stopping after the requests in progress; interrupt again to stop immediately");
         if ctrl_c().await.is_ok() {
             stop.now.cancel();
         }
@@ -84,52 +80,51 @@ async fn interrupted(stop: &Stop, printer: &Printer) -> std::convert::Infallible
     std::future::pending().await
 }
 
-async fn source<'r>(args: &ReplayArgs, reach: Option<&'r Reach>) -> Result<Source<'r>, Failure> {
-    let behind = args.pace.resume_from.as_deref().map(id).transpose()?;
-    let Some(reach) = reach else {
+async fn source<'r>(args: &ReplayArgs, client: Option<&'r Client>) -> Result<Source<'r>, Failure> {
+    let behind = args.pace.resume_from.as_deref().map(trace_id).transpose()?;
+    let Some(client) = client else {
         let from = args.from.as_deref().unwrap_or("-");
         let paths = if from == "-" { Vec::new() } else { source::files(from)? };
         return Ok(Source::Files { paths, filter: LineFilter::of(&args.filter)?, behind });
     };
     let bot = match &args.bot {
-        Some(bot) => Some(reach.bot(bot).await?),
+        Some(bot) => Some(client.bot(bot).await?),
         None => None,
     };
     if args.traces == ["-"] {
-        return Ok(Source::StdinIds { reach, bot, behind });
+        return Ok(Source::StdinIds { client, bot, behind });
     }
     if !args.traces.is_empty() {
-        let ids = args.traces.iter().map(|text| id(text)).collect::<Result<_, _>>()?;
-        return Ok(Source::Ids { reach, bot, ids, behind });
+        let ids = args.traces.iter().map(|text| trace_id(text)).collect::<Result<_, _>>()?;
+        return Ok(Source::Ids { client, bot, ids, behind });
     }
     let bot = match bot {
         Some(bot) => bot,
-        None => only_bot(reach).await?,
+        None => only_bot(client).await?,
     };
-    let query = recordings::query(reach, bot, &args.filter).await?;
-    // A replay of a replay would reach the receiver once more for the same message.
-    Ok(Source::Query(Box::new(Recordings::new(reach, bot, query, behind, false))))
+    let query = recordings::query(client, bot, &args.filter).await?;
+    // A replay of a replay would reach the receiver again for the same message.
+    Ok(Source::Query(Box::new(Recordings::new(client, bot, query, behind, false))))
 }
 
-async fn only_bot(reach: &Reach) -> Result<BotId, Failure> {
-    match reach.bots().await?.as_slice() {
+async fn only_bot(client: &Client) -> Result<BotId, Failure> {
+    match client.bots().await?.as_slice() {
         [bot] => Ok(*bot),
-        [] => Err(Failure::not_found("there is no bot").with_hint("recordings of a file: --from FILE")),
-        _ => Err(Failure::usage("whose traces? there are several bots")
-            .with_hint("name one with --bot, or name traces")),
+        [] => Err(Failure::not_found("there are no bots").with_hint("recordings of a file: --from FILE")),
+        _ => Err(Failure::usage("there are several bots").with_hint("name one with --bot, or name traces")),
     }
 }
 
 async fn drive(
     replay: &Replay,
     source: Source<'_>,
-    way: Way,
-    reach: Option<&Reach>,
+    route: Route,
+    client: Option<&Client>,
     stop: &Stop,
     printer: &Printer,
 ) -> Result<Exit, Failure> {
-    let sandbox = way.sandbox().cloned();
-    let carrier = way.carrier(reach)?;
+    let sandbox = route.sandbox().cloned();
+    let carrier = route.carrier(client)?;
     let total = tokio::select! {
         total = source.count() => total?,
         () = stop.soon.cancelled() => return Err(Failure::interrupted()),
@@ -143,7 +138,7 @@ async fn drive(
             let head = printer.is_terminal() && !std::mem::replace(&mut headed, true);
             written = progress.aside(|| print(report, head, printer));
             if written.is_err() {
-                // Nobody reads what becomes of them any more.
+                // Their outcome is no longer read.
                 stop.soon.cancel();
             }
         }
@@ -162,7 +157,7 @@ fn differs(report: &Report) -> bool {
     report.differences.as_ref().is_some_and(Differences::any)
 }
 
-/// Heads the rows at a terminal, as `row` aligns them.
+/// Headings at a terminal, aligned as by `row`.
 const HEAD: [&str; 5] = ["TRACE ID", "OUTCOME", "STATUS", "MS", "REASON"];
 
 /// Cells in columns: the first five have a width.
@@ -176,7 +171,7 @@ fn row(cells: &[String]) -> String {
     padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
-/// One row: for a person the difference is below it.
+/// One row; as text with the difference below it.
 fn print(report: &Report, head: bool, printer: &Printer) -> Result<(), Failure> {
     let tone = match report.outcome {
         Outcome::Ok => Tone::Good,
@@ -204,7 +199,7 @@ fn print(report: &Report, head: bool, printer: &Printer) -> Result<(), Failure> 
         }
         let body = report.differences.as_ref().and_then(|differences| differences.body.as_deref());
         for line in body.unwrap_or_default().lines() {
-            text = format!("{text}\n    {}", painted(line, printer));
+            text = format!("{text}\n    {}", printer.paint_diff(line));
         }
         for reply in &report.replies {
             text = format!("{text}\n    reply {}", screen::fit(&screen::clean(reply), 200));
@@ -221,7 +216,7 @@ fn in_words(differences: &Differences) -> String {
     [status, body].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The summary, and how the command ends.
+/// The summary, and the exit code.
 fn end(
     summary: Summary<Failure>,
     total: Option<u64>,
@@ -231,7 +226,7 @@ fn end(
 ) -> Result<Exit, Failure> {
     let Summary { totals, resume_from, end } = summary;
     let counted = progress::line(total, &totals);
-    let go_on = resume_from.map(|trace| format!("go on with --resume-from {trace}"));
+    let go_on = resume_from.map(|trace| format!("continue with --resume-from {trace}"));
     let mut document = json!(totals);
     document["total"] = json!(total);
     document["resume_from"] = json!(resume_from);

@@ -1,4 +1,4 @@
-//! How far a replay is: a bar at a terminal, otherwise a line now and then. Both on stderr.
+//! The progress of a replay: a bar at a terminal, otherwise occasional lines. Both on stderr.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 
 use crate::printer::Printer;
 
-/// Redraws per second (`ux` C8).
-const REDRAWS: u8 = 20;
-/// Time between two lines where the whole is not known.
-const LINES: Duration = Duration::from_secs(5);
+/// Redraws per second.
+const REDRAWS_PER_SECOND: u8 = 20;
+/// Time between two lines if the total is not known.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How far it is.
+/// The progress.
 pub struct Progress {
     total: Option<u64>,
     bar: Option<ProgressBar>,
-    /// Quarters that were told; lines are wanted when there is one.
+    /// Reported quarters; `None` without lines.
     quarters: Option<u64>,
     last: Stopwatch,
 }
 
 impl Progress {
-    /// Nothing is shown for one thing alone, for scripts, or when nobody wants it.
+    /// Nothing is shown for a single request, for scripts, or without progress.
     pub fn new(total: Option<u64>, printer: &Printer) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_wanted = printer.tells_progress() && total != Some(1);
@@ -39,10 +39,10 @@ impl Progress {
         progress
     }
 
-    /// One more is over.
+    /// Counts one result.
     pub fn tell(&mut self, totals: &Totals, printer: &Printer) {
         if let Some(bar) = &self.bar {
-            // The message first: the position is what draws.
+            // The message first: setting the position redraws.
             bar.set_message(counts(totals));
             bar.set_position(totals.done());
             return;
@@ -56,7 +56,7 @@ impl Progress {
                     printer.note(&line(self.total, totals));
                 }
             }
-            None if self.last.elapsed() >= LINES => {
+            None if self.last.elapsed() >= LINE_INTERVAL => {
                 self.last = Stopwatch::start();
                 printer.note(&line(None, totals));
             }
@@ -64,12 +64,12 @@ impl Progress {
         }
     }
 
-    /// Whether each thing that went well is to be told in a line of its own: there is no bar where it would stand.
+    /// Whether each success is printed in a line of its own: only without a bar.
     pub fn leaves_room(&self, printer: &Printer) -> bool {
         self.bar.is_none() || !printer.is_terminal()
     }
 
-    /// Writes something while the bar steps aside.
+    /// Prints above the bar.
     pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -77,7 +77,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -87,14 +87,14 @@ impl Progress {
 
 fn bar(total: Option<u64>) -> ProgressBar {
     let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
-    bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
+    bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND));
     let template = match total {
         Some(_) => "replay {human_pos}/{human_len} {msg} · {rate} · eta {eta}",
         None => "replay {human_pos} {msg} · {rate}",
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style.with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-        // A bar that cannot be drawn is none.
+        // Without a valid template there is no bar.
         let _ = write!(text, "{:.0}/s", state.per_sec());
     }));
     bar.set_message(counts(&Totals::default()));

@@ -1,4 +1,4 @@
-//! Where the recordings of a replay come from: ids, a query, files, stdin. One is read when one is needed.
+//! Sources of recordings: ids, a query, files, stdin. They are read one by one on demand.
 
 use std::{
     fs::File,
@@ -16,25 +16,27 @@ use tokio::sync::mpsc;
 
 use crate::{
     args::TraceFilterArgs,
-    commands::recordings::{Recordings, Times, of_trace},
+    client::Client,
+    commands::recordings::{Recordings, Times},
     exit::Failure,
-    reach::Reach,
 };
 
-/// Longest line of an export, in bytes: a trace of many attempts with whole bodies.
+/// Maximum length of a line of an export, in bytes: a trace of many attempts with complete bodies.
 const MAX_LINE: u64 = 16 << 20;
 /// Lines that are read ahead.
-const AHEAD: usize = 16;
+const READ_AHEAD: usize = 16;
+/// Traces of one request: their ids fit into a URL, of which a request has 2048 bytes.
+const BATCH: usize = 40;
 
-/// Where recordings come from.
+/// A source of recordings.
 pub enum Source<'r> {
     /// Traces of a hub by their ids.
-    Ids { reach: &'r Reach, bot: Option<BotId>, ids: Vec<TraceId>, behind: Option<TraceId> },
+    Ids { client: &'r Client, bot: Option<BotId>, ids: Vec<TraceId>, behind: Option<TraceId> },
     /// The same, from stdin.
-    StdinIds { reach: &'r Reach, bot: Option<BotId>, behind: Option<TraceId> },
+    StdinIds { client: &'r Client, bot: Option<BotId>, behind: Option<TraceId> },
     /// Those of a query.
     Query(Box<Recordings<'r>>),
-    /// Exports; no file is stdin.
+    /// Exports; stdin without a file.
     Files { paths: Vec<PathBuf>, filter: LineFilter, behind: Option<TraceId> },
 }
 
@@ -42,11 +44,11 @@ pub enum Source<'r> {
 pub type Recorded<'r> = std::pin::Pin<Box<dyn Stream<Item = Result<Recording, Failure>> + 'r>>;
 
 impl<'r> Source<'r> {
-    /// How many there are, where that can be known beforehand. Reads all of them once: what is not acceptable among
-    /// them is found before anything is sent.
+    /// Their number, if it can be known in advance. Reads all of them once, so that invalid ones are found before
+    /// anything is sent.
     ///
     /// # Errors
-    /// What is not acceptable, or what the hub says.
+    /// Invalid recordings, or errors of the hub.
     pub async fn count(&self) -> Result<Option<u64>, Failure> {
         match self {
             Self::Query(recordings) => recordings.count().await.map(Some),
@@ -73,13 +75,13 @@ impl<'r> Source<'r> {
         }
     }
 
-    /// The same from the start.
+    /// Starts over.
     fn again(&self) -> Source<'r> {
         match self {
-            Self::Ids { reach, bot, ids, behind } => {
-                Source::Ids { reach, bot: *bot, ids: ids.clone(), behind: *behind }
+            Self::Ids { client, bot, ids, behind } => {
+                Source::Ids { client, bot: *bot, ids: ids.clone(), behind: *behind }
             }
-            Self::StdinIds { reach, bot, behind } => Source::StdinIds { reach, bot: *bot, behind: *behind },
+            Self::StdinIds { client, bot, behind } => Source::StdinIds { client, bot: *bot, behind: *behind },
             Self::Query(recordings) => Source::Query(Box::new(recordings.again())),
             Self::Files { paths, filter, behind } => {
                 Source::Files { paths: paths.clone(), filter: *filter, behind: *behind }
@@ -90,32 +92,34 @@ impl<'r> Source<'r> {
     /// The recordings.
     pub fn stream(self) -> Recorded<'r> {
         match self {
-            Self::Ids { reach, bot, ids, behind } => {
+            Self::Ids { client, bot, ids, behind } => {
                 let mut skip = Skip::new(behind);
                 let ids: Vec<_> = ids.into_iter().filter(|id| skip.passes(*id)).collect();
-                let one = move |id| async move { of_id(reach, bot, id).await };
-                Box::pin(stream::iter(ids).then(one))
+                let batches: Vec<_> = ids.chunks(BATCH).map(<[_]>::to_vec).collect();
+                Box::pin(
+                    stream::iter(batches).then(move |ids| of_ids(client, bot, ids)).flat_map(stream::iter),
+                )
             }
-            Self::StdinIds { reach, bot, behind } => {
-                let lines = lines(Vec::new());
-                Box::pin(stream::unfold(
-                    (lines, Skip::new(behind)),
-                    move |(mut lines, mut skip)| async move {
-                        let next = next_id(&mut lines, &mut skip).await.transpose()?;
-                        let next = match next {
-                            Ok(id) => of_id(reach, bot, id).await,
-                            Err(failure) => Err(failure),
-                        };
-                        Some((next, (lines, skip)))
-                    },
-                ))
+            Self::StdinIds { client, bot, behind } => {
+                let lines = lines(Vec::new(), BATCH);
+                Box::pin(
+                    stream::unfold((lines, Skip::new(behind)), move |(mut lines, mut skip)| async move {
+                        let (ids, end) = next_ids(&mut lines, &mut skip).await;
+                        if ids.is_empty() && end.is_none() {
+                            return None;
+                        }
+                        let recordings = of_ids(client, bot, ids).await.into_iter().chain(end.map(Err));
+                        Some((stream::iter(recordings.collect::<Vec<_>>()), (lines, skip)))
+                    })
+                    .flatten(),
+                )
             }
             Self::Query(recordings) => Box::pin(stream::unfold(recordings, |mut recordings| async move {
                 let next = recordings.next().await.transpose()?;
                 Some((next, recordings))
             })),
             Self::Files { paths, filter, behind } => {
-                let lines = lines(paths);
+                let lines = lines(paths, READ_AHEAD);
                 Box::pin(stream::unfold(
                     (lines, Skip::new(behind)),
                     move |(mut lines, mut skip)| async move {
@@ -128,24 +132,46 @@ impl<'r> Source<'r> {
     }
 }
 
-async fn of_id(reach: &Reach, bot: Option<BotId>, id: TraceId) -> Result<Recording, Failure> {
-    of_trace(reach, reach.trace(bot, id).await?).await
+async fn of_ids(client: &Client, bot: Option<BotId>, ids: Vec<TraceId>) -> Vec<Result<Recording, Failure>> {
+    match client.recordings_of(bot, &ids).await {
+        Ok(found) => {
+            let one = |id| found.get(id).cloned().ok_or_else(|| Client::no_trace(*id));
+            ids.iter().map(one).collect()
+        }
+        Err(failure) => vec![Err(failure)],
+    }
 }
 
-/// A line, and what it is called in messages.
+/// A line, and its name in messages.
 type Line = Result<(String, String), Failure>;
 
-async fn next_id(lines: &mut mpsc::Receiver<Line>, skip: &mut Skip) -> Result<Option<TraceId>, Failure> {
-    while let Some(line) = lines.recv().await {
-        let (place, line) = line?;
-        let Some(word) = line.split_whitespace().next() else { continue };
-        let id =
-            word.parse().map_err(|_| Failure::file(&place, format!("{word} is not the id of a trace")))?;
-        if skip.passes(id) {
-            return Ok(Some(id));
+/// The ids of the lines that are there, at least one, and why no more follow; neither at the end.
+async fn next_ids(lines: &mut mpsc::Receiver<Line>, skip: &mut Skip) -> (Vec<TraceId>, Option<Failure>) {
+    let mut ids = Vec::new();
+    while ids.len() < BATCH {
+        let line = match lines.try_recv() {
+            Ok(line) => line,
+            Err(_) if !ids.is_empty() => break,
+            Err(_) => match lines.recv().await {
+                Some(line) => line,
+                None => return (ids, skip.found().err()),
+            },
+        };
+        match line.and_then(|(place, line)| id_of(&place, &line)) {
+            Ok(Some(id)) if skip.passes(id) => ids.push(id),
+            Ok(_) => {}
+            Err(failure) => return (ids, Some(failure)),
         }
     }
-    skip.found().map(|()| None)
+    (ids, None)
+}
+
+/// The id at the beginning of a line; `None` when the line is empty.
+fn id_of(place: &str, line: &str) -> Result<Option<TraceId>, Failure> {
+    let word = line.split_whitespace().next();
+    word.map(str::parse)
+        .transpose()
+        .map_err(|_| Failure::file(place, format!("{} is not the id of a trace", word.unwrap_or_default())))
 }
 
 async fn next_recording(
@@ -158,8 +184,9 @@ async fn next_recording(
         if line.trim().is_empty() {
             continue;
         }
-        let recording: Recording = serde_json::from_str(&line)
-            .map_err(|error| Failure::file(&place, format!("is no recording of `traces export`: {error}")))?;
+        let recording: Recording = serde_json::from_str(&line).map_err(|error| {
+            Failure::file(&place, format!("is not a recording of `traces export`: {error}"))
+        })?;
         if skip.passes(recording.trace.trace_id) && filter.fits(&recording) {
             return Ok(Some(recording));
         }
@@ -167,7 +194,7 @@ async fn next_recording(
     skip.found().map(|()| None)
 }
 
-/// Which recordings of a file are wanted.
+/// A selection of the recordings of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct LineFilter {
     channel: Option<ChannelId>,
@@ -176,7 +203,7 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// That of the arguments.
+    /// As the arguments say.
     ///
     /// # Errors
     /// When a time is none, or the channel is not given by its id.
@@ -202,7 +229,7 @@ impl LineFilter {
     }
 }
 
-/// Leaves out everything up to and with a trace.
+/// Skips everything up to and including a trace.
 #[derive(Debug)]
 struct Skip {
     behind: Option<TraceId>,
@@ -225,21 +252,20 @@ impl Skip {
         }
     }
 
-    /// Nothing was sent if it never came.
+    /// Nothing was sent if it was not found.
     fn found(&self) -> Result<(), Failure> {
         match self.behind {
             None => Ok(()),
             Some(behind) => {
-                Err(Failure::not_found(format!("--resume-from {behind}: no such trace is among these")))
+                Err(Failure::not_found(format!("--resume-from {behind}: this trace is not among them")))
             }
         }
     }
 }
 
-/// The lines of files, or of stdin. A thread reads them, because stdin can only be waited for; it is left behind when
-/// nobody wants more.
-fn lines(paths: Vec<PathBuf>) -> mpsc::Receiver<Line> {
-    let (sender, receiver) = mpsc::channel(AHEAD);
+/// The lines of files, or of stdin. A thread reads them, because reading stdin blocks; it is detached.
+fn lines(paths: Vec<PathBuf>, ahead: usize) -> mpsc::Receiver<Line> {
+    let (sender, receiver) = mpsc::channel(ahead);
     std::thread::spawn(move || {
         if paths.is_empty() {
             send_lines(&mut std::io::stdin().lock(), "stdin", &sender);
@@ -258,7 +284,7 @@ fn lines(paths: Vec<PathBuf>) -> mpsc::Receiver<Line> {
     receiver
 }
 
-/// Whether somebody still listens.
+/// Whether the receiver still exists.
 fn send_lines(source: &mut impl BufRead, name: &str, sender: &mpsc::Sender<Line>) -> bool {
     for number in 1.. {
         let mut line = Vec::new();
@@ -278,7 +304,7 @@ fn send_lines(source: &mut impl BufRead, name: &str, sender: &mpsc::Sender<Line>
     true
 }
 
-/// The files that a name means: itself, or the `*.jsonl` of a folder in the order of their names.
+/// The files of a name: itself, or the `*.jsonl` of a folder in the order of their names.
 ///
 /// # Errors
 /// When there is no such file, or none in the folder.

@@ -1,4 +1,4 @@
-//! `sim app`: a whole hub in this process, for somebody who writes an app.
+//! `sim app`: a complete hub in this process, for the development of an app.
 
 use std::{
     io::ErrorKind,
@@ -21,9 +21,9 @@ use hub_core::{
 };
 use hub_server::{
     AppSettings, app,
-    beside::Beside,
     serve::{ServeLimits, Server},
     settings::Values,
+    with_simulator::WithSimulator,
 };
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -31,7 +31,7 @@ use url::Url;
 
 use crate::{
     args::SimAppArgs,
-    commands::users::cell,
+    document::cell,
     exit::{Exit, Failure},
     local,
     printer::Printer,
@@ -58,15 +58,15 @@ pub const FIELDS: [&str; 17] = [
     "tools",
 ];
 
-/// The simulator's usual address.
-const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9801);
-/// How long connections may take to end.
+/// The simulator's default address.
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9801);
+/// Timeout for connections to end.
 const DRAIN: Duration = Duration::from_secs(3);
 
 pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     let (listener, address) = listen(args.listen, printer).await?;
     if !address.ip().is_loopback() {
-        printer.note("warning: whoever reaches this address gets the app's token");
+        printer.note("warning: anyone who can reach this address gets the app's token");
     }
     let folder = tempfile::tempdir().map_err(|error| {
         Failure::new(Exit::Failed, "UNAVAILABLE", format!("no temporary folder: {error}"))
@@ -84,7 +84,7 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
         bot_id: args.bot_id,
     };
     let mock = AppMock::new(hub.clone(), simulator.clone(), setup);
-    // Before anybody can ask: what is wrong with the app is told here.
+    // Before the first request: errors of the app are reported here.
     let config = match mock.config().await {
         Ok(config) => config,
         Err(error) => {
@@ -100,7 +100,7 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     };
     let tasks = Tasks::new();
     let settings = AppSettings::from(Values { sim_control: Some(address), ..Values::new(url) });
-    let mut endpoint = Beside::new(app(hub.clone(), settings.clone()), Arc::new(control));
+    let mut endpoint = WithSimulator::new(app(hub.clone(), settings.clone()), Arc::new(control));
     if let Some(token) = &args.app_token {
         endpoint = endpoint.with_app_token(token, mock);
     }
@@ -111,7 +111,7 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     printer.one(config, &text)?;
     Printer::flush()?;
     let stopped = stopped();
-    // The one line that scripts wait for: always the same, whatever the output looks like.
+    // The line that scripts wait for: the same with every output format.
     Printer::ready(&format!("ready http://{address}"));
     stopped.await;
     settings.draining.cancel();
@@ -123,14 +123,14 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listens on the chosen address; without one, on the simulator's usual port, or a free one while a server uses that.
+/// Listens on the chosen address; without one, on the simulator's default port, or a free one while a server uses
+/// that.
 async fn listen(chosen: Option<SocketAddr>, printer: &Printer) -> Result<(TcpListener, SocketAddr), Failure> {
-    let wanted = chosen.unwrap_or(USUAL);
+    let wanted = chosen.unwrap_or(DEFAULT_ADDRESS);
     let mut listener = TcpListener::bind(wanted).await;
     if chosen.is_none() && listener.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
-        printer.note(&format!(
-            "{wanted} is in use, by a running hub-server perhaps; a free port is used instead"
-        ));
+        printer
+            .note(&format!("{wanted} is in use, perhaps by a running hub-server; using a free port instead"));
         listener = TcpListener::bind((wanted.ip(), 0)).await;
     }
     let listener = listener.map_err(|error| {
@@ -141,7 +141,7 @@ async fn listen(chosen: Option<SocketAddr>, printer: &Printer) -> Result<(TcpLis
     Ok((listener, address))
 }
 
-/// What to do next, ready to paste.
+/// The next steps, ready to paste.
 fn next_commands(config: &Value) -> String {
     let of = |name: &str| config[name].as_str().unwrap_or_default();
     let (url, token, secret) = (of("hub_url"), of("app_token"), of("webhook_secret"));
@@ -154,7 +154,7 @@ fn next_commands(config: &Value) -> String {
     )
 }
 
-/// The address as programs on this machine reach it.
+/// The address for programs on this machine.
 fn url_of(address: SocketAddr) -> Result<Url, Failure> {
     let mut reached = address;
     if address.ip().is_unspecified() {
@@ -163,7 +163,9 @@ fn url_of(address: SocketAddr) -> Result<Url, Failure> {
             SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         });
     }
-    format!("http://{reached}").parse().map_err(|_| Failure::usage(format!("{address} makes no URL")))
+    format!("http://{reached}")
+        .parse()
+        .map_err(|_| Failure::usage(format!("{address} cannot be used in a URL")))
 }
 
 async fn open(
@@ -173,14 +175,14 @@ async fn open(
     simulator: &Simulator,
 ) -> Result<Hub, Failure> {
     let (clock, random) = (Clock::system(), Random::system());
-    // The app that is being developed listens on this machine, where a hub otherwise calls nobody.
+    // The app listens on this machine, which a hub otherwise does not call.
     let mut allow: Vec<AllowRule> = local::allowed()?;
     for here in ["127.0.0.0/8", "::1/128"] {
         allow.push(here.parse()?);
     }
     let mut config = HubConfig::default();
     config.public_url = url.clone();
-    // The held poll of this chat network brings nothing that anybody waits for.
+    // No one waits for the result of the pending long poll.
     config.poll_grace = Duration::ZERO;
     let hub = Hub::builder()
         .config(config)

@@ -1,7 +1,7 @@
-//! `sim …`: the simulated chat network, and the receiver beside it.
+//! `sim …`: the simulated chat network, and the receiver next to it.
 
 mod app;
-mod mishaps;
+mod faults;
 mod receiver;
 mod replies;
 mod reset;
@@ -12,9 +12,9 @@ mod serve;
 
 use serde_json::Value;
 
-use super::users::cell;
 use crate::{
     args::{ReceiverCommand, SimBot, SimCommand, SimTarget},
+    document::cell,
     exit::Failure,
     printer::{List, Printer},
     sim_client::SimClient,
@@ -31,8 +31,8 @@ pub fn fields(command: &SimCommand) -> &'static [&'static str] {
         SimCommand::Accounts { .. } => &ACCOUNT_FIELDS,
         SimCommand::Contacts(_) => &CONTACT_FIELDS,
         SimCommand::Scan(_) => &scan::FIELDS,
-        SimCommand::Outage(_) => &mishaps::OUTAGE_FIELDS,
-        SimCommand::ExpireSession(_) => &mishaps::EXPIRE_FIELDS,
+        SimCommand::Outage(_) => &faults::OUTAGE_FIELDS,
+        SimCommand::ExpireSession(_) => &faults::EXPIRE_FIELDS,
         SimCommand::Receiver(ReceiverCommand::Show { .. }) => &receiver::FIELDS,
         SimCommand::Receiver(_) => &receiver::BEHAVIOUR_FIELDS,
         SimCommand::Serve { .. } => &[],
@@ -48,8 +48,8 @@ pub async fn run(command: SimCommand, printer: &Printer) -> Result<(), Failure> 
         SimCommand::Accounts { target } => accounts(&target, printer).await,
         SimCommand::Contacts(bot) => contacts(&bot, printer).await,
         SimCommand::Scan(args) => scan::run(args, printer).await,
-        SimCommand::Outage(args) => mishaps::outage(args, printer).await,
-        SimCommand::ExpireSession(bot) => mishaps::expire_session(bot, printer).await,
+        SimCommand::Outage(args) => faults::outage(args, printer).await,
+        SimCommand::ExpireSession(bot) => faults::expire_session(bot, printer).await,
         SimCommand::Receiver(command) => receiver::run(command, printer).await,
         SimCommand::Serve { listen } => serve::run(listen, printer).await,
         SimCommand::App(args) => app::run(args, printer).await,
@@ -67,7 +67,7 @@ async fn contacts(bot: &SimBot, printer: &Printer) -> Result<(), Failure> {
         vec![id, owner.to_owned(), left, last]
     };
     let columns = &["USER ID", "", "SENDS LEFT", "LAST MESSAGE"];
-    printer.list(List::of(contacts, columns, row, "nobody has written to this bot yet"))
+    printer.list(List::of(contacts, columns, row, "this bot has no contacts yet"))
 }
 
 async fn accounts(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {

@@ -1,11 +1,11 @@
-//! `sim receiver …`: what the demo's receiver got, and what it does with what comes next.
+//! `sim receiver …`: the requests and the behaviour of the demo's receiver.
 
 use hub_core::demo::Behaviour;
 use serde_json::{Value, json};
 
 use crate::{
     args::{ReceiverArgs, ReceiverCommand, SimTarget},
-    commands::users::cell,
+    document::cell,
     exit::Failure,
     printer::{List, Printer},
     sim_client::SimClient,
@@ -29,7 +29,7 @@ pub async fn run(command: ReceiverCommand, printer: &Printer) -> Result<(), Fail
     printer.one(set, &text)
 }
 
-/// Makes the receiver behave so, for so many requests or until told again.
+/// Sets the behaviour of the receiver, for a number of requests or until the next change.
 pub async fn behave(
     simulator: &SimClient,
     behaviour: Behaviour,
@@ -47,5 +47,5 @@ async fn show(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
         vec![at, attempt, verified.to_owned(), behaviour, content]
     };
     let columns = &["AT", "ATTEMPT", "SIGNATURE", "DID", "TEXT"];
-    printer.list(List::of(requests, columns, row, "the receiver got nothing yet"))
+    printer.list(List::of(requests, columns, row, "the receiver has no requests yet"))
 }

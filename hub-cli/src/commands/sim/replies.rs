@@ -1,38 +1,31 @@
-//! What people of the simulated network get back after they wrote, and the traces of it.
+//! The replies to users of the simulated network, and the traces of their messages.
 
 use std::time::Duration;
 
-use hub_core::{
-    Hub,
-    access::Actor,
-    bots::{Bot, Bots, Direction, MessageFilter},
-    page::{MAX_LIMIT, PageRequest},
-    time::Clock,
-    traces::TraceQuery,
-};
+use hub_core::{id::BotId, time::Clock};
 use serde_json::Value;
 
 use crate::{
-    args::LocalArgs,
-    commands::users::cell,
+    args::{LocalArgs, PageArgs},
+    client::{Client, id_of},
+    document::{cell, take_items},
     exit::Failure,
-    local::{self, Open},
     screen,
     sim_client::SimClient,
 };
 
 /// How long further replies are collected after the first.
-const FURTHER: Duration = Duration::from_millis(300);
-/// Newest traces among which those of the message are.
-const NEWEST: u32 = 20;
+const FURTHER_REPLIES: Duration = Duration::from_millis(300);
+/// Maximum number of traces.
+const MAX_TRACES: u32 = 20;
 
-/// A message on its way through a bot: who wrote it to whom.
+/// A message to a bot: sender and recipient.
 #[derive(Debug)]
 pub struct Written<'a> {
     pub simulator: &'a SimClient,
     pub wx_id: &'a str,
     pub from_user_id: &'a str,
-    /// Number of the last message that the bot sent before.
+    /// Number of the bot's last message before it.
     pub after: u64,
 }
 
@@ -50,7 +43,7 @@ pub async fn last_sent(simulator: &SimClient, wx_id: &str) -> Result<u64, Failur
 }
 
 impl Written<'_> {
-    /// What the person gets within `wait`; shortly after the first reply it is complete.
+    /// The replies within `wait`; it ends shortly after the first one.
     pub async fn replies(&self, wait: Duration) -> Result<Vec<String>, Failure> {
         let clock = Clock::system();
         let (mut until, mut after, mut replies) = (clock.now() + wait, self.after, Vec::new());
@@ -70,40 +63,39 @@ impl Written<'_> {
             let was_empty = replies.is_empty();
             replies.extend(sent.filter(|one| one["to_user_id"] == self.from_user_id).map(shown));
             if was_empty && !replies.is_empty() {
-                until = until.min(clock.now() + FURTHER);
+                until = until.min(clock.now() + FURTHER_REPLIES);
             }
         }
     }
 
     /// The bot's name in the hub on this machine, and the traces of the message there; `None` without one.
     pub async fn in_hub(&self, text: &str, args: &LocalArgs) -> Option<(String, Vec<String>)> {
-        let hub = local::open(args, Open::Existing).await.ok()?;
-        let found = self.find(&hub, text).await;
-        hub.shutdown().await;
-        found
+        let client = Client::in_process(args).await.ok()?;
+        let found = self.find(&client, text).await;
+        client.close().await;
+        found.ok().flatten()
     }
 
-    async fn find(&self, hub: &Hub, text: &str) -> Option<(String, Vec<String>)> {
-        let bot = bot_of(hub, self.wx_id).await?;
-        let filter = MessageFilter {
-            direction: Some(Direction::Inbound),
-            user_id: Some(self.from_user_id.to_owned()),
-            ..MessageFilter::default()
+    async fn find(&self, client: &Client, text: &str) -> Result<Option<(String, Vec<String>)>, Failure> {
+        let bot = client.first("/api/bots", |bot| bot["wx_id"] == self.wx_id).await?;
+        let Some(bot) = bot else { return Ok(None) };
+        let (id, name): (BotId, _) = (id_of(&bot)?, cell(&bot, "name"));
+        let filters =
+            [("direction", Some("inbound".to_owned())), ("user_id", Some(self.from_user_id.to_owned()))];
+        let page = PageArgs { limit: 1, cursor: None };
+        let mut newest = client.list(&format!("/api/bots/{id}/messages"), &filters, &page).await?;
+        let Some(message) = take_items(&mut newest).pop().filter(|message| message["content"] == text) else {
+            return Ok(Some((name, Vec::new())));
         };
-        let page = PageRequest::parse(&Bots::message_list(bot.id, &filter), Some(1), None).ok()?;
-        let newest = hub.bots().messages(&Actor::Operator, bot.id, &filter, &page).await.ok()?.items.pop();
-        let Some(message) = newest.filter(|message| message.content == text) else {
-            return Some((bot.name, Vec::new()));
-        };
-        let query = TraceQuery::default();
-        let page = PageRequest::parse(&query.list_name(bot.id), Some(NEWEST), None).ok()?;
-        let traces = hub.traces().list(&Actor::Operator, bot.id, &query, &page).await.ok()?.items;
-        let of_message = traces.iter().filter(|trace| trace.message_id == message.id);
-        Some((bot.name, of_message.map(|trace| trace.trace_id.to_string()).collect()))
+        let filters = [("message_id", Some(cell(&message, "id")))];
+        let page = PageArgs { limit: MAX_TRACES, cursor: None };
+        let mut traces = client.list(&format!("/api/bots/{id}/traces"), &filters, &page).await?;
+        let ids = take_items(&mut traces).iter().map(|trace| cell(trace, "trace_id")).collect();
+        Ok(Some((name, ids)))
     }
 }
 
-/// A message as the person reads it.
+/// A message as its recipient sees it.
 fn shown(sent: &Value) -> String {
     let text = cell(sent, "text");
     match sent["media"].as_object() {
@@ -112,18 +104,5 @@ fn shown(sent: &Value) -> String {
             screen::clean(format!("[{name}] {text}").trim_end())
         }
         None => screen::clean(&text),
-    }
-}
-
-async fn bot_of(hub: &Hub, wx_id: &str) -> Option<Bot> {
-    let mut cursor: Option<String> = None;
-    loop {
-        let list = Bots::bot_list(&Actor::Operator);
-        let page = PageRequest::parse(&list, Some(MAX_LIMIT), cursor.as_deref()).ok()?;
-        let page = hub.bots().list(&Actor::Operator, &page).await.ok()?;
-        if let Some(bot) = page.items.into_iter().find(|bot| bot.wx_id == wx_id) {
-            return Some(bot);
-        }
-        cursor = Some(page.next_cursor?);
     }
 }

@@ -8,6 +8,6 @@ pub const FIELDS: [&str; 1] = ["sim"];
 
 pub async fn run(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
     SimClient::new(&target.sim)?.post("/_sim/reset", &json!({})).await?;
-    printer.note("the simulator forgot everything; its bots need a new login");
+    printer.note("the simulator was reset; its bots need a new login");
     printer.one(json!({ "sim": target.sim }), target.sim.as_str())
 }

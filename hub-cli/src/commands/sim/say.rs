@@ -1,4 +1,4 @@
-//! `sim say`: a person of the simulated network writes to a bot.
+//! `sim say`: a user of the simulated network sends a message to a bot.
 
 use hub_core::demo::{NAME, NETWORK, person_id};
 use serde_json::{Value, json};
@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use super::replies::{Written, last_sent};
 use crate::{
     args::{LocalArgs, SimBot, SimSayArgs},
-    commands::{text_or_stdin, users::cell},
+    client::Client,
+    commands::text_or_stdin,
+    document::cell,
     exit::Failure,
-    local::{self, Open},
     printer::Printer,
     sim_client::SimClient,
 };
@@ -42,7 +43,7 @@ pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
     printer.one(said, &lines.join("\n"))
 }
 
-/// Lets a person write to a bot, its owner when nobody is named.
+/// Sends a message to a bot as a user, by default its owner.
 pub async fn say(
     simulator: &SimClient,
     account: &Value,
@@ -55,14 +56,14 @@ pub async fn say(
     Ok(json!({ "wx_id": account["wx_id"], "from_user_id": from, "message_ids": answer["message_ids"] }))
 }
 
-/// The bot that is meant, as the simulator lists it.
+/// The selected bot, as the simulator lists it.
 pub async fn account(simulator: &SimClient, bot: &SimBot) -> Result<Value, Failure> {
     let accounts = simulator.get("/_sim/accounts").await?;
     let accounts = accounts["items"].as_array().cloned().unwrap_or_default();
     choose(&accounts, bot.bot.as_deref(), &bot.local).await
 }
 
-/// The account that is meant: by its id on the network, by its bot in the hub, or the only one there is.
+/// The selected account: by its id on the network, by its bot in the hub, or the only one.
 async fn choose(accounts: &[Value], bot: Option<&str>, hub: &LocalArgs) -> Result<Value, Failure> {
     let by_wx_id = |wx_id: &str| accounts.iter().find(|account| account["wx_id"] == wx_id).cloned();
     match (bot, accounts) {
@@ -70,12 +71,12 @@ async fn choose(accounts: &[Value], bot: Option<&str>, hub: &LocalArgs) -> Resul
             .with_hint("bind one, or start hub-server without --no-demo")),
         (None, [only]) => Ok(only.clone()),
         (Some(wx_id), _) if wx_id.contains('@') => {
-            by_wx_id(wx_id).ok_or_else(|| Failure::not_found(format!("the simulator knows no bot {wx_id}")))
+            by_wx_id(wx_id).ok_or_else(|| Failure::not_found(format!("the simulator has no bot {wx_id}")))
         }
         (Some(name), _) => {
             let wx_id = wx_id_of(name, hub).await?;
             by_wx_id(&wx_id).ok_or_else(|| {
-                Failure::not_found(format!("the simulator does not know the bot {name}"))
+                Failure::not_found(format!("the simulator does not have the bot {name}"))
                     .with_hint("is --sim the simulator of this hub?")
             })
         }
@@ -83,7 +84,7 @@ async fn choose(accounts: &[Value], bot: Option<&str>, hub: &LocalArgs) -> Resul
             let demo = wx_id_of(NAME, hub).await.ok().and_then(|wx_id| by_wx_id(&wx_id));
             demo.ok_or_else(|| {
                 let ids = accounts.iter().filter_map(|account| account["wx_id"].as_str()).take(5);
-                Failure::usage(format!("the simulator has {} bots: say which with --bot", accounts.len()))
+                Failure::usage(format!("the simulator has {} bots: select one with --bot", accounts.len()))
                     .with_hint(format!("some are {}", ids.collect::<Vec<_>>().join(", ")))
             })
         }
@@ -92,15 +93,12 @@ async fn choose(accounts: &[Value], bot: Option<&str>, hub: &LocalArgs) -> Resul
 
 /// The id on the network of a bot of the hub.
 async fn wx_id_of(name: &str, hub: &LocalArgs) -> Result<String, Failure> {
-    let hub = local::open(hub, Open::Existing).await?;
-    let bot = local::find_bot(&hub, name).await?;
-    hub.shutdown().await;
-    if bot.network == NETWORK {
-        Ok(bot.wx_id)
-    } else {
-        Err(Failure::not_found(format!(
-            "{name} is a bot of the network {}, not of the simulator",
-            bot.network
-        )))
+    let client = Client::in_process(hub).await?;
+    let bot = client.get(&format!("/api/bots/{}", client.bot(name).await?)).await?;
+    client.close().await;
+    if bot["network"] == NETWORK {
+        return Ok(cell(&bot, "wx_id"));
     }
+    let network = cell(&bot, "network");
+    Err(Failure::not_found(format!("{name} is a bot of the network {network}, not of the simulator")))
 }

@@ -1,13 +1,11 @@
-//! `sim scan`: what a person does with the phone.
+//! `sim scan`: scans a code as a phone would.
 
 use hub_core::demo::person_id;
 use serde_json::json;
 
-use crate::{
-    args::SimScanArgs, commands::users::cell, exit::Failure, printer::Printer, sim_client::SimClient,
-};
+use crate::{args::SimScanArgs, document::cell, exit::Failure, printer::Printer, sim_client::SimClient};
 
-/// Those of the account stand there once it is confirmed.
+/// The fields of the account are present once it is confirmed.
 pub const FIELDS: [&str; 3] = ["status", "wx_id", "owner_user_id"];
 
 pub async fn run(args: SimScanArgs, printer: &Printer) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! `sim script`: a file of messages and mishaps, one after the other.
+//! `sim script`: runs a script of messages and faults.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    mishaps::{cut_for, expire},
+    faults::{cut_for, expire},
     receiver::behave,
     say::{account, say},
 };
 use crate::{
     args::{SimScriptArgs, duration},
-    commands::{read_file, users::cell},
+    commands::read_file,
+    document::cell,
     exit::Failure,
     printer::Printer,
     screen,
@@ -23,7 +24,7 @@ use crate::{
 
 pub const FIELDS: [&str; 3] = ["step", "did", "detail"];
 
-/// Longest script.
+/// Maximum number of steps.
 const MAX_STEPS: usize = 10_000;
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +33,7 @@ struct File {
     step: Vec<Written>,
 }
 
-/// A step as it is written.
+/// A step as in the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Written {
@@ -98,7 +99,7 @@ async fn play(
     }
 }
 
-/// The steps of a file; a text for people when it is not acceptable.
+/// The steps of a file; an error message if it is invalid.
 fn parse(text: &str) -> Result<Vec<Step>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     if file.step.len() > MAX_STEPS {
@@ -122,10 +123,10 @@ fn step(written: Written) -> Result<Step, String> {
         return Err("needs exactly one of say, wait, outage, expire and receiver".to_owned());
     }
     if written.r#as.is_some() && written.say.is_none() {
-        return Err("as belongs to say".to_owned());
+        return Err("as is only allowed with say".to_owned());
     }
     if written.times.is_some() && written.receiver.is_none() {
-        return Err("times belongs to receiver".to_owned());
+        return Err("times is only allowed with receiver".to_owned());
     }
     if let Some(text) = written.say {
         return Ok(Step::Say { text, person: written.r#as });
@@ -165,8 +166,8 @@ mod tests {
             ("[[step]]\nsay = \"a\"\nwait = \"1s\"", "needs exactly one"),
             ("[[step]]\nwait = \"soon\"", "step 1: must be a number with a unit"),
             ("[[step]]\nexpire = false", "expire can only be true"),
-            ("[[step]]\nwait = \"1s\"\nas = \"Ada\"", "as belongs to say"),
-            ("[[step]]\nsay = \"a\"\ntimes = 2", "times belongs to receiver"),
+            ("[[step]]\nwait = \"1s\"\nas = \"Ada\"", "as is only allowed with say"),
+            ("[[step]]\nsay = \"a\"\ntimes = 2", "times is only allowed with receiver"),
             ("[[step]]\nreceiver = \"explode\"", "unknown variant"),
         ] {
             let told = parse(wrong).unwrap_err();

@@ -1,4 +1,4 @@
-//! `sim serve`: a simulated network in a process of its own.
+//! `sim serve`: a simulated network in a separate process.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -19,13 +19,15 @@ pub async fn run(listen: SocketAddr, printer: &Printer) -> Result<(), Failure> {
     })?;
     let address = listener.local_addr().unwrap_or(listen);
     if !address.ip().is_loopback() {
-        printer.note("warning: the simulator has no password; whoever reaches this address controls it");
+        printer.note(
+            "warning: the simulator needs no authentication; anyone who can reach this address controls it",
+        );
     }
     let simulator = Simulator::new(SimConfig::default(), Clock::system(), Random::system());
     let tasks = Tasks::new();
     tasks.spawn("simulator", simulator.serve(listener, tasks.clone()));
     let stopped = stopped();
-    // The one line that scripts wait for: always the same, whatever the output looks like.
+    // The line that scripts wait for: the same with every output format.
     Printer::ready(&format!("ready http://{address}"));
     stopped.await;
     tasks.stop();

@@ -1,4 +1,4 @@
-//! `traces diff`: what went differently the other time.
+//! `traces diff`: compares two traces.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use hub_core::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use super::{id, recording};
+use super::recording;
 use crate::{
     args::TracesDiffArgs,
-    commands::{debug::view, plugins::painted},
+    client::Client,
+    commands::{plugins::run::changes, recordings::trace_id},
     exit::Failure,
     printer::{Printer, Tone},
-    reach::Reach,
     screen,
 };
 
 pub const FIELDS: [&str; 7] = ["before", "after", "same", "status", "request", "response", "steps"];
 
-/// Headers that are others in every delivery.
-const PASSING: [&str; 3] = ["webhook-id", "webhook-timestamp", "x-hub-attempt"];
+/// Headers that differ in every delivery.
+const VOLATILE_HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "x-hub-attempt"];
 
 pub async fn run(args: TracesDiffArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let (before, after) = (id(&args.before)?, id(&args.after)?);
-    let reach = Reach::open(&args.hub, local).await?;
-    let (before, after) = (recording(&reach, before).await?, recording(&reach, after).await?);
-    reach.close().await;
+    let (before, after) = (trace_id(&args.before)?, trace_id(&args.after)?);
+    let client = Client::open(&args.hub, local).await?;
+    let (before, after) = (recording(&client, before).await?, recording(&client, after).await?);
+    client.close().await;
     let compared = Compared::of(&before, &after);
     printer.one(compared.document(), &compared.text(printer))
 }
 
-/// Two traces beside each other.
+/// Two traces.
 struct Compared {
     ids: [String; 2],
     status: [&'static str; 2],
@@ -88,7 +88,7 @@ impl Compared {
         lines.push(format!("{}  {status}", printer.paint("status  ", Tone::Strong)));
         lines.push(printer.paint("request", Tone::Strong));
         match &self.requests {
-            [Some(before), Some(after)] => lines.extend(view::changes(before, after, printer)),
+            [Some(before), Some(after)] => lines.extend(changes(before, after, printer)),
             [None, None] => lines.push("  none".to_owned()),
             [Some(_), None] => lines.push("  only the first".to_owned()),
             [None, Some(_)] => lines.push("  only the second".to_owned()),
@@ -111,14 +111,14 @@ impl Compared {
 }
 
 fn indented(text: &str, printer: &Printer) -> Vec<String> {
-    text.lines().map(|line| format!("  {}", painted(line, printer))).collect()
+    text.lines().map(|line| format!("  {}", printer.paint_diff(line))).collect()
 }
 
-/// A recorded request as the view of plugins' changes takes it.
+/// A recorded request in the form of the view of plugins' changes.
 fn request(recorded: RecordedRequest) -> PluginRequest {
     let mut headers = BTreeMap::new();
     for (name, value) in &recorded.headers {
-        if !PASSING.contains(&name.as_str()) {
+        if !VOLATILE_HEADERS.contains(&name.as_str()) {
             headers.insert(name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned());
         }
     }
@@ -136,7 +136,7 @@ fn written(request: &PluginRequest) -> String {
     format!("{}\n\n{}\n", lines.join("\n"), laid_out(request.body.text()))
 }
 
-/// One line per step, without what is different each time.
+/// One line per step, without values that always differ.
 fn steps(recording: &Recording) -> String {
     let line = |step: &hub_core::traces::Step| {
         let known = ["reason", "plugin", "version", "state", "error"].iter().filter_map(|name| {

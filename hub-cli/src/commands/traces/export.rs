@@ -11,30 +11,30 @@ use serde_json::json;
 
 use crate::{
     args::TracesExportArgs,
+    client::Client,
     commands::recordings::{self, Recordings, line},
     exit::{Exit, Failure},
     printer::Printer,
-    reach::Reach,
 };
 
 pub async fn run(args: TracesExportArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot(&args.bot).await?;
-    let query = recordings::query(&reach, bot, &args.filter).await?;
-    let recordings = Recordings::new(&reach, bot, query, None, true);
+    let client = Client::open(&args.hub, local).await?;
+    let bot = client.bot(&args.bot).await?;
+    let query = recordings::query(&client, bot, &args.filter).await?;
+    let recordings = Recordings::new(&client, bot, query, None, true);
     let written = match &args.out {
         None => to_stdout(recordings, printer).await?,
         Some(path) => {
             let file = create(path)?;
             let written = to_file(recordings, file, path).await;
             if written.is_err() {
-                // What was begun is of no use; whoever looks finds nothing, or all of it.
+                // Removes an incomplete file.
                 let _ = std::fs::remove_file(path);
             }
             written?
         }
     };
-    reach.close().await;
+    client.close().await;
     match (&args.out, written) {
         (Some(path), written) => {
             printer.note(&format!("{written} traces in {}", path.display()));

@@ -1,4 +1,4 @@
-//! `traces …`: looked at, compared, taken elsewhere.
+//! `traces …`: inspecting, comparing and exporting traces.
 
 use hub_core::{
     id::TraceId,
@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::{recordings, waterfall};
 use crate::{
     args::{TracesCommand, TracesListArgs, TracesShowArgs},
+    client::Client,
     exit::Failure,
+    fields::Fields,
     printer::{List, Printer},
-    reach::Reach,
     screen,
 };
 
@@ -25,48 +26,26 @@ mod wire;
 /// Columns of a message's text in a list at a terminal.
 const MAX_TEXT: usize = 40;
 
-/// Of a recording; a trace has those before `message`, and in a list those before `steps`.
-const FIELDS: [&str; 18] = [
-    "trace_id",
-    "message_id",
-    "bot_id",
-    "channel_id",
-    "replay_of",
-    "status",
-    "summary",
-    "started_at",
-    "duration_ms",
-    "attempts",
-    "channel_name",
-    "user_id",
-    "user_name",
-    "preview",
-    "next_attempt_at",
-    "max_attempts",
-    "steps",
-    "message",
-];
-
 /// The names in a trace of a list.
-pub fn list_fields() -> &'static [&'static str] {
-    &FIELDS[..14]
+pub const fn list_fields() -> Fields {
+    Fields::of("listTraces").without(&["steps", "message"])
 }
 
 /// The names in a command's JSON document.
-pub fn fields(command: &TracesCommand) -> &'static [&'static str] {
+pub fn fields(command: &TracesCommand) -> Fields {
     match command {
         TracesCommand::List(_) => list_fields(),
-        TracesCommand::Show(args) if args.raw => &["raw"],
-        TracesCommand::Show(args) if args.curl => &["curl"],
-        TracesCommand::Show(args) if args.har => &["log"],
-        TracesCommand::Show(_) => &FIELDS[..17],
-        TracesCommand::Export(_) => &FIELDS,
-        TracesCommand::Diff(_) => &diff::FIELDS,
-        TracesCommand::ToTest(_) => &to_test::FIELDS,
+        TracesCommand::Show(args) if args.raw => Fields::own(&["raw"]),
+        TracesCommand::Show(args) if args.curl => Fields::own(&["curl"]),
+        TracesCommand::Show(args) if args.har => Fields::own(&["log"]),
+        TracesCommand::Show(_) => Fields::of("getTrace"),
+        TracesCommand::Export(_) => Fields::of("getTrace").and(&["message"]),
+        TracesCommand::Diff(_) => Fields::own(&diff::FIELDS),
+        TracesCommand::ToTest(_) => Fields::own(&to_test::FIELDS),
     }
 }
 
-/// Runs a command; `local` is whether the files are to be read though a server is named.
+/// Runs a command; with `local` the files are read although a server is named.
 pub async fn run(command: TracesCommand, local: bool, printer: &Printer) -> Result<(), Failure> {
     match command {
         TracesCommand::List(args) => list(args, local, printer).await,
@@ -78,11 +57,11 @@ pub async fn run(command: TracesCommand, local: bool, printer: &Printer) -> Resu
 }
 
 async fn list(args: TracesListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let reach = Reach::open(&args.hub, local).await?;
-    let bot = reach.bot(&args.bot).await?;
-    let query: TraceQuery = recordings::query(&reach, bot, &args.filter).await?;
-    let page = reach.traces(bot, &query, &args.page).await?;
-    reach.close().await;
+    let client = Client::open(&args.list.hub, local).await?;
+    let bot = client.bot(&args.bot).await?;
+    let query: TraceQuery = recordings::query(&client, bot, &args.filter).await?;
+    let page = client.traces(bot, &query, &args.list.page).await?;
+    client.close().await;
     printer.list(List {
         columns: &COLUMNS,
         rows: page.items.iter().map(|trace| row(trace, printer.is_terminal())).collect(),
@@ -108,16 +87,16 @@ fn row(trace: &Trace, short: bool) -> Vec<String> {
     ]
 }
 
-/// The name of the person on the other side, or their id.
+/// The name of the contact, or their id.
 fn person(trace: &Trace) -> &str {
     if trace.user_name.is_empty() { &trace.user_id } else { &trace.user_name }
 }
 
 async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let id = id(&args.trace)?;
-    let reach = Reach::open(&args.hub, local).await?;
-    let trace = reach.trace(None, id).await?;
-    reach.close().await;
+    let id = recordings::trace_id(&args.trace)?;
+    let client = Client::open(&args.hub, local).await?;
+    let trace = client.trace(None, id).await?;
+    client.close().await;
     if args.raw {
         let text = wire::raw(&trace)?;
         return printer.one(json!({ "raw": text }), &screen::escape(&text));
@@ -125,7 +104,7 @@ async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<()
     if args.curl {
         let curl = wire::curl(&trace)?;
         for name in &curl.left_out {
-            printer.note(&format!("left out, its value is not recorded: {name}"));
+            printer.note(&format!("omitted header, its value is not recorded: {name}"));
         }
         if curl.is_cut {
             printer.note("only the beginning of the body is recorded");
@@ -139,24 +118,13 @@ async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<()
     printer.one(document(&trace), &waterfall::draw(&trace, now, printer))
 }
 
-/// The id of a trace.
-///
-/// # Errors
-/// When it is none.
-pub fn id(text: &str) -> Result<TraceId, Failure> {
-    text.parse().map_err(|_| {
-        Failure::not_found(format!("{text} is not the id of a trace"))
-            .with_hint("hub-cli traces list --bot BOT")
-    })
-}
-
 /// A recording of one trace, whatever its bot.
-async fn recording(reach: &Reach, id: TraceId) -> Result<Recording, Failure> {
-    let trace = reach.trace(None, id).await?;
-    recordings::of_trace(reach, trace).await
+async fn recording(client: &Client, id: TraceId) -> Result<Recording, Failure> {
+    let trace = client.trace(None, id).await?;
+    recordings::of_trace(client, trace).await
 }
 
-/// A trace as the API shows it (`contract.md` §6.7).
+/// A trace as the API shows it.
 pub fn document(trace: &Trace) -> Value {
     json!(trace)
 }

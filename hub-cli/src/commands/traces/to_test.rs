@@ -13,30 +13,33 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{id, recording};
+use super::recording;
 use crate::{
     args::TracesToTestArgs,
-    commands::{debug, read_file, recordings},
+    client::Client,
+    commands::{
+        plugins::run::{self},
+        read_file, recordings,
+    },
     exit::{Exit, Failure},
     printer::Printer,
-    reach::Reach,
 };
 
 pub const FIELDS: [&str; 3] = ["trace_id", "plugin", "files"];
 
 pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let trace = id(&args.trace)?;
-    let reach = Reach::open(&args.hub, local).await?;
-    let recording = recording(&reach, trace).await?;
-    let plugin = Plugin::of(&args, &reach, &recording).await?;
-    reach.close().await;
+    let trace = recordings::trace_id(&args.trace)?;
+    let client = Client::open(&args.hub, local).await?;
+    let recording = recording(&client, trace).await?;
+    let plugin = Plugin::of(&args, &client, &recording).await?;
+    client.close().await;
     let real = &recording;
     let recording = Fakes::new().recording(real)?;
     let message = recording.message.clone().ok_or_else(|| {
-        Failure::not_found("the message of this trace is not known any more")
+        Failure::not_found("the message of this trace is no longer stored")
             .with_hint("messages outlive their traces unless they are deleted")
     })?;
-    let sandbox = debug::sandbox();
+    let sandbox = run::sandbox();
     let cases = cases(&sandbox, &plugin, &recording, message).await?;
     sandbox.close();
     if let Some(note) = departure(real, &plugin, &cases.request) {
@@ -71,7 +74,7 @@ struct Plugin {
 
 impl Plugin {
     /// The source that is named, or the version that ran.
-    async fn of(args: &TracesToTestArgs, reach: &Reach, recording: &Recording) -> Result<Self, Failure> {
+    async fn of(args: &TracesToTestArgs, client: &Client, recording: &Recording) -> Result<Self, Failure> {
         if let Some(path) = &args.script {
             let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
             let name = name.ok_or_else(|| Failure::usage("--script: name a file"))?;
@@ -81,14 +84,14 @@ impl Plugin {
         let step = chosen(recording, args.plugin.as_deref())?;
         let [plugin, name, version] =
             ["plugin_id", "plugin", "version"].map(|field| step.detail[field].as_str().unwrap_or_default());
-        let document = reach.plugin(plugin).await?;
+        let document = client.plugin(plugin).await?;
         let versions = document["versions"].as_array().into_iter().flatten();
         let id = versions.filter(|known| known["version"] == version).find_map(|known| known["id"].as_str());
         let id = id.ok_or_else(|| {
             Failure::not_found(format!("version {version} of {name} is not kept any more"))
                 .with_hint("name a source of yours with --script")
         })?;
-        let source = reach.plugin(id).await?["script"].as_str().unwrap_or_default().to_owned();
+        let source = client.plugin(id).await?["script"].as_str().unwrap_or_default().to_owned();
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
         Ok(Self {
             name: name.to_owned(),
@@ -158,7 +161,7 @@ async fn cases(
 ) -> Result<Cases, Failure> {
     let first = recording.request();
     let url = first.as_ref().map_or(hub_core::plugins::debug::SAMPLE_URL, |request| request.url.as_str());
-    let run = DebugRun {
+    let trial = DebugRun {
         script: plugin.source.clone(),
         message: message.clone(),
         request: None,
@@ -166,7 +169,7 @@ async fn cases(
         response: None,
         state: None,
     };
-    let request = debug::make(sandbox, &plugin.file, run.clone()).await?;
+    let request = run::make(sandbox, &plugin.file, trial.clone()).await?;
     let case = |debugged: &Debugged| json!({ "script": plugin.file, "message": message, "url": url, "expect": expectation(debugged) });
     let mut documents = vec![("", case(&request))];
     if let Some(answer) = recording.response()
@@ -175,8 +178,8 @@ async fn cases(
         let headers = BTreeMap::from([("content-type".to_owned(), content_type(&answer.body).to_owned())]);
         let response =
             DebugResponse { status: answer.status, headers: headers.clone(), body: answer.body.clone() };
-        let run = DebugRun { response: Some(response), state: request.state.clone(), ..run };
-        let debugged = debug::make(sandbox, &plugin.file, run).await?;
+        let trial = DebugRun { response: Some(response), state: request.state.clone(), ..trial };
+        let debugged = run::make(sandbox, &plugin.file, trial).await?;
         if debugged.present {
             let mut case = case(&debugged);
             case["response"] = json!({ "status": answer.status, "headers": headers, "body": answer.body });
@@ -189,14 +192,14 @@ async fn cases(
     Ok(Cases { request, documents })
 }
 
-/// As the recorded answers are told apart: the trace keeps their bodies as texts.
+/// As the recorded answers are distinguished: the trace keeps their bodies as texts.
 fn content_type(body: &str) -> &'static str {
     if serde_json::from_str::<Value>(body).is_ok() { "application/json" } else { "text/plain" }
 }
 
 /// What the next run has to do as well. Headers that the plugin left alone are of the hub's version, not of the plugin.
 fn expectation(debugged: &Debugged) -> Value {
-    let mut expected = debug::expectation(&debug::document(debugged));
+    let mut expected = run::expectation(&run::document(debugged));
     if debugged.hook == Hook::OnResponse {
         // It only reads the request.
         expected.as_object_mut().map(|fields| fields.remove("request"));

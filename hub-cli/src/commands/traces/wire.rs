@@ -1,4 +1,4 @@
-//! What a trace recorded of HTTP, in the forms that other tools read. Secrets are not in it: they are not recorded.
+//! The recorded HTTP requests of a trace, in formats of other tools. Secrets are not recorded.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 
-/// A request that went out, and the answer that came to it.
+/// A request and its response.
 struct Exchange<'t> {
     request: &'t Step,
     response: Option<&'t Step>,
@@ -22,7 +22,7 @@ pub struct Curl {
     pub command: String,
     /// Headers whose values are not recorded.
     pub left_out: Vec<String>,
-    /// Whether the body is only its beginning.
+    /// Whether the body is truncated.
     pub is_cut: bool,
 }
 
@@ -39,11 +39,10 @@ fn exchanges(trace: &Trace) -> Result<Vec<Exchange<'_>>, Failure> {
 }
 
 fn nothing() -> Failure {
-    Failure::not_found("no request was sent for this message")
-        .with_hint("traces show says what happened to it")
+    Failure::not_found("no request was sent for this message").with_hint("see hub-cli traces show")
 }
 
-/// Each request and its answer, as they went over the wire.
+/// Each request and its response, as HTTP text.
 pub fn raw(trace: &Trace) -> Result<String, Failure> {
     let mut text = String::new();
     for exchange in exchanges(trace)? {
@@ -86,7 +85,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Requests and answers as an HTTP archive (HAR 1.2).
+/// Requests and responses as an HTTP archive (HAR 1.2).
 pub fn har(trace: &Trace) -> Result<Value, Failure> {
     let entries: Vec<Value> = exchanges(trace)?.iter().map(entry).collect();
     Ok(json!({ "log": {
@@ -124,7 +123,7 @@ fn entry(exchange: &Exchange<'_>) -> Value {
     })
 }
 
-/// An answer; status 0 is what archives write where none came.
+/// A response; archives use status 0 for a missing one.
 fn answer(detail: Option<&Value>) -> Value {
     let none = Value::Null;
     let detail = detail.unwrap_or(&none);

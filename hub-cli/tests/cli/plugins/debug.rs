@@ -8,7 +8,11 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{TAGGER, file};
-use crate::program::{prints, refuses};
+use crate::{
+    program::{command, prints, refuses},
+    pty::Terminal,
+    replay::sink::Sink,
+};
 
 #[test]
 fn a_run_is_held_against_what_is_expected() {
@@ -30,7 +34,7 @@ fn a_run_is_held_against_what_is_expected() {
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(&expected).unwrap()).unwrap();
     assert_eq!((&kept["request"]["headers"]["X-Kind"], &kept["error"]), (&json!("order"), &Value::Null));
     let same = prints(path, &["debug", "request", &script, "--message", &message, "--expect", &expected], 0);
-    assert!(same.contains("expect as"), "{same}");
+    assert!(same.contains("expect matches"), "{same}");
     // What is named, and nothing else.
     std::fs::write(&expected, "{\"request\": {\"headers\": {\"X-Kind\": \"order\"}}}").unwrap();
     tried("order 43", &[], 0);
@@ -78,9 +82,61 @@ fn a_request_is_really_sent_when_asked_for() {
     assert!(request.starts_with("POST /hook ") && request.contains("x-kind: order"), "{request}");
     assert_eq!(tried["sent"]["status"], 200);
     assert_eq!(tried["sent"]["answered"]["replies"][0]["text"], "Order 42: shipped");
-    // Nobody listens any more.
+    // No one listens any more.
     refuses(path, &send[..8], 7, "UNAVAILABLE");
     let skips = file(path, "skips.js", "function onRequest(ctx) { ctx.skip() }");
     assert!(prints(path, &["debug", "request", &skips, "--send"], 0).contains("sent  nothing"));
     refuses(path, &["debug", "request", &skips, "--remote", "ch_x"], 2, "INVALID_PARAMS");
+}
+
+#[test]
+fn a_fetch_reaches_the_program_that_is_named_for_its_host_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let shop = Sink::new(|_| (200, "{\"price\": 42}".to_owned()));
+    let (_, address) = shop.url.split_once("//").unwrap();
+    let host = format!("shop.example={}", address.trim_end_matches("/hook"));
+    let script = file(
+        path,
+        "price.js",
+        "// ==UserScript==\n// @name price\n// @connect shop.example\n// @connect stock.example\n\
+         // ==/UserScript==\nasync function onRequest(ctx) {\n\
+           const answer = await ctx.fetch(`https://${ctx.msg.content}.example/price?of=tea`);\n\
+           ctx.req.headers['X-Price'] = String(JSON.parse(answer.body).price);\n}\n",
+    );
+    let tried = |text: &str, exit| {
+        let arguments = ["debug", "request", &script, "--text", text, "--host", &host, "--json"];
+        serde_json::from_str::<Value>(&prints(path, &arguments, exit)).unwrap()
+    };
+    assert_eq!(tried("shop", 0)["request"]["headers"]["X-Price"], "42");
+    let [request] = &shop.requests()[..] else { panic!("{:?}", shop.requests()) };
+    assert!(request.head.starts_with("GET /price?of=tea "), "{}", request.head);
+    assert_eq!(request.header("host"), Some(address.trim_end_matches("/hook")));
+    let refused = tried("stock", 1)["error"].to_string();
+    assert!(refused.contains("--host stock.example=ADDRESS:PORT"), "{refused}");
+    assert_eq!(shop.count(), 1);
+    refuses(
+        path,
+        &["debug", "request", &script, "--text", "x", "--host", "shop.example"],
+        2,
+        "INVALID_PARAMS",
+    );
+}
+
+#[test]
+fn a_watched_plugin_that_breaks_shows_its_failure_below_its_last_good_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let script = file(path, "tagger.js", TAGGER);
+    let mut watching = command(path);
+    watching.env("NO_COLOR", "1").args(["debug", "request", &script, "--text", "order 42", "--watch"]);
+    let mut terminal = Terminal::start(&watching);
+    let good = terminal.wait_for(0, "X-Kind");
+    file(path, "tagger.js", "function onRequest() { throw new Error('broken') }");
+    let broken = terminal.wait_for(good, "broken");
+    let seen = terminal.seen()[good..broken].to_owned();
+    let place = |text: &str| seen.find(text).unwrap_or_else(|| panic!("{text} is missing: {seen:?}"));
+    assert!(place("before:") < place("X-Kind") && place("X-Kind") < place("broken"), "{seen:?}");
+    terminal.press("\u{3}");
+    terminal.end();
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::program::{refuses, run, run_with_input, stderr, stdout};
 
-/// A plugin's first hour: the template passes its own case, is shown at work, and is told where it breaks.
+/// A plugin's first hour: the template passes its own case, is shown at work, and its errors show their place.
 #[test]
 fn a_plugin_is_started_tried_and_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn javascript_is_typed_against_the_context() {
     let output = run_with_input(folder.path(), &["debug", "repl", &script, "--text", "order"], typed);
     let shown = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    for part in ["3", "5", "reply \"r\"", "\"n\": 2", "! this is not JavaScript"] {
+    for part in ["3", "5", "reply \"r\"", "\"n\": 2", "! syntax error"] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
 }

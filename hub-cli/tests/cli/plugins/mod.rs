@@ -9,7 +9,7 @@ mod review;
 
 const TAGGER: &str = include_str!("../../../../examples/plugins/tagger.js");
 
-/// A file beside the hub's.
+/// A file next to the hub's.
 fn file(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();

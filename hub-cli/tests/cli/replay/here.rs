@@ -145,7 +145,7 @@ fn failures_differences_and_going_on() {
     let (out, err) = ends(&run(stage.path(), &careful), 3);
     assert_eq!((out.lines().count(), failing.count()), (2, 2));
     let token = format!("--resume-from {}", traces[0]);
-    assert!(err.contains(&format!("go on with {token}")), "{err}");
+    assert!(err.contains(&format!("continue with {token}")), "{err}");
     let go_on = ["replay", "--from", &file, "--to", &failing.url, "--resume-from", &traces[0]];
     let (out, err) = ends(&run(stage.path(), &go_on), 0);
     assert_eq!((out.lines().count(), err.contains("replay 3/3 ok 3")), (3, true), "{err}");

@@ -1,4 +1,4 @@
-//! Thousands of them (`ux` C8), and an interruption in between.
+//! Thousands of them, and an interruption in between.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -90,7 +90,7 @@ fn thousands_are_counted_exactly_in_little_memory() {
     }
 }
 
-/// `ux` C5 and C8: a bar in one line, drawn again at most 20 times per second whatever happens meanwhile.
+/// A bar in one line, drawn again at most 20 times per second whatever happens meanwhile.
 #[test]
 fn c8_the_bar_at_a_terminal_is_redrawn_now_and_then() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn an_interruption_says_where_to_go_on() {
     let file = export(folder.path(), 400);
     let sink = Sink::kind();
     let mut command = command(folder.path());
-    // So slowly that it is not over before somebody interrupts it.
+    // So slowly that it is not over before someone interrupts it.
     command.args(["replay", "--from", &file, "--to", &sink.url, "--rate", "20"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     sink.wait(3);
@@ -130,7 +130,7 @@ fn an_interruption_says_where_to_go_on() {
     assert_eq!(sent, sink.count(), "what was under way is waited for");
     assert!(err.contains(&format!("interrupted: replay {sent}/400 ok {sent} fail 0")), "{err}");
     let last = id(sent - 1);
-    assert!(err.contains(&format!("hint: go on with --resume-from {last}")), "{err}");
+    assert!(err.contains(&format!("hint: continue with --resume-from {last}")), "{err}");
 
     let (out, _) =
         ends(&run(folder.path(), &["replay", "--from", &file, "--to", &sink.url, "--resume-from", &last]), 0);

@@ -65,8 +65,8 @@ fn wrong_usage_and_missing_things_are_told_before_anything_is_sent() {
         assert_eq!(run(stage.path(), arguments).status.code(), Some(2), "{arguments:?}");
     }
     let told = fails(&stage.files(&["replay", "--from", &bad, to[0], to[1]]), 6, "INVALID_PARAMS");
-    assert!(told.contains("bad.jsonl:2: is no recording"), "{told}");
-    // The recorded URL is that of a receiver inside the hub's process: nobody is there for this one.
+    assert!(told.contains("bad.jsonl:2: is not a recording"), "{told}");
+    // The recorded URL is that of a receiver inside the hub's process: no one is there for this one.
     let (out, _) = ends(&stage.files(&["replay", &trace, "--as-recorded"]), 1);
     assert!(out.contains("\tfail\t"), "{out}");
     fails(&stage.files(&["traces", "diff", &trace, UNKNOWN]), 5, "NOT_FOUND");

@@ -1,4 +1,4 @@
-//! A receiver on this machine: keeps what comes, and answers as it is told.
+//! A receiver on this machine: keeps what comes, and answers as instructed.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -90,7 +90,7 @@ impl State {
                 "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
-            // Whoever asked may be gone.
+            // The client may be gone.
             if (&*stream).write_all(answer.as_bytes()).is_err() {
                 return;
             }

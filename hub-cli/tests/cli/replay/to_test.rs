@@ -22,7 +22,7 @@ fn what_happened_becomes_a_case_without_people_and_secrets() {
     let token = "q8Zr2Lw0XbN5tYc7Vd1m";
     let text = format!("order 42, call +49 30 1234567, ada@shop.example, {token}");
     let mut trace = stage.say(&text);
-    // The hub hears of what was installed beside it within a second.
+    // The hub hears of what was installed next to it within a second.
     for _ in 0..40 {
         let shown = ends(&stage.files(&["traces", "show", &trace.trace_id.to_string()]), 0).0;
         if shown.contains("plugin.on_request") {

@@ -18,7 +18,7 @@ use crate::{
 /// Longest text that is taken over from a provider, in characters.
 const MAX_TEXT: usize = 256;
 
-/// Who somebody is at a provider.
+/// An identity at a provider.
 #[derive(Debug)]
 pub(super) struct Profile {
     /// Their id there.
@@ -126,8 +126,8 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }
 
-/// Why there is no token. What a provider says of it beyond the words of RFC 6749 §5.2 is left out: it may repeat
-/// what it was told, and that includes secrets.
+/// Why there is no token. What a provider says of it beyond the words of RFC 6749 §5.2 is left out: it may repeat the
+/// request, which includes secrets.
 pub(super) fn refusal<E: std::error::Error + 'static>(error: &BasicRequestTokenError<E>) -> String {
     match error {
         RequestTokenError::ServerResponse(refused) => match refused.error() {
@@ -138,7 +138,7 @@ pub(super) fn refusal<E: std::error::Error + 'static>(error: &BasicRequestTokenE
     }
 }
 
-/// Strict where it decides who somebody is, lenient where it only looks nice.
+/// Strict for the identity, lenient for display data.
 fn read_profile(body: &[u8]) -> Result<Profile, String> {
     let json: Value =
         serde_json::from_slice(body).map_err(|error| format!("the profile is no JSON: {error}"))?;

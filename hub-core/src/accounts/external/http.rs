@@ -1,4 +1,4 @@
-//! The way to a provider: the guarded client, with its deadline and its cap (reliability L9).
+//! The way to a provider: the guarded client, with its deadline and its cap.
 
 use std::{future::Future, time::Duration};
 
@@ -43,7 +43,7 @@ pub(super) async fn send(egress: &Egress, request: HttpRequest) -> Result<HttpRe
     let url = egress
         .check_url(&head.uri.to_string())
         .map_err(|error| Unreachable::Address(error.message().to_owned()))?;
-    // Some providers answer nobody who does not say what they are.
+    // Some providers reject requests without a `User-Agent`.
     head.headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static("message-hub"));
     let call = Call {
         method: head.method,

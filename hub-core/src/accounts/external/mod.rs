@@ -1,12 +1,11 @@
-//! Signing in with an account at an external provider, and linking one (`contract.md` §3).
+//! Signing in with an account at an external provider, and linking one.
 //!
-//! Whom an account belongs to is decided by the provider and its subject alone: never by e-mail, never by
-//! name (reliability L6). A sign-in is a ceremony of one browser, for one provider, once.
+//! An account is identified by the provider and its subject only, never by e-mail or name. A sign-in is a ceremony of
+//! one browser, for one provider, once.
 
 mod exchange;
 mod http;
 mod openid;
-mod provider;
 
 use std::time::Duration;
 
@@ -14,19 +13,20 @@ use oauth2::{PkceCodeChallenge, PkceCodeVerifier};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-pub use provider::{OAuthEndpoints, Provider, ProviderKind};
+pub use crate::config::provider::{OAuthEndpoints, Provider, ProviderKind};
 
 use self::exchange::Profile;
 use crate::{
     access::Actor,
     accounts::{
-        Accounts, Browser, ClientInfo, ExternalAccount, Me, NewProfile, SignedIn,
+        Accounts, Browser, ExternalAccount, Me, NewProfile, SignedIn,
         session::{NewSession, not_signed_in},
         user::{Entry, canonical_username},
     },
     audit::Action,
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
+    model::session::ClientInfo,
     secret::Secret,
     store::{Tx, sign_in_flows::FlowPurpose},
     time::Timestamp,
@@ -60,7 +60,7 @@ pub struct ExternalReturn {
 /// Why a person came back from a provider and is not signed in.
 #[derive(Debug)]
 pub enum ReturnError {
-    /// The ceremony itself is not good; nothing about it can be told to a page.
+    /// The ceremony itself is invalid; there is no page to report it to.
     Ceremony(Error),
     /// The person or the provider said no, or the provider failed. The word goes to the sign-in page.
     Provider(&'static str),
@@ -89,8 +89,8 @@ struct Away {
 /// scopes, its state and where it goes on.
 pub const MAX_RETURN_PATH: usize = 2048;
 
-/// Whether a text is a path of this hub, to which a browser may be sent after signing in: one slash in front,
-/// nothing that a browser reads as another host (reliability L5).
+/// Whether a text is a path of this hub, to which a browser may be sent after signing in: one slash in front, nothing
+/// that a browser reads as another host.
 pub fn is_safe_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_graphic() && c != '\\';
     let base = Url::parse("http://hub.invalid/").expect("it is a URL");
@@ -165,14 +165,14 @@ impl<'h> Accounts<'h> {
         let linking = away.linking.as_ref().map(|linking| same_session(linking, actor)).transpose();
         let linking = linking.map_err(ReturnError::Ceremony)?;
         if let Some(error) = back.error {
-            tracing::info!(provider = %provider.name, %error, "a provider did not sign somebody in");
+            tracing::info!(provider = %provider.name, %error, "the provider rejected a sign-in");
             return Err(ReturnError::Provider("declined"));
         }
         let code = back.code.ok_or(ReturnError::Provider("declined"))?;
         let verifier = PkceCodeVerifier::new(away.verifier);
         let found = self.profile(provider, code, verifier, &away.nonce, back.iss.as_deref()).await;
         let profile = found.map_err(|reason| {
-            tracing::warn!(provider = %provider.name, %reason, "a provider's answer was not accepted");
+            tracing::warn!(provider = %provider.name, %reason, "a provider's response was rejected");
             ReturnError::Provider("provider_failed")
         })?;
         let signed_in = match linking {
@@ -206,7 +206,7 @@ impl<'h> Accounts<'h> {
         link.await
     }
 
-    /// Signs in whoever the account belongs to, or makes them one.
+    /// Signs in the user of the account, or creates one.
     async fn enter(self, provider: &Provider, profile: Profile, client: &ClientInfo) -> Result<SignedIn> {
         let now = self.ctx.store.now();
         let known = {
@@ -237,7 +237,7 @@ impl<'h> Accounts<'h> {
         found.ok_or_else(|| Error::not_found("provider"))
     }
 
-    /// Where the provider sends people back to: from the public URL alone (reliability L4), one per provider.
+    /// Where the provider sends people back to: from the public URL alone, one per provider.
     fn callback_url(self, provider: &Provider) -> Url {
         let mut url = self.ctx.config.public_url.clone();
         url.set_path(&format!("/api/auth/callback/{}", provider.name));
@@ -256,7 +256,7 @@ struct Entrance {
     account: ExternalAccount,
     names: Vec<String>,
     display_name: Option<String>,
-    /// Present when the account was nobody's a moment ago.
+    /// Present if the account belonged to no user a moment ago.
     entry: Option<Entry>,
     session: NewSession,
     new_id: UserId,
@@ -278,9 +278,9 @@ impl Entrance {
         Ok(user_id)
     }
 
-    /// Makes the account under the first name that is free. A name that is taken is somebody else's.
+    /// Makes the account under the first name that is free. A name that is taken belongs to another user.
     async fn admit(&mut self, tx: &mut Tx) -> Result<UserId> {
-        // It was unlinked in between; whoever comes again gets an account.
+        // It was unlinked in between; the next sign-in creates an account.
         let entry =
             self.entry.take().ok_or_else(|| Error::conflict("the account was unlinked; try again"))?;
         let mut free = None;
@@ -334,7 +334,7 @@ impl Profile {
     }
 }
 
-/// The session that came back is the one that went away (reliability L1).
+/// The session that came back is the one that went away.
 fn same_session((user, session): &(String, String), actor: Option<&Actor>) -> Result<UserId> {
     let now = actor.and_then(|actor| actor.user().ok()).ok_or_else(not_signed_in)?;
     let same =
@@ -343,5 +343,6 @@ fn same_session((user, session): &(String, String), actor: Option<&Actor>) -> Re
 }
 
 fn mixed_up() -> Error {
-    Error::new(ErrorCode::InvalidToken, "this sign-in was begun for something else").with_hint("begin again")
+    Error::new(ErrorCode::InvalidToken, "this sign-in was started for another purpose")
+        .with_hint("begin again")
 }

@@ -16,7 +16,7 @@ use crate::{
     local_http::{Cut, LocalService},
 };
 
-/// Answers as it was told, in order, and keeps what it was asked.
+/// Answers as instructed, in order, and keeps what it was asked.
 #[derive(Default)]
 struct Model {
     answers: Mutex<VecDeque<(u16, &'static str, String)>>,

@@ -1,4 +1,4 @@
-//! Putting an app onto a bot by OAuth 2.0 with PKCE (RFC 6749, RFC 7636; `contract.md` §8; reliability L11–L16).
+//! Putting an app onto a bot by OAuth 2.0 with PKCE (RFC 6749, RFC 7636).
 //!
 //! The app sends the browser here; the bot's owner looks at what it asks for and decides; the app's server exchanges
 //! the code. Nothing leads to an address that the app has not registered, to the letter.
@@ -139,7 +139,7 @@ impl Apps<'_> {
         }
         let bot_id: BotId = match &asked.bot {
             Some(bot) => bot.id,
-            None => return Err(Error::invalid("bot_id", "must say which bot")),
+            None => return Err(Error::invalid("bot_id", "must name a bot")),
         };
         let code = new_token(TokenKind::AppCode, &self.ctx.random);
         let hash = TokenHash::of(code.expose());
@@ -161,10 +161,10 @@ impl Apps<'_> {
     }
 
     /// Where the installation of an app begins that begins it itself: its own address, told which hub, bot and
-    /// browser it is about (`dialects.md` §1.10).
+    /// browser it is about.
     ///
     /// # Errors
-    /// `NOT_FOUND` for an app that does not exist and for a bot of somebody else; `CONFLICT` when the app has no such
+    /// `NOT_FOUND` for an app that does not exist and for a bot of another user; `CONFLICT` when the app has no such
     /// address.
     pub async fn setup(&self, actor: &Actor, id: AppId, bot_id: BotId) -> Result<String> {
         Bots::new(self.ctx).get(actor, bot_id).await?;
@@ -195,17 +195,17 @@ impl Apps<'_> {
         let session = user.and_then(|user| user.session_id).map(|id| id.to_string());
         let key = user.and_then(|user| user.key_id).map(|id| id.to_string());
         let parts = (actor.principal(), session, key, app.id, redirect_uri, scopes, state, challenge);
-        BASE64URL_NOPAD.encode(&self.ctx.sealer.derive("app.consent", &crate::store::json(&parts)))
+        BASE64URL_NOPAD.encode(&self.ctx.sealer.derive("app.consent", &crate::text::json(&parts)))
     }
 }
 
-/// The address that was asked for, when the app has registered exactly it (L11).
+/// The address that was asked for, when the app has registered exactly it.
 fn registered(app: &App, wanted: Option<&str>) -> Result<String> {
     match (wanted, &app.redirect_uris[..]) {
         (Some(wanted), all) if all.iter().any(|uri| uri == wanted) => Ok(wanted.to_owned()),
         (Some(_), _) => Err(Error::invalid("redirect_uri", "is not one that the app has registered")),
         (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(Error::invalid("redirect_uri", "must say which of the app's addresses")),
+        (None, _) => Err(Error::invalid("redirect_uri", "must be one of the app's redirect URIs")),
     }
 }
 

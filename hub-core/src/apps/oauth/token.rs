@@ -7,14 +7,18 @@ use sha2::{Digest, Sha256};
 use crate::{
     access::{Actor, Role, UserActor},
     apps::{AppEventKind, AppScopes, Apps, NewToken, everybody, installation, secret_place},
-    audit::{Action, NewEntry},
-    context::{Context, Hint},
+    audit::Action,
+    context::Context,
     error::{Error, Result},
     id::{AppId, BotId, InstallationId},
-    revocation::{Revocation, Revoked},
+    model::{
+        audit::NewEntry,
+        revocation::{Revocation, Revoked},
+    },
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     store::{Tx, app_codes::StoredCode},
     time::Timestamp,
+    wake::Hint,
 };
 
 /// What an app's server sends for a token.
@@ -129,7 +133,7 @@ impl Apps<'_> {
         };
         // A token that the app had there before has ended.
         self.ctx.tell_revoked(Revoked::Installation(installation_id));
-        self.ctx.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
         let webhook_secret = self.ctx.sealer.open(&secret_place(app_id), &secrets.webhook_secret)?;
         Ok(Granted { app_token, scopes, installation_id, bot_id, webhook_secret })
     }
@@ -170,7 +174,7 @@ struct Exchange {
     ctx: Context,
     presented: Presented,
     token: NewToken,
-    /// What stands in the place of a token that ends: nobody has it.
+    /// Replaces a revoked token: it matches no token.
     dead: TokenHash,
     now: Timestamp,
     installation_id: InstallationId,
@@ -189,8 +193,8 @@ impl Exchange {
             || redirect_uri.as_ref().is_some_and(|uri| *uri != stored.code.redirect_uri)
             || stored.code.challenge != *challenge
         {
-            // Somebody has the code who does not have the rest: it is of no use from now on. One that was used already
-            // keeps what came of it.
+            // The code is known to a client without the rest: it is invalid from now on. The result of a used code is
+            // kept.
             tx.app_codes().consume(hash, self.now).await?;
             return Ok(Exchanged::Refused("the code was given for something else"));
         }
@@ -213,7 +217,7 @@ impl Exchange {
         let owner = Some(code.user_id.to_string());
         let app = tx.apps().find(everybody, code.app_id).await?;
         let (Some(app), Some(_)) = (app, tx.bots().find(owner, code.bot_id).await?) else {
-            return Ok(Exchanged::Refused("the bot or the app is gone"));
+            return Ok(Exchanged::Refused("the bot or the app was deleted"));
         };
         let scopes = code.scopes.intersection(app.scopes);
         tx.channels().begin_change(everybody, code.bot_id).await?;

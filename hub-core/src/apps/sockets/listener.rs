@@ -1,4 +1,4 @@
-//! One socket: its place in what an app is told.
+//! One socket: its position in the events of an app.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::{
-    PAGE, PAGE_CHARS, Seat, WINDOW,
-    seats::{Place, Pulse, SeatState},
-    watch::HOLDS,
-};
+use super::{PAGE, PAGE_CHARS, WINDOW, watch::ANNOUNCEMENT_LIFETIME};
 use crate::{
     apps::events::{add_links, envelope},
     context::Context,
     error::{Error, ErrorCode, Result},
     id::{AppEventId, AppId, SocketId, UserId},
+    model::{
+        app::Seat,
+        trace::{Step, StepName, TraceStatus, steps_text},
+    },
+    node::seats::{Place, Pulse, SeatState},
     secret::KeyMark,
     store::{
         app_sockets::{OpenSocket, WrittenEvent},
         traces::TraceUpdate,
     },
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
-/// Follows what an app is told. Nothing is read but when it is asked for.
+/// Follows the events of an app. Nothing is read until it is requested.
 #[derive(Debug)]
 pub struct AppListener {
     ctx: Context,
@@ -94,7 +94,7 @@ impl AppListener {
             Seat::App(_) => None,
         };
         let socket = OpenSocket { id: ctx.ids.next(), app_id, installation_id };
-        let (pulses, place) = ctx.seats.enter(seat, socket, (&ctx.places, user), &ctx.config)?;
+        let (pulses, place) = ctx.node.seats.enter(seat, socket, (&ctx.node.places, user), &ctx.config)?;
         super::watch::look(ctx, seat).await?;
         let seen = pulses.borrow().news;
         let listener = Self {
@@ -114,7 +114,9 @@ impl AppListener {
         }
         let now = ctx.store.now();
         let announce = ctx.store.write(move |tx| {
-            Box::pin(async move { tx.app_sockets().announce(&[socket], now, now + HOLDS).await })
+            Box::pin(
+                async move { tx.app_sockets().announce(&[socket], now, now + ANNOUNCEMENT_LIFETIME).await },
+            )
         });
         announce.await?;
         Ok(listener)
@@ -125,7 +127,7 @@ impl AppListener {
         self.seat
     }
 
-    /// How the app stands.
+    /// State of the app.
     pub fn state(&self) -> Arc<SeatState> {
         Arc::clone(&self.pulses.borrow().state)
     }
@@ -147,7 +149,7 @@ impl AppListener {
         self.given.len() < WINDOW && (self.more || self.pulses.borrow().news != self.seen)
     }
 
-    /// Waits until there may be something to read, or the app stands otherwise. May be cancelled.
+    /// Waits until there may be something to read, or the state of the app changes. May be cancelled.
     pub async fn changed(&mut self) {
         // The sender stays as long as the place that this keeps.
         let _ = self.pulses.changed().await;
@@ -234,7 +236,7 @@ fn trace_of(event: &WrittenEvent, now: Timestamp) -> Option<TraceUpdate> {
         id: event.trace_id?,
         status: event.is_over.then(|| TraceStatus::Ok.as_str()),
         ended: i64::from(event.is_over),
-        summary: event.is_over.then(|| "told the app".to_owned()),
+        summary: event.is_over.then(|| "delivered to the app".to_owned()),
         attempts: None,
         ended_at: now.as_millis(),
         steps: steps_text(&[step]),

@@ -1,22 +1,21 @@
-//! What apps are told over WebSockets of their own (`dialects.md` §1.10): one for an installation, or one for all
-//! installations of an app.
+//! Events for apps over WebSockets: one for an installation, or one for all installations of an app.
 //!
-//! The store is the queue here too. A socket is a place in it: it pulls the next page when the one before was written
-//! out, so an app that stands still costs nothing but its socket, and no other app waits for it. Commits say that there
-//! is more; without them a look once a second finds it.
+//! The store is the queue here too. A socket is a position in it: it pulls the next page when the previous one was
+//! written, so that an app that does not read costs only its socket, and no other app waits for it. Commits signal
+//! new events; without a signal, a poll once a second finds them.
 //!
 //! An event goes to the newest socket of its installation, on whichever node that is, else to the newest of its app;
-//! further ones stand by, and take over when that one ends. What no socket was there for waits, in order, as long as the
-//! schedule of webhooks goes ([`wait`]). Webhooks are independent of all this: an app that has one too is told twice.
+//! further ones are on standby, and take over when that one closes. Events without a socket wait, in order, as long
+//! as the schedule of webhooks ([`wait`]). Webhooks are independent of this: an app with both receives events twice.
 //!
 //! Delivery is at least once. The dialect knows no acknowledgement, so an event that was written to the socket counts
-//! as told; a hub that is killed between writing and noting that writes it again. An app that wants more certainty says
-//! so when it connects: then an event counts as told when the app names its id, and comes again on the next connection
-//! until then.
+//! as delivered; a hub that is killed between writing and noting that writes it again. An app that wants more
+//! certainty requests it when it connects: then an event counts as delivered when the app names its id, and is sent
+//! again on the next connection until then.
 //!
 //! | what | cap | at the cap |
 //! |---|---|---|
-//! | sockets | [`MAX_PER_SEAT`] per installation or app, and those of [`Places`](crate::sockets::Places) | `RATE_LIMITED` |
+//! | sockets | [`MAX_PER_SEAT`] per installation or app, and those of [`Places`](crate::node::Places) | `RATE_LIMITED` |
 //! | a page | [`PAGE`] events, 256 KiB of text | the rest is the next page |
 //! | events that a socket has and did not acknowledge | [`WINDOW`] | the rest waits in the store |
 //! | waiting in the store | [`wait`], and what is kept of events at all | the event has failed |
@@ -26,24 +25,25 @@ use std::time::Duration;
 use super::{Apps, secret_place};
 use crate::{
     access::Actor,
-    channels::sinks::DEFAULT_SCHEDULE_S,
     error::{Error, ErrorCode, Result},
     id::{AppId, InstallationId, UserId},
+    model::sinks::DEFAULT_SCHEDULE_S,
+    node::seats::secret_mark,
     secret::{KeyMark, Sealed, TokenHash, TokenKind, parse_token},
 };
 
 mod listener;
-mod seats;
 #[cfg(test)]
 mod tests;
 mod watch;
 
+pub use crate::{
+    model::app::Seat,
+    node::seats::{MAX_PER_SEAT, SeatState, Seats},
+};
 pub use listener::{AppListener, Ended, Given};
-pub use seats::{SeatState, Seats};
 pub(crate) use watch::start;
 
-/// Sockets of one installation, or of one app as a whole.
-pub const MAX_PER_SEAT: usize = 5;
 /// Events of a page.
 pub const PAGE: usize = 32;
 /// Characters of a page's events, after which it takes no further one.
@@ -56,15 +56,6 @@ pub fn wait() -> Duration {
     Duration::from_secs(DEFAULT_SCHEDULE_S.iter().map(|seconds| u64::from(*seconds)).sum())
 }
 
-/// Whose events a socket is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Seat {
-    /// Those of one installation.
-    Installation(InstallationId),
-    /// Those of all installations of an app that have no socket of their own.
-    App(AppId),
-}
-
 /// An app as a whole, which has shown its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppHolder {
@@ -74,11 +65,6 @@ pub struct AppHolder {
     pub author_id: UserId,
     /// Which secret it came with: what it holds open ends with that one.
     secret: KeyMark,
-}
-
-/// The mark of a sealed secret.
-fn secret_mark(sealed: &str) -> KeyMark {
-    KeyMark::of(TokenHash::of(sealed).as_str())
 }
 
 impl Apps<'_> {
@@ -118,8 +104,8 @@ impl Apps<'_> {
         }
     }
 
-    /// Opens a place for what an installation is told. With `acknowledges` an event counts as told when the app has
-    /// named its id, else when it was written out.
+    /// Opens a position in the events of an installation. With `acknowledges` an event counts as delivered when the
+    /// app has named its id, otherwise when it was written.
     ///
     /// # Errors
     /// `FORBIDDEN` for who is no app; `RATE_LIMITED` when there are too many sockets; `INVALID_TOKEN` and `FORBIDDEN`
@@ -130,7 +116,7 @@ impl Apps<'_> {
         AppListener::attach(self.ctx, seat, app.token, (app.app_id, app.owner_id), acknowledges).await
     }
 
-    /// Opens a place for what all installations of an app are told.
+    /// Opens a position in the events of all installations of an app.
     ///
     /// # Errors
     /// As [`Apps::listen`].

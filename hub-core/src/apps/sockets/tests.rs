@@ -17,7 +17,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Ada's app on Ada's bot, which is told of texts and has no webhook.
+    /// Ada's app on Ada's bot, which subscribes to texts and has no webhook.
     async fn new() -> Self {
         let hub = TestHub::start().await;
         let ada = hub.register("ada").await;
@@ -75,7 +75,7 @@ async fn each_event_is_given_once_and_again_to_the_next_until_it_is_noted() {
     assert!(listener.read().await.unwrap().is_empty(), "it has them");
     drop(listener);
     let mut listener = scene.listen(false).await;
-    assert_eq!(scene.read(&mut listener, 3).await, first, "nobody said that they were written");
+    assert_eq!(scene.read(&mut listener, 3).await, first, "no one said that they were written");
     listener.written().await.unwrap();
     listener.written().await.unwrap();
     drop(listener);

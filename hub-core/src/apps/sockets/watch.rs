@@ -8,24 +8,25 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 
-use super::Seat;
 use crate::{
-    context::{Context, Heard, Hint},
+    context::Context,
     error::Result,
+    model::app::Seat,
     store::app_sockets::PulseRow,
     tasks::Tasks,
+    wake::{Heard, Hint},
 };
 
 /// Time between two looks at everything.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What comes within this time is looked for together.
 const COLLECT: Duration = Duration::from_millis(20);
-/// How often other nodes are told which sockets are open.
-const TELL: Duration = Duration::from_secs(10);
+/// How often open sockets are announced to other nodes.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long that holds.
-pub(super) const HOLDS: Duration = Duration::from_secs(30);
+pub(super) const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 /// Apps of one query.
-const TOGETHER: usize = 500;
+const MAX_PER_QUERY: usize = 500;
 
 /// Starts watching.
 pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
@@ -67,7 +68,7 @@ async fn watch(ctx: Context, tasks: Tasks) {
         let close = ctx.store.write(|tx| Box::pin(async move { tx.app_sockets().close_all().await }));
         report("sockets of a dead process could not be forgotten", close.await);
     }
-    let (seats, mut hints) = (ctx.seats.clone(), ctx.wake.listen());
+    let (seats, mut hints) = (ctx.node.seats.clone(), ctx.node.wake.listen());
     let (mut look_at, mut tell_at) = (ctx.clock.instant(), ctx.clock.instant());
     loop {
         let mut wanted = Wanted::default();
@@ -88,14 +89,14 @@ async fn watch(ctx: Context, tasks: Tasks) {
         }
         let now = ctx.clock.instant();
         if now >= look_at || wanted.look {
-            look_at = now + LOOK;
+            look_at = now + POLL_INTERVAL;
             report("apps with sockets could not be looked at", look_at_all(&ctx).await);
         } else if wanted.events {
             report("events of apps could not be looked for", look_for_events(&ctx).await);
         }
         if now >= tell_at {
-            tell_at = now + TELL;
-            report("nobody could be told which sockets are open", announce(&ctx).await);
+            tell_at = now + ANNOUNCE_INTERVAL;
+            report("open sockets could not be announced", announce(&ctx).await);
         }
         tokio::select! {
             () = ctx.clock.sleep(COLLECT) => {}
@@ -117,47 +118,47 @@ pub(super) async fn look(ctx: &Context, seat: Seat) -> Result<()> {
         Seat::Installation(id) => read.app_sockets().installations(&[id]).await?,
         Seat::App(id) => read.app_sockets().apps(&[id]).await?,
     };
-    ctx.seats.look(seat, rows.first(), ctx.store.now());
+    ctx.node.seats.look(seat, rows.first(), ctx.store.now());
     Ok(())
 }
 
 async fn look_at_all(ctx: &Context) -> Result<()> {
-    let (installations, apps) = ctx.seats.seats();
+    let (installations, apps) = ctx.node.seats.seats();
     let by_id = |rows: Vec<PulseRow>| -> HashMap<String, PulseRow> {
         rows.into_iter().map(|row| (row.id.clone(), row)).collect()
     };
-    for ids in installations.chunks(TOGETHER) {
+    for ids in installations.chunks(MAX_PER_QUERY) {
         let rows = by_id(ctx.store.read().await?.app_sockets().installations(ids).await?);
         let now = ctx.store.now();
         for id in ids {
-            ctx.seats.look(Seat::Installation(*id), rows.get(&id.to_string()), now);
+            ctx.node.seats.look(Seat::Installation(*id), rows.get(&id.to_string()), now);
         }
     }
-    for ids in apps.chunks(TOGETHER) {
+    for ids in apps.chunks(MAX_PER_QUERY) {
         let rows = by_id(ctx.store.read().await?.app_sockets().apps(ids).await?);
         let now = ctx.store.now();
         for id in ids {
-            ctx.seats.look(Seat::App(*id), rows.get(&id.to_string()), now);
+            ctx.node.seats.look(Seat::App(*id), rows.get(&id.to_string()), now);
         }
     }
     Ok(())
 }
 
 async fn look_for_events(ctx: &Context) -> Result<()> {
-    let (installations, apps) = ctx.seats.seats();
+    let (installations, apps) = ctx.node.seats.seats();
     for id in ctx.store.read().await?.app_sockets().due(&installations, &apps).await? {
         let seat = id.parse().map(Seat::Installation).or_else(|_| id.parse().map(Seat::App));
         if let Ok(seat) = seat {
-            ctx.seats.tell(seat);
+            ctx.node.seats.tell(seat);
         }
     }
     Ok(())
 }
 
 async fn announce(ctx: &Context) -> Result<()> {
-    let (open, now) = (ctx.seats.sockets(), ctx.store.now());
-    let write = ctx
-        .store
-        .write(move |tx| Box::pin(async move { tx.app_sockets().announce(&open, now, now + HOLDS).await }));
+    let (open, now) = (ctx.node.seats.sockets(), ctx.store.now());
+    let write = ctx.store.write(move |tx| {
+        Box::pin(async move { tx.app_sockets().announce(&open, now, now + ANNOUNCEMENT_LIFETIME).await })
+    });
     write.await
 }

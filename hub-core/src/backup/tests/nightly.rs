@@ -127,7 +127,7 @@ async fn a_failure_is_counted_and_tried_again_less_and_less_often() {
         fs::remove_file(&nights.shelf).unwrap();
         nights.later(pause, 1, 8).await;
         assert_eq!(nights.names().len(), 1);
-        // The next failure begins anew.
+        // The next failure begins again.
         fs::remove_dir_all(&nights.shelf).unwrap();
         fs::write(&nights.shelf, "in the way").unwrap();
         assert_eq!(nights.later(24 * HOUR, 1, 9).await, minute);

@@ -1,18 +1,20 @@
-//! The bind flow: an account is logged in by scanning a code (`contract.md` §4, `ilink.md` §5).
+//! The bind flow: an account is logged in by scanning a code (`docs/ilink.md#login`).
 //!
-//! Nothing runs in the background: each confirm asks the network for the next step, and the row in between
-//! says where the login stands, so that any node can go on. Every change compares the row's revision; of two
-//! confirms at the same time one decides, and the other tells what was decided.
+//! Nothing runs in the background: each confirm asks the network for the next step, and the row contains the status
+//! of the login, so that any node can continue. Every change compares the row's revision; of two concurrent confirms
+//! one decides, and the other returns that decision.
 
 use std::time::Duration;
 
 use crate::{
     access::Actor,
-    bots::{Bot, Bots, MAX_NAME, credentials, qr},
+    bots::{Bot, Bots, MAX_NAME, credentials},
     error::{Error, ErrorCode, Problems, Result},
     id::{BindId, BotId, UserId},
+    model::bot::{BindStatus, StoredBind},
     network::{LoginPrompt, NetworkError},
-    secret::{Sealed, Secret},
+    qr,
+    secret::Secret,
     text,
     time::Timestamp,
 };
@@ -25,17 +27,17 @@ mod tests;
 
 use notes::Notes;
 
-/// A login lives this long (`ilink.md` §5.2).
+/// A login lives this long.
 const LIFETIME: Duration = Duration::from_secs(480);
-/// Codes per login: the first and two refreshes (`ilink.md` §5.2).
+/// Codes per login: the first and two refreshes.
 const MAX_CODES: u32 = 3;
-/// Longest wait of one confirm (`contract.md` §4).
+/// Longest wait of one confirm.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Logins in progress per user; the oldest is forgotten beyond that.
 const MAX_OPEN: u32 = 10;
 /// How long an ended login can still be asked about.
-const KEPT: Duration = Duration::from_secs(3600);
-/// Tokens shown to the network at the start (`ilink.md` §5.1).
+const RETENTION: Duration = Duration::from_secs(3600);
+/// Tokens shown to the network at the start.
 const MAX_KNOWN: u32 = 10;
 /// The network that is used when there are several and none is named.
 const DEFAULT_NETWORK: &str = "ilink";
@@ -64,64 +66,10 @@ pub struct BindView {
     pub expires_at: Timestamp,
 }
 
-/// Where a login stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BindStatus {
-    /// Nobody scanned the code yet.
-    Waiting,
-    /// Scanned, not yet confirmed on the phone.
-    Scanned,
-    /// The phone shows a number; the next confirm has to bring it.
-    NeedCode,
-    /// Done: the bot has its login.
-    Confirmed,
-    /// Time, or the last code, ran out.
-    Expired,
-    /// The account was bound here before; its login is used again.
-    AlreadyBound,
-    /// It cannot succeed.
-    Refused,
-}
-
-impl BindStatus {
-    const ALL: [Self; 7] = [
-        Self::Waiting,
-        Self::Scanned,
-        Self::NeedCode,
-        Self::Confirmed,
-        Self::Expired,
-        Self::AlreadyBound,
-        Self::Refused,
-    ];
-
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Scanned => "scanned",
-            Self::NeedCode => "need_code",
-            Self::Confirmed => "confirmed",
-            Self::Expired => "expired",
-            Self::AlreadyBound => "already_bound",
-            Self::Refused => "refused",
-        }
-    }
-
-    /// The status of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
-    }
-
-    /// Whether nothing follows any more.
-    pub const fn is_final(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Scanned | Self::NeedCode)
-    }
-}
-
 /// The answer of a confirm.
 #[derive(Debug, Clone)]
 pub struct BindStep {
-    /// Where the login stands.
+    /// Status of the login.
     pub status: BindStatus,
     /// The code to scan now; only while it waits to be scanned.
     pub qr_text: Option<Secret>,
@@ -131,33 +79,6 @@ pub struct BindStep {
     pub reason: Option<String>,
     /// The bot, once the login ended well.
     pub bot: Option<Bot>,
-}
-
-/// A login in progress as the store keeps it.
-#[derive(Debug, Clone)]
-pub struct StoredBind {
-    /// Id.
-    pub id: BindId,
-    /// The hub user it is for.
-    pub owner_id: UserId,
-    /// The one bot it is for.
-    pub for_bot: Option<BotId>,
-    /// Chat network.
-    pub network: String,
-    /// Wanted name; empty for none.
-    pub name: String,
-    /// Where it stands.
-    pub status: BindStatus,
-    /// What only this hub may read.
-    pub private: Sealed,
-    /// Codes shown so far.
-    pub codes_shown: u32,
-    /// Grows with every change.
-    pub rev: i64,
-    /// The bot it ended with.
-    pub bot_id: Option<BotId>,
-    /// When it ends.
-    pub expires_at: Timestamp,
 }
 
 impl Bots<'_> {
@@ -197,14 +118,14 @@ impl Bots<'_> {
         self.ctx
             .store
             .write(move |tx| {
-                Box::pin(async move { tx.binds().insert(&bind, now, now - KEPT, MAX_OPEN).await })
+                Box::pin(async move { tx.binds().insert(&bind, now, now - RETENTION, MAX_OPEN).await })
             })
             .await?;
         Ok(BindView { bind_id: id, qr_text: prompt.qr_text, qr_svg, expires_at })
     }
 
-    /// Waits up to `wait` for the next change of a login and says where it stands. A number that the phone
-    /// shows goes into `verify_code`. Asking again after the end gives the end again.
+    /// Waits up to `wait` for the next change of a login and returns its status. A number that the phone shows is
+    /// passed in `verify_code`. After the end, the final status is returned again.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the actor started it; `INVALID_PARAMS` on a number that is none or a wait beyond
@@ -283,7 +204,7 @@ impl Bots<'_> {
         self.ctx.network(&name).map(|_| name)
     }
 
-    /// A fresh code, and the bots whose tokens the network was told.
+    /// A new code, and the bots whose tokens were sent to the network.
     async fn new_code(
         &self,
         owner: UserId,
@@ -301,7 +222,7 @@ impl Bots<'_> {
                     known.push(bot);
                     tokens.push(login.token);
                 }
-                Err(error) => tracing::warn!(%bot, %error, "a stored login does not open"),
+                Err(error) => tracing::warn!(%bot, %error, "stored credentials cannot be decrypted"),
             }
         }
         let prompt = self.ctx.network(network)?.begin_login(&tokens).await.map_err(upstream)?;
@@ -327,7 +248,7 @@ fn for_bot(actor: &Actor, wanted: Option<BotId>) -> Result<Option<BotId>> {
 }
 
 fn upstream(error: NetworkError) -> Error {
-    let told = Error::new(ErrorCode::UpstreamError, "the chat network gave no code to scan");
+    let told = Error::new(ErrorCode::UpstreamError, "the chat network returned no code to scan");
     let told = match error {
         NetworkError::Throttled { retry_after: Some(after), .. } => told.with_retry_after(after),
         _ => told,

@@ -1,12 +1,12 @@
-//! What a login in progress must remember and nobody else may read: sealed in its row.
+//! The secret state of a login in progress, sealed in its row.
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::StoredBind;
 use crate::{
     error::{Error, Result},
     id::{BindId, BotId},
+    model::bot::StoredBind,
     network::LoginPrompt,
     secret::{Sealed, Sealer, Secret},
 };
@@ -18,7 +18,7 @@ pub(super) struct Notes {
     pub qr_text: Secret,
     /// The network's own notes.
     pub state: Secret,
-    /// The bots whose tokens the network was told, newest first.
+    /// The bots whose tokens were sent to the network, newest first.
     pub known: Vec<BotId>,
     /// Shown with the status.
     pub reason: Option<String>,

@@ -1,12 +1,12 @@
-//! The end of a login: the credentials are stored before anybody is told (`ilink.md` §5.3).
+//! The end of a login: the credentials are stored before the user is notified (`docs/ilink.md#credentials`).
 
-use super::{BindStatus, Notes, StoredBind};
+use super::Notes;
 use crate::{
-    apps::{status_of, tell_status},
+    app_status::{status_of, tell_status},
     bots::{Bots, credentials},
-    context::Hint,
     error::Result,
     id::{BotId, Ids},
+    model::bot::{BindStatus, StoredBind},
     network::Credentials,
     secret::Sealer,
     store::{
@@ -16,6 +16,7 @@ use crate::{
         fault::is_constraint,
     },
     time::Timestamp,
+    wake::Hint,
 };
 
 /// Everything one try needs; moved into the write.
@@ -31,7 +32,7 @@ struct Settlement {
     now: Timestamp,
 }
 
-/// What becomes of the account.
+/// What happens to the account.
 enum Decision {
     Create,
     Reuse(BotId),
@@ -39,8 +40,8 @@ enum Decision {
 }
 
 impl Bots<'_> {
-    /// Gives the login to the account's bot, or to a new one. Nothing is overwritten that belongs to another
-    /// hub user (reliability Q8).
+    /// Gives the login to the account's bot, or to a new one. Nothing is overwritten that belongs to another hub
+    /// user.
     pub(super) async fn settle(&self, bind: &StoredBind, credentials: Credentials) -> Result<()> {
         failpoint!("bind.settle");
         let settlement = Settlement {
@@ -55,23 +56,23 @@ impl Bots<'_> {
         let again = settlement.clone();
         let settled = self.ctx.store.write(move |tx| Box::pin(settlement.run(tx))).await;
         let settled = match settled {
-            // On another node somebody bound the same account in between; now it is seen.
+            // Another node bound the same account in between; now it is visible.
             Err(error) if is_constraint(&error) => {
                 self.ctx.store.write(move |tx| Box::pin(again.run(tx))).await
             }
             other => other,
         };
         if let Some(bot) = settled? {
-            self.ctx.wake.hint(Hint::Bot(bot));
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         Ok(())
     }
 
-    /// The account is bound to a token that the network was told: that login is used again (L9). Which of
-    /// several it is, the network does not say; then all that are at rest are tried.
+    /// The account is bound to a token that was sent to the network: that login is used again. The network does not
+    /// report which of several it is; then all inactive ones are tried.
     pub(super) async fn resume(&self, bind: &StoredBind, known: Vec<BotId>) -> Result<()> {
         if known.is_empty() {
-            let reason = "the account is bound already and this hub has no login of it: \
+            let reason = "the account is already bound, and this hub has no login for it: \
                           remove the connection in the chat app, then scan again";
             return self.end(bind, BindStatus::Refused, reason).await;
         }
@@ -105,7 +106,7 @@ impl Bots<'_> {
             })
             .await?;
         for bot in resumed {
-            self.ctx.wake.hint(Hint::Bot(bot));
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         Ok(())
     }
@@ -176,7 +177,7 @@ impl Settlement {
         tx.bots().insert(&bot, self.now).await
     }
 
-    /// The bot and its channels stay; what belonged to the old login goes (`ilink.md` §13.1; L12).
+    /// The bot and its channels stay; what belonged to the old login goes.
     async fn reuse(&self, tx: &mut Tx, bot: BotId) -> Result<()> {
         let before = status_of(tx, bot).await?;
         tx.bots().replace_login(bot, &self.login(bot), self.now).await?;

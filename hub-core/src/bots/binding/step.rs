@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use super::{BindStatus, MAX_CODES, Notes, StoredBind};
+use super::{MAX_CODES, Notes};
 use crate::{
     access::Actor,
     bots::Bots,
     error::Result,
     id::BindId,
+    model::bot::{BindStatus, StoredBind},
     network::{LoginProgress, LoginState, LoginStep, NetworkError},
     store::binds::BindChange,
 };
 
-/// Pause between two questions when nothing changed (`ilink.md` §5.2).
+/// Pause between two questions when nothing changed.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The network gets at least this long to answer, however little a caller wants to wait.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ impl Bots<'_> {
                 return Ok(bind);
             }
             if self.ctx.store.now() >= bind.expires_at {
-                self.end(&bind, BindStatus::Expired, "the time to log in ran out").await?;
+                self.end(&bind, BindStatus::Expired, "the login expired").await?;
                 continue;
             }
             let notes = Notes::open(&self.ctx.sealer, &bind)?;
@@ -48,7 +49,7 @@ impl Bots<'_> {
             let judged = code.is_some() && !still_waiting;
             self.advance(&bind, notes, progress).await?;
             if !still_waiting {
-                // Judged, or not asked for: it must not be sent again (L6).
+                // Judged, or not asked for: it must not be sent again.
                 code = None;
             }
             if judged || self.ctx.clock.instant() >= deadline {
@@ -71,9 +72,9 @@ impl Bots<'_> {
             Err(NetworkError::Refused { message, .. } | NetworkError::LoginExpired(message)) => {
                 return self.end(bind, BindStatus::Refused, &message).await;
             }
-            // A network that cannot be reached says nothing about the login (ilink.md §5.2).
+            // A network that cannot be reached says nothing about the login.
             Err(error @ (NetworkError::Unreachable(_) | NetworkError::Throttled { .. })) => {
-                tracing::debug!(bind = %bind.id, %error, "no answer about a login");
+                tracing::debug!(bind = %bind.id, %error, "no response about a login");
                 return Ok(());
             }
         };
@@ -81,7 +82,7 @@ impl Bots<'_> {
             LoginStep::Waiting => (bind.status, notes.reason.clone()),
             LoginStep::Scanned => (BindStatus::Scanned, None),
             LoginStep::NeedCode { wrong } => {
-                (BindStatus::NeedCode, wrong.then(|| "the number was wrong".to_owned()))
+                (BindStatus::NeedCode, wrong.then(|| "the number is wrong".to_owned()))
             }
             LoginStep::CodeBlocked | LoginStep::Expired => return self.refresh(bind).await,
             LoginStep::AlreadyBound => return self.resume(bind, notes.known).await,
@@ -95,10 +96,10 @@ impl Bots<'_> {
         self.change(bind, status, &notes, bind.codes_shown).await
     }
 
-    /// Replaces a code that ran out, twice at most (L4, L5, L7).
+    /// Replaces a code that ran out, twice at most.
     async fn refresh(&self, bind: &StoredBind) -> Result<()> {
         if bind.codes_shown >= MAX_CODES {
-            return self.end(bind, BindStatus::Expired, "three codes ran out without a scan").await;
+            return self.end(bind, BindStatus::Expired, "three codes expired without a scan").await;
         }
         let (prompt, known) = self.new_code(bind.owner_id, &bind.network, bind.for_bot).await?;
         self.change(bind, BindStatus::Waiting, &Notes::new(&prompt, known), bind.codes_shown + 1).await
@@ -108,7 +109,7 @@ impl Bots<'_> {
         self.change(bind, status, &Notes::ended(Some(reason.to_owned())), bind.codes_shown).await
     }
 
-    /// Writes a change unless somebody else was faster; then theirs stands, and the caller reads it.
+    /// Writes a change unless another confirm was faster; then the caller reads that one.
     async fn change(
         &self,
         bind: &StoredBind,

@@ -1,4 +1,4 @@
-//! The bind flow against a scripted network; numbers like L4 are those of `ilink.md` §18.
+//! The bind flow against a scripted network; names such as L4 are those of `docs/ilink.md#conformance-cases`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,8 +8,8 @@ use super::*;
 use crate::{
     bots::{BotStatus, testing::*},
     config::HubConfig,
-    context::Hint,
     network::LoginStep::{self, Confirmed, Expired, NeedCode, Scanned, Waiting},
+    wake::Hint,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -42,7 +42,7 @@ impl World {
 async fn l2_a_scan_becomes_a_bot_with_its_login_stored() {
     let world = World::open().await;
     let ann = world.user("ann").await;
-    let mut hints = world.hub.context().wake.listen();
+    let mut hints = world.hub.context().node.wake.listen();
     let new = NewBind { name: Some(" Shop ".into()), ..NewBind::default() };
     let view = world.hub.bots().start_bind(&ann, new).await.unwrap();
     assert_eq!(view.qr_text.expose(), "https://scan/code-1");
@@ -60,7 +60,7 @@ async fn l2_a_scan_becomes_a_bot_with_its_login_stored() {
     assert_eq!(step.status, BindStatus::Confirmed);
     assert_eq!((bot.name.as_str(), bot.wx_id.as_str()), ("Shop", "wx-a@bot"));
     assert_eq!(bot.status, BotStatus::Pending);
-    assert!(!bot.can_send, "nobody wrote yet");
+    assert!(!bot.can_send, "no one wrote yet");
     assert_eq!(world.token(bot.id).await, "t1");
     assert_eq!(hints.try_recv().unwrap().hint, Hint::Bot(bot.id));
 
@@ -170,7 +170,7 @@ async fn l6_numbers_are_asked_for_until_one_is_right() {
     assert_eq!((step.status, step.reason), (BindStatus::NeedCode, None));
     let step = world.confirm(&ann, id, Some("1111")).await;
     assert_eq!(step.status, BindStatus::NeedCode);
-    assert_eq!(step.reason.as_deref(), Some("the number was wrong"));
+    assert_eq!(step.reason.as_deref(), Some("the number is wrong"));
     let step = world.confirm(&ann, id, Some(" 2222 ")).await;
     assert_eq!((step.status, step.reason), (BindStatus::Scanned, None));
     assert_eq!(world.confirm(&ann, id, None).await.status, BindStatus::Confirmed);
@@ -220,7 +220,7 @@ async fn a_login_ends_after_eight_minutes() {
     let step = world.confirm(&ann, id, None).await;
     assert_eq!(step.status, BindStatus::Expired);
     assert!(world.network.script().asked.is_empty());
-    world.clock.advance(KEPT + Duration::from_secs(1));
+    world.clock.advance(RETENTION + Duration::from_secs(1));
     world.start(&ann).await;
     let forgotten = world.hub.bots().confirm_bind(&ann, id, None, NOW).await;
     assert_eq!(forgotten.unwrap_err().code(), ErrorCode::NotFound);
@@ -376,7 +376,7 @@ async fn a_refusal_of_the_network_ends_the_login() {
     assert_eq!(world.number("SELECT COUNT(*) FROM bots").await, 0);
 }
 
-/// Runs a future while the clock moves on beside it.
+/// Runs a future while the clock moves on next to it.
 async fn drive<F: Future>(world: &World, future: F) -> F::Output {
     let ticking = async {
         loop {

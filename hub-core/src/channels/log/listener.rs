@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{
-    entry::LogEntry,
-    feed::{ChannelState, Ended, Feed, Head},
-    live::{Audience, Live, Place},
-    reader::Reader,
-};
 use crate::{
     access::ChannelActor,
-    bots::BotStatus,
     context::Context,
     error::{Error, Result},
     id::{BotId, ChannelId},
+    model::bot::BotStatus,
+    node::{
+        entry::LogEntry,
+        feed::{ChannelState, Ended, Feed, Head},
+        live::{Audience, Live, Place},
+        reader::Reader,
+    },
     secret::KeyMark,
 };
 
@@ -90,7 +90,7 @@ impl Listener {
         if matches!(start, Start::After(since) if since < 0) {
             return Err(Error::invalid("since", "must be 0 or more"));
         }
-        let (feed, place) = ctx.live.enter(client, audience, &ctx.places, &ctx.config)?;
+        let (feed, place) = ctx.node.live.enter(client, audience, &ctx.node.places, &ctx.config)?;
         let pulses = ctx.store.read().await?.log().pulses(&[client.channel_id]).await?;
         feed.look(pulses.first(), ctx.store.now());
         let mut head = feed.head.subscribe();
@@ -98,15 +98,19 @@ impl Listener {
         if let Some(ended) = now.state.ended(client.key, audience == Audience::Socket) {
             return Err(ended.into());
         }
-        let acked = now.acked.max(ctx.live.unstored_ack(client.channel_id));
+        let acked = now.acked.max(ctx.node.live.unstored_ack(client.channel_id));
         let position = match start {
             Start::After(since) => since,
             Start::Unspecified if acked == 0 => now.seq,
             Start::Unspecified | Start::Acknowledged => acked,
         };
+        let reader = || {
+            let limits = ctx.config.media.clone();
+            Reader::new(ctx.store.clone(), ctx.sealer.clone(), ctx.media.clone(), limits)
+        };
         Ok(Self {
-            reader: ctx.live.reader(ctx),
-            live: ctx.live.clone(),
+            reader: ctx.node.live.reader(reader),
+            live: ctx.node.live.clone(),
             feed,
             head,
             position: position.min(now.seq),
@@ -128,7 +132,7 @@ impl Listener {
         self.feed.bot_id
     }
 
-    /// How the channel stands, as the client was last told.
+    /// State of the channel, as last sent to the client.
     pub fn state(&self) -> &ChannelState {
         &self.told
     }
@@ -158,7 +162,7 @@ impl Listener {
             return Some(News::Ended(ended));
         }
         if now.bot_status != self.told.bot_status {
-            // The rest is told next.
+            // The rest follows.
             self.told = Arc::new(ChannelState { bot_status: now.bot_status, ..(*self.told).clone() });
             return Some(News::Status(now.bot_status));
         }

@@ -1,12 +1,12 @@
-//! A channel's log as its clients follow it, over WebSockets and by long polling (`contract.md` §5.1, §5.2).
+//! A channel's log as its clients follow it, over WebSockets and by long polling.
 //!
-//! The store is the queue here too: a client is a position in the log, and pulls what lies behind it at its own
-//! pace. Nothing is pushed into buffers, so a client that stands still costs a position. Commits only say that
+//! The store is the queue here too: a client is a position in the log, and pulls what follows at its own pace.
+//! Nothing is pushed into buffers, so a client that does not read costs only a position. Commits only signal that
 //! there is more: on this node at once, on others by a hint, and without either within a second.
 //!
-//! Clients of one channel share a [`Feed`](feed::Feed): what its newest number is, whether their keys still hold,
-//! and the newest entries, so that a message is read and rendered once however many clients there are. Whoever
-//! fell behind those reads pages of its own.
+//! Clients of one channel share a [`Feed`](crate::node::feed::Feed): what its newest number is, whether their keys still hold, and
+//! the newest entries, so that a message is read and rendered once however many clients there are. A client that lags
+//! behind these reads its own pages.
 //!
 //! | what | cap | at the cap |
 //! |---|---|---|
@@ -26,23 +26,21 @@ use crate::{
 
 use super::Channels;
 
-mod entry;
-mod feed;
 mod listener;
-mod live;
-mod reader;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-pub use entry::LogEntry;
-pub use feed::{ChannelState, Ended};
+pub use crate::node::{
+    entry::LogEntry,
+    feed::{ChannelState, Ended},
+    live::{Audience, Live},
+    reader::PAGE,
+};
 pub use listener::{Item, Listener, News, Start};
-pub use live::{Audience, Live};
-pub use reader::PAGE;
 pub(crate) use watch::start;
 
-/// Longest wait of a long poll (`contract.md` §5.2).
+/// Longest wait of a long poll.
 pub const MAX_POLL: Duration = Duration::from_secs(60);
 /// Texts of one answer to a poll, in bytes, after which no further page is added.
 const MAX_ANSWER: usize = 1024 * 1024;
@@ -60,9 +58,9 @@ impl Channels<'_> {
     /// Follows the channel's log as one of its clients, from a [`Start`].
     ///
     /// # Errors
-    /// `FORBIDDEN` for anybody but a channel client, and for a socket when the sink is switched off;
-    /// `RATE_LIMITED` when there are too many clients; `NOT_FOUND`, `INVALID_TOKEN` when the channel or the key
-    /// is gone meanwhile.
+    /// `FORBIDDEN` unless the caller is a channel client, and for a socket when the sink is switched off;
+    /// `RATE_LIMITED` when there are too many clients; `NOT_FOUND`, `INVALID_TOKEN` when the channel or the key is
+    /// gone meanwhile.
     pub async fn listen(&self, actor: &Actor, audience: Audience, start: Start) -> Result<Listener> {
         Listener::attach(self.ctx, actor.client()?, audience, start).await
     }

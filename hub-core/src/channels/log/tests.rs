@@ -8,9 +8,10 @@ use super::*;
 use crate::{
     Hub,
     bots::BotStatus,
-    channels::{ChannelPatch, NewChannel, sinks::WebSocketSettings},
+    channels::{ChannelPatch, NewChannel},
     error::ErrorCode,
     id::ChannelId,
+    model::sinks::WebSocketSettings,
     secret::Secret,
     testing::{TestBot, TestHub},
 };
@@ -78,7 +79,7 @@ impl Stage {
             .unwrap();
     }
 
-    /// Lets the watch do what it was told of.
+    /// Lets the watch handle its hints.
     async fn settle(&self, mut done: impl FnMut() -> bool) {
         let look = async || done().then_some(());
         self.hub.advance_until("the clients know", Duration::from_millis(100), look).await;
@@ -166,14 +167,14 @@ async fn clients_go_on_after_what_was_acknowledged() {
     let stage = Stage::new().await;
     stage.write(texts(1..6)).await;
     let first = stage.listen(None).await;
-    assert_eq!(first.position(), 0, "nobody acknowledged anything");
+    assert_eq!(first.position(), 0, "no one acknowledged anything");
     first.acknowledge(3).unwrap();
     first.acknowledge(2).unwrap();
     assert_eq!(stage.listen(None).await.position(), 3, "also before it is stored");
     for bad in [-1, 6, i64::MAX] {
         assert_eq!(first.acknowledge(bad).unwrap_err().details()[0].field, "seq");
     }
-    let live = stage.hub().context().live.clone();
+    let live = stage.hub().context().node.live.clone();
     stage.settle(|| live.acks().is_empty()).await;
     drop(first);
     let mut stage = stage;
@@ -236,7 +237,7 @@ async fn what_is_no_longer_kept_is_named() {
 async fn a_client_ends_with_its_key_its_channel_or_its_sink() {
     let stage = Stage::new().await;
     let (channels, bot, channel) = (stage.hub().channels(), stage.bot.id, stage.channel);
-    let live = stage.hub().context().live.clone();
+    let live = stage.hub().context().node.live.clone();
     assert_eq!(live.count(), (0, 0));
     let news = async |listener: &mut Listener| {
         loop {
@@ -295,7 +296,7 @@ async fn places_are_counted_per_channel_user_and_node() {
     let poll = || channels.listen(&client, Audience::Poll, Start::Unspecified);
     let _polls = (poll().await.unwrap(), poll().await.unwrap());
     assert_eq!(poll().await.unwrap_err().code(), ErrorCode::RateLimited);
-    assert_eq!(stage.hub().context().live.count(), (5, 2));
+    assert_eq!(stage.hub().context().node.live.count(), (5, 2));
 }
 
 #[tokio::test]

@@ -5,30 +5,31 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::sync::broadcast::error::RecvError;
 
-use super::live::Live;
 use crate::{
-    context::{Context, Hint},
+    context::Context,
     error::Result,
     id::{ChannelId, NodeId},
+    node::live::Live,
     store::log::PulseRow,
     tasks::Tasks,
     time::Instant,
+    wake::Hint,
 };
 
 /// Time between two looks at everything.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What comes within this time is stored, looked at and told together.
 const COLLECT: Duration = Duration::from_millis(50);
-/// How often other nodes are told who listens here.
-const TELL: Duration = Duration::from_secs(10);
+/// How often the channels with clients are announced to other nodes.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long that holds.
-const HOLDS: Duration = Duration::from_secs(30);
+const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 /// Channels of one query.
-const TOGETHER: usize = 500;
+const MAX_PER_QUERY: usize = 500;
 
 /// Starts watching.
 pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
-    let watch = Watch { ctx: ctx.clone(), live: ctx.live.clone(), node, tasks: tasks.clone() };
+    let watch = Watch { ctx: ctx.clone(), live: ctx.node.live.clone(), node, tasks: tasks.clone() };
     tasks.supervise("channel listeners", ctx.clock.clone(), move || watch.clone().run());
 }
 
@@ -42,7 +43,7 @@ struct Watch {
 
 impl Watch {
     async fn run(self) {
-        let (clock, mut hints) = (self.ctx.clock.clone(), self.ctx.wake.listen());
+        let (clock, mut hints) = (self.ctx.clock.clone(), self.ctx.node.wake.listen());
         let (mut look_at, mut tell_at) = (clock.instant(), clock.instant());
         while !self.tasks.stopping() {
             tokio::select! {
@@ -66,7 +67,7 @@ impl Watch {
             let now = clock.instant();
             if now >= look_at {
                 self.live.refresh_all();
-                look_at = now + LOOK;
+                look_at = now + POLL_INTERVAL;
             }
             self.report("looking at channels failed", self.look().await);
             self.report(
@@ -75,7 +76,7 @@ impl Watch {
             );
             if self.ctx.store.is_shared() {
                 self.report(
-                    "other nodes could not be told who listens here",
+                    "channels with clients could not be announced",
                     self.tell(now, &mut tell_at).await,
                 );
             } else {
@@ -98,7 +99,7 @@ impl Watch {
     /// Looks at channels that the store has something new about.
     async fn look(&self) -> Result<()> {
         let stale = self.live.take_stale();
-        for channels in stale.chunks(TOGETHER) {
+        for channels in stale.chunks(MAX_PER_QUERY) {
             let pulses = self.ctx.store.read().await?.log().pulses(channels).await?;
             let pulses: HashMap<ChannelId, &PulseRow> =
                 pulses.iter().filter_map(|pulse| Some((pulse.id.parse().ok()?, pulse))).collect();
@@ -129,16 +130,18 @@ impl Watch {
         if untold.is_empty() && now < *tell_at {
             return Ok(());
         }
-        *tell_at = now + TELL;
+        *tell_at = now + ANNOUNCE_INTERVAL;
         let (node, listening, now) = (self.node, self.live.listening(), self.ctx.store.now());
         self.ctx
             .store
             .write(move |tx| {
-                Box::pin(async move { tx.log().announce(node, &listening, now, now + HOLDS).await })
+                Box::pin(async move {
+                    tx.log().announce(node, &listening, now, now + ANNOUNCEMENT_LIFETIME).await
+                })
             })
             .await?;
         for channel in untold {
-            self.ctx.wake.hint(Hint::Listening(channel));
+            self.ctx.node.wake.hint(Hint::Listening(channel));
         }
         let elsewhere = self.ctx.store.read().await?.log().listened_elsewhere(node, now).await?;
         self.live.set_elsewhere(elsewhere);

@@ -218,7 +218,7 @@ async fn what_is_not_yours_does_not_exist() {
 #[tokio::test]
 async fn every_change_raises_the_revision_of_the_rules_and_wakes_the_workers() {
     let world = World::new().await;
-    let mut hints = world.hub.context().wake.listen();
+    let mut hints = world.hub.context().node.wake.listen();
     let channels = world.channels();
     let id = world.create("a").await.channel.id;
     let mut expected = 6;
@@ -226,7 +226,7 @@ async fn every_change_raises_the_revision_of_the_rules_and_wakes_the_workers() {
         assert_eq!(world.config_rev(BOT).await, expected, "{what}");
         let mut hint = hints.try_recv().unwrap().hint;
         if hint == Hint::Revoked {
-            // What ends with a key is told besides.
+            // Revocations of keys are reported, too.
             hint = hints.try_recv().unwrap().hint;
         }
         assert_eq!(hint, Hint::Bot(BOT), "{what}");

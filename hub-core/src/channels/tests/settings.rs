@@ -1,9 +1,7 @@
 use super::*;
 use crate::{
-    channels::{
-        runtime::{ChannelRuntime, Route, RouteInput, load},
-        sinks::{AuthMethod, AuthUpdate, Change},
-    },
+    delivery::channels::{ChannelRuntime, Route, RouteInput, load},
+    model::sinks::{AuthMethod, AuthUpdate, Change},
     network::MessageKind,
     secret::Secret,
 };
@@ -150,7 +148,7 @@ async fn secrets_are_sealed_at_rest_and_never_shown() {
     world.set_webhook(id, set(SECOND)).await.unwrap();
     let key = "sk-the-key-of-the-model";
     let ai = AiUpdate {
-        source: crate::channels::sinks::AiSource::Custom,
+        source: crate::model::sinks::AiSource::Custom,
         base_url: "https://ai.example/v1".into(),
         model: "m".into(),
         api_key: set(key),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::channels::sinks::{AiSource, AuthMethod, AuthUpdate, Change, RetrySettings};
+use crate::model::sinks::{AiSource, AuthMethod, AuthUpdate, Change, RetrySettings};
 
 /// A channel in which every field is wrong.
 fn all_wrong() -> NewChannel {

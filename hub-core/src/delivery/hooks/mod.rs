@@ -1,26 +1,20 @@
-//! The plugins of a channel around its webhook request, in their order of installation (spec §6;
-//! `contract.md` §6.4, §7).
+//! The plugins of a channel around its webhook request, in their order of installation.
 //!
-//! What a plugin may have done is checked here, in the hub, after each hook: where the request goes, what its
-//! headers are. Secrets are added only afterwards. A hook that fails is the channel's `on_plugin_error`; a sandbox
-//! that fails is nobody's fault, and the delivery is tried again.
+//! What a plugin may have done is checked here, in the hub, after each hook: where the request goes, what its headers
+//! are. Secrets are added only afterwards. A hook that fails is the channel's `on_plugin_error`; a failure of the
+//! sandbox is not the plugin's, and the delivery is retried.
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
-use super::stage::{Answered, Concluded, Drafted, Outcome, Prepared, Request};
+use super::stage::{Answered, Concluded, Drafted, Outcome, Prepared, Reply, Request, State};
 use crate::{
     channels::OnPluginError,
-    context::WorkContext,
-    id::PluginId,
-    plugins::{
-        request::{self, LeftRequest, Reach, Violation},
-        runtime::Installed,
-    },
+    delivery::{plugins::Installed, work_store::WorkContext},
+    model::trace::StepName,
+    plugins::request::{self, LeftRequest, Reach, Violation},
     sandbox::{HookInput, HookOutcome, PluginRequest, SandboxFault},
-    traces::StepName,
 };
 
 mod reply;
@@ -32,22 +26,6 @@ mod tests;
 use report::Report;
 use runner::{Due, Runner};
 
-/// What a plugin left in `ctx.state` for its other hook.
-#[derive(Debug)]
-pub struct State {
-    plugin: PluginId,
-    json: Box<RawValue>,
-}
-
-/// The head of an answer, for hooks.
-#[derive(Debug)]
-pub struct Head {
-    /// Status.
-    pub status: StatusCode,
-    /// Headers.
-    pub headers: HeaderMap,
-}
-
 /// Why a hook did not come to its end.
 enum Failed {
     /// The plugin's own doing; what kind and what it says.
@@ -56,8 +34,28 @@ enum Failed {
     Sandbox(SandboxFault),
 }
 
+impl<'j> Drafted<'j> {
+    /// Runs the channel's request hooks in their order of installation.
+    pub async fn on_request(self, ctx: &WorkContext) -> Prepared<'j> {
+        on_request(ctx, self).await
+    }
+}
+
+impl Answered<'_> {
+    /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first.
+    pub async fn on_response(self, ctx: &WorkContext) -> Concluded {
+        let (automatic, replied) = (self.channel.webhook.auto_reply, self.replied);
+        let mut concluded = on_response(ctx, self).await;
+        let plugins_replied = replied || !concluded.replies.is_empty();
+        if automatic && !plugins_replied {
+            concluded.replies.extend(concluded.outcome.reply().map(|text| Reply::text("webhook", text)));
+        }
+        concluded
+    }
+}
+
 /// Runs every request hook. Without plugins the request is as it was drafted.
-pub(super) async fn on_request<'j>(ctx: &WorkContext, drafted: Drafted<'j>) -> Prepared<'j> {
+async fn on_request<'j>(ctx: &WorkContext, drafted: Drafted<'j>) -> Prepared<'j> {
     let Drafted { job, channel, mut request } = drafted;
     let mut prepared = Prepared {
         job,
@@ -119,7 +117,7 @@ pub(super) async fn on_request<'j>(ctx: &WorkContext, drafted: Drafted<'j>) -> P
 
 /// Runs every response hook, when an answer came. One that fails makes the trace an error, and nothing is sent again:
 /// the receiver has the message.
-pub(super) async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
+async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
     let Answered { job, channel, outcome, request, head, mut replies, states, mut steps, .. } = answered;
     if let (Outcome::Answer { body, .. }, Some(request), Some(head), false) =
         (&outcome, &request, &head, channel.plugins.is_empty())

@@ -1,18 +1,20 @@
-//! Replies of plugins: texts, and files in four spellings (`contract.md` §7; `dialects.md` 1.8).
+//! Replies of plugins: texts, and files in four spellings.
 
 use bytes::Bytes;
 use data_url::{DataUrl, forgiving_base64};
 use http::header;
 
-use super::Head;
 use crate::{
-    delivery::stage::{Reply, ReplyContent, ReplyFile},
-    plugins::{request, runtime::Installed},
+    delivery::{
+        plugins::Installed,
+        stage::{Head, Reply, ReplyContent, ReplyFile},
+    },
+    plugins::request,
     sandbox::{self, HookOutcome},
 };
 
 /// The replies that a hook made; with the answer it saw, if it saw one. One reply is one row keyed by the delivery,
-/// the plugin, the hook and its place: a run that is made again adds none (`contract.md` §6.6).
+/// the plugin, the hook and its place: a run that is made again adds none.
 pub(super) fn taken(
     plugin: &Installed,
     outcome: &mut HookOutcome,
@@ -39,7 +41,7 @@ fn content(reply: sandbox::Reply, answer: Option<(&Head, &Bytes)>) -> ReplyConte
             }
         }
         sandbox::Reply::Forward => answer.map_or(
-            ReplyContent::Unsendable("there is no answer to forward before the request"),
+            ReplyContent::Unsendable("there is no response to forward before the request"),
             |(head, body)| forwarded(head, body),
         ),
     }

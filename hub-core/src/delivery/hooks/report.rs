@@ -6,12 +6,11 @@ use url::Url;
 
 use super::Failed;
 use crate::{
-    context::WorkContext,
-    delivery::{redact::Redactor, stage::Request},
-    plugins::{diff, gate::Fetched, runtime::Installed},
+    delivery::{plugins::Installed, redact::Redactor, stage::Request, work_store::WorkContext},
+    model::trace::{Step, StepName, TraceStatus},
+    plugins::{diff, gate::Fetched},
     sandbox::{HookOutcome, LogLevel},
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus},
 };
 
 /// A step that is being written: which plugin, what it did, how it ended.

@@ -7,18 +7,19 @@ use url::Url;
 
 use super::{Failed, report::Report};
 use crate::{
-    channels::{filter::FilterInput, runtime::ChannelRuntime},
-    context::{Hint, WorkContext},
-    delivery::{job::Job, payload::Payload, redact::Redactor, sink::webhook},
-    events::Event,
-    plugins::{
-        Manifest,
-        breaker::Breaker,
-        gate::ConnectGate,
-        request::Reach,
-        runtime::{Code, Installed},
+    delivery::{
+        channels::ChannelRuntime,
+        job::Job,
+        payload::Payload,
+        plugins::{Code, Installed},
+        redact::Redactor,
+        work_store::WorkContext,
     },
+    events::Event,
+    filter::FilterInput,
+    plugins::{Manifest, breaker::Breaker, gate::ConnectGate, request::Reach},
     sandbox::{ErrorKind, Grants, HookInput, HookOutcome, HookRun, Limits, SandboxFault, Source},
+    wake::Hint,
 };
 
 /// Runs the hooks of one attempt.
@@ -61,7 +62,7 @@ impl<'a> Runner<'a> {
             ctx,
             job,
             channel,
-            redactor: webhook::redactor(job, channel),
+            redactor: Redactor::of(job, channel),
             configured: Url::parse(target).or_else(|_| Url::parse(drafted)).ok(),
             message: message.expect("our own types always serialise"),
         }
@@ -75,7 +76,7 @@ impl<'a> Runner<'a> {
             Code::Paused(reason) => Due::Fails(Failed::Plugin("paused", reason.clone())),
             Code::Ready { source, manifest } => match manifest.matches.matches(&self.filter_input()) {
                 Ok(true) => Due::Runs { source, manifest },
-                Ok(false) => Due::Bypassed("@match does not take the message"),
+                Ok(false) => Due::Bypassed("@match does not match the message"),
                 Err(reason) => Due::Fails(Failed::Plugin("match", format!("@match: {reason}"))),
             },
         }
@@ -157,7 +158,7 @@ impl<'a> Runner<'a> {
             // No run was made, or nothing is known of it.
             Err(_) => return,
         };
-        self.ctx.counters.plugin_runs.count(ended);
+        self.ctx.node.counters.plugin_runs.count(ended);
     }
 
     /// Notes whether a run ended by itself, and stops the plugin in this channel when too many did not.
@@ -173,8 +174,12 @@ impl<'a> Runner<'a> {
         match self.ctx.store.pause_plugin(channel_id, plugin.version_id, Breaker::reason()).await {
             Ok(true) => {
                 tracing::warn!(%bot_id, %channel_id, plugin = %plugin.plugin_id, "a plugin is stopped in a channel");
-                self.ctx.events.tell(Event::PluginPaused { bot_id, channel_id, plugin_id: plugin.plugin_id });
-                self.ctx.wake.hint(Hint::Bot(bot_id));
+                self.ctx.node.events.tell(Event::PluginPaused {
+                    bot_id,
+                    channel_id,
+                    plugin_id: plugin.plugin_id,
+                });
+                self.ctx.node.wake.hint(Hint::Bot(bot_id));
                 true
             }
             // By another run, or it is not installed any more.

@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 
 use crate::{
     access::Actor,
-    channels::{
-        ChannelPatch, OnPluginError,
-        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
-    },
+    channels::{ChannelPatch, OnPluginError},
     error::ErrorCode,
     id::{ChannelId, PluginId},
+    model::{
+        sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
+        trace::{Step, StepName, Trace, TraceStatus},
+    },
     page::PageRequest,
     plugins::{InstallationPatch, NewInstallation, PluginRef, Submission},
     secret::Secret,
     testing::{Receiver, TestBot, TestHub, TestHubBuilder},
-    traces::{Step, StepName, Trace, TraceQuery, TraceStatus},
+    traces::TraceQuery,
 };
 
 mod failures;
@@ -98,7 +99,7 @@ async fn a_reply_that_cannot_be_sent_to_a_group_is_an_error_in_the_trace() {
     let message = json!({ "wx_id": scene.bot.wx_id, "text": "hello", "group_id": "group_1" });
     scene.hub.sim().inject(message).unwrap();
     let trace = scene.hub.trace(&scene.ada, scene.bot.id, scene.channel, TraceStatus::Error).await;
-    assert!(trace.summary.contains("takes no messages to groups"), "{}", trace.summary);
+    assert!(trace.summary.contains("does not accept messages to groups"), "{}", trace.summary);
     assert_eq!(step(&trace, StepName::Reply).status, TraceStatus::Error);
     assert!(scene.hub.sim().outbound(Some(&scene.bot.wx_id), 0).is_empty());
 }
@@ -156,7 +157,7 @@ async fn plugins_change_the_request_in_their_order_and_it_is_signed_last() {
     assert_eq!(steps(&trace, StepName::PluginOnResponse).len(), 1, "only the first one has the hook");
     let kept = format!("{:?}", trace.steps);
     assert!(!kept.contains(KEY), "{kept}");
-    let runs: Vec<_> = scene.hub.hub().context().counters.plugin_runs.counts().collect();
+    let runs: Vec<_> = scene.hub.hub().context().node.counters.plugin_runs.counts().collect();
     assert_eq!(runs, [("ok", 3), ("error", 0), ("timeout", 0)], "what has no hook does not run");
 }
 
@@ -358,7 +359,7 @@ async fn replies_may_be_files_and_a_second_attempt_adds_none() {
         .filter(|step| step.status == TraceStatus::Error)
         .map(|step| step.detail["error"].as_str().unwrap().to_owned())
         .collect();
-    let told = ["the file is not base64", "there is no answer to forward before the request"];
+    let told = ["the file is not base64", "there is no response to forward before the request"];
     assert_eq!(failed, [told, told].concat(), "once for each attempt");
     let owner = scene.ada.user().unwrap().user_id;
     let kept = scene.hub.hub().context().for_work().store.bytes_of(owner).await.unwrap();
@@ -373,7 +374,7 @@ async fn a_plugin_that_hangs_again_and_again_is_stopped_until_somebody_switches_
     let id = scene.install("hangs", "// @timeout 50\n", code).await;
     let mut events = scene.hub.hub().events();
     let timeouts = || {
-        let counts = scene.hub.hub().context().counters.plugin_runs.counts();
+        let counts = scene.hub.hub().context().node.counters.plugin_runs.counts();
         counts.into_iter().find(|(name, _)| *name == "timeout").unwrap().1
     };
     for n in 1..=crate::plugins::breaker::MAX_OVERRUNS {

@@ -1,9 +1,9 @@
 //! Order and fairness: which delivery runs next. Pure: events in, jobs out, no I/O and no clock of its own.
 //!
-//! A lane is a conversation within a channel's sink, which is what "channel" means in this file: one job in
-//! flight, the rest in order behind it. Channels take turns, each with its own cap, so that a slow one delays
-//! nobody; retries share a part of all slots, so that a dead receiver does not starve the living. Jobs in memory
-//! are bounded by whoever pushes ([`Lanes::room`]); the store holds the rest.
+//! A lane is a conversation within a channel's sink, which is what "channel" means in this file: one job in flight,
+//! the rest in order behind it. Channels take turns, each with its own cap, so that a slow one delays no other;
+//! retries share a part of all slots, so that a dead receiver does not starve others. Jobs in memory are bounded by
+//! the caller ([`Lanes::room`]); the store holds the rest.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{channels::sinks::SinkKey, time::Instant};
+use crate::{model::sinks::SinkKey, time::Instant};
 
 /// Jobs of one channel in memory.
 const MAX_PER_CHANNEL: usize = 2_000;
@@ -303,7 +303,7 @@ impl<J: Queued> Lanes<J> {
                 Timer::Lane(id, key) => {
                     let Some(channel) = self.channels.get_mut(&id) else { continue };
                     let Some(lane) = channel.lanes.get_mut(&key) else { continue };
-                    // A timer of a lane that was forgotten and made anew finds it in another state.
+                    // A timer of a lane that was forgotten and created again finds it in another state.
                     if lane.state == LaneState::Held {
                         lane.state = LaneState::Ready;
                         channel.ready.push_back(key);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{channels::sinks::SinkId, id::ChannelId, random::Random};
+use crate::{id::ChannelId, model::sinks::SinkId, random::Random};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Note {

@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// How long a file that was handed over may be sent without handing it over again.
-const FRESH: Duration = Duration::from_secs(600);
+const UPLOAD_VALIDITY: Duration = Duration::from_secs(600);
 /// Files remembered as handed over; beyond that all are handed over again.
-const REMEMBERED: usize = 256;
+const MAX_REMEMBERED: usize = 256;
 /// First pause after a file could not be handed over; doubles.
 const PAUSE: Duration = Duration::from_secs(30);
 /// Rounds until it is given up. Each has several tries.
@@ -103,7 +103,7 @@ impl Outbox {
         }
         self.later(item, now, PAUSE * 2_u32.pow(round - 1), &reason, |s| {
             s.attempts = item.attempts;
-            // An earlier try that nobody knows the outcome of stays counted.
+            // An earlier attempt with an unknown outcome stays counted.
             s.unknown = was_unknown;
         })
         .await
@@ -114,7 +114,7 @@ impl Outbox {
         state
             .handed
             .get(item)
-            .filter(|handed| now.since(handed.at) < FRESH)
+            .filter(|handed| now.since(handed.at) < UPLOAD_VALIDITY)
             .map(|handed| handed.media.clone())
     }
 
@@ -122,7 +122,7 @@ impl Outbox {
         let at = self.engine.ctx.clock.instant();
         let mut state = self.state();
         state.failures.remove(&item.id);
-        if state.handed.len() >= REMEMBERED {
+        if state.handed.len() >= MAX_REMEMBERED {
             state.handed.clear();
         }
         state.handed.insert(item.id.clone(), Handed { media: media.clone(), at });

@@ -7,19 +7,19 @@ use std::{
 
 use serde_json::json;
 
-use super::{Go, Outbox, REMEMBERED, SUSPECT};
+use super::{Go, MAX_REMEMBERED, Outbox, SUSPECT};
 use crate::{
     bots::BotStatus,
     error::{ErrorCode, Result},
     events::Event,
     id::{Kind, MessageId, TraceId, kind},
+    model::trace::{Step, StepName, TraceStatus, steps_text},
     network::SendOutcome,
     store::{
         sending::{ItemState, OpenItem, Settled},
         traces::TraceUpdate,
     },
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus, steps_text},
 };
 
 /// Pauses after a request that was never written.
@@ -57,7 +57,7 @@ impl Outbox {
                 Ok(Go::On)
             }
             SendOutcome::AcceptedUnconfirmed => {
-                let told = "the network took it and gave no id";
+                let told = "the network accepted it without an id";
                 self.settle(item, started, ItemState::Unconfirmed, now, Some(told), |_| {}).await?;
                 Ok(Go::On)
             }
@@ -147,7 +147,7 @@ impl Outbox {
                 if state.paced.get(&item.id).is_some_and(|said| *said > now) {
                     continue;
                 }
-                if state.paced.len() >= REMEMBERED {
+                if state.paced.len() >= MAX_REMEMBERED {
                     state.paced.retain(|_, said| *said > now);
                 }
                 state.paced.insert(item.id.clone(), now + until.since(wall));
@@ -182,7 +182,8 @@ impl Outbox {
         error: Option<&str>,
         more: impl FnOnce(&mut Settled),
     ) -> Result<()> {
-        let now = self.engine.ctx.store.now();
+        let mut read = self.engine.read_clock();
+        let now = read.wall;
         if state != ItemState::Queued {
             self.forget_file(item);
         }
@@ -208,6 +209,9 @@ impl Outbox {
         more(&mut settled);
         settled.trace = trace_of(item, started, &settled);
         loop {
+            if let Some(step) = self.engine.clock_step(&mut read) {
+                settled.due_at = step.moved(settled.due_at);
+            }
             match self.engine.ctx.store.settle(settled.clone()).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(()), // Another node tries it by now.
@@ -219,7 +223,7 @@ impl Outbox {
         }
         failpoint!("outbox.settled", passed);
         let (bot_id, status) = (self.bot.lease.bot_id, state.as_str());
-        self.engine.ctx.events.tell(Event::Sent { bot_id, message_id, status });
+        self.engine.ctx.node.events.tell(Event::Sent { bot_id, message_id, status });
         Ok(())
     }
 
@@ -249,7 +253,7 @@ impl Outbox {
             }
             state.confirmed_before && state.unconfirmed_in_a_row >= SUSPICIOUS
         };
-        // The next answered poll tells the bot's status; a first suspicion is told at once.
+        // The next successful poll sets the bot's status; a first suspicion is reported at once.
         if suspect != self.bot.suspect.swap(suspect, Ordering::Relaxed) && suspect {
             self.engine.move_bot(&self.bot, BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
         }

@@ -47,7 +47,7 @@ impl Network for Chat {
     }
 
     async fn begin_login(&self, _known: &[Secret]) -> Result<LoginPrompt, NetworkError> {
-        Err(NetworkError::Unreachable("nobody logs in".to_owned()))
+        Err(NetworkError::Unreachable("no one logs in".to_owned()))
     }
 
     async fn login_step(
@@ -56,7 +56,7 @@ impl Network for Chat {
         _code: Option<&str>,
         _wait: Duration,
     ) -> Result<LoginProgress, NetworkError> {
-        Err(NetworkError::Unreachable("nobody logs in".to_owned()))
+        Err(NetworkError::Unreachable("no one logs in".to_owned()))
     }
 
     fn connect(&self, credentials: &Credentials) -> Arc<dyn Connection> {

@@ -17,8 +17,8 @@ use crate::{
     time::Clock,
 };
 
-/// Where one node's requests arrive. It outlives the runs, since a client takes long to make; what stands behind
-/// it changes with each.
+/// Where one node's requests arrive. It outlives the runs, since a client takes long to make; what follows it changes
+/// with each.
 #[derive(Debug, Default)]
 pub struct Door(Mutex<Option<Behind>>);
 

@@ -1,5 +1,5 @@
 //! [`WorkStore`] over [`Tables`], with a committer that the simulation plays: a write waits until it is committed,
-//! lost, or committed without anybody hearing of it.
+//! lost, or committed without anyone hearing of it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,28 +19,30 @@ use super::{
 use crate::{
     apps::AppRuntime,
     bots::BotStatus,
-    channels::{ChannelRecord, sinks::SinkKey},
+    channels::ChannelRecord,
+    delivery::work_store::WorkStore,
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId, DeliveryId, Ids, MediaId, MessageId, NodeId, PluginVersionId, UserId},
+    media::FileStore,
+    model::sinks::SinkKey,
     network::WindowRules,
     secret::Sealed,
     store::{
         ai::{AiConfigRow, Conversation, ConversationQuery},
         channel_plugins::InstalledRow,
         deliveries::{Finished, JobRow},
-        due::Step,
+        due::{Followed, Reading},
         inbox::{Accept, Accepted},
         leases::{Extended, Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
         sending::{Begun, OpenItem, Settled},
         traces::TraceUpdate,
-        work::WorkStore,
     },
     time::{Clock, Timestamp},
 };
 
-/// What becomes of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Committed and answered.
@@ -104,7 +106,7 @@ impl ModelStore {
                     Err(unavailable())
                 }
             };
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = reply.send(told);
         });
         self.world.lock().submit(Waiting { node: self.node, what, run });
@@ -130,11 +132,30 @@ impl ModelStore {
 }
 
 #[async_trait]
-impl WorkStore for ModelStore {
+impl FileStore for ModelStore {
     fn now(&self) -> Timestamp {
         self.world.lock().now()
     }
 
+    async fn bytes_of(&self, _: UserId) -> Result<i64> {
+        Ok(0)
+    }
+
+    async fn find_media(&self, _: MediaId) -> Result<Option<MediaRow>> {
+        Ok(None)
+    }
+
+    async fn media_of(&self, _: &[MessageId]) -> Result<Vec<MediaRow>> {
+        Ok(Vec::new())
+    }
+
+    async fn insert_media(&self, _: MediaRow) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WorkStore for ModelStore {
     fn is_shared(&self) -> bool {
         self.shared
     }
@@ -164,24 +185,23 @@ impl WorkStore for ModelStore {
         &self,
         node: NodeId,
         _name: &str,
-        now: Timestamp,
-        until: Timestamp,
+        lease: Duration,
+        before: Option<Followed>,
         _take: u32,
     ) -> Result<Extended> {
         self.world.lock().nodes.insert(self.node, node);
-        self.write("extend leases", move |tables| Extended {
-            held: tables.extend_leases(node, now, until),
-            is_full: false,
+        let clock = self.clock.clone();
+        self.write("extend leases", move |tables| {
+            let reading = Reading { at: clock.instant(), wall: clock.now() };
+            let (followed, step) = tables.follow_clock(before, reading);
+            let held = tables.extend_leases(node, reading.wall, reading.wall + lease);
+            Extended { held, is_full: false, followed, step }
         })
         .await
     }
 
-    async fn any_free_bot(&self, now: Timestamp, _until: Timestamp) -> Result<bool> {
+    async fn any_free_bot(&self, now: Timestamp) -> Result<bool> {
         self.read(|world| world.tables.bots.values().any(|bot| bot.until <= now.as_millis())).await
-    }
-
-    async fn shift_due_times(&self, node: NodeId, step: Step) -> Result<()> {
-        self.write("shift due times", move |tables| tables.shift_due_times(node, step)).await
     }
 
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {
@@ -213,7 +233,7 @@ impl WorkStore for ModelStore {
         Ok(false)
     }
 
-    /// Nor apps, which are told out of the store by a worker of their own.
+    /// Nor apps, whose events a separate worker delivers from the store.
     async fn apps(&self, _: BotId) -> Result<Vec<AppRuntime>> {
         Ok(Vec::new())
     }
@@ -253,7 +273,7 @@ impl WorkStore for ModelStore {
         self.write("accept", move |tables| tables.accept(&batch)).await
     }
 
-    // Nobody in this world sends files.
+    // No one in this world sends files.
     async fn downloading(&self, _: BotId, _: u32) -> Result<Vec<MediaRow>> {
         Ok(Vec::new())
     }
@@ -264,22 +284,6 @@ impl WorkStore for ModelStore {
 
     async fn settle_media(&self, _: SettledMedia) -> Result<bool> {
         Ok(false)
-    }
-
-    async fn bytes_of(&self, _: UserId) -> Result<i64> {
-        Ok(0)
-    }
-
-    async fn find_media(&self, _: MediaId) -> Result<Option<MediaRow>> {
-        Ok(None)
-    }
-
-    async fn media_of(&self, _: &[MessageId]) -> Result<Vec<MediaRow>> {
-        Ok(Vec::new())
-    }
-
-    async fn insert_media(&self, _: MediaRow) -> Result<()> {
-        Ok(())
     }
 
     async fn backlog(

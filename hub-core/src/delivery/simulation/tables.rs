@@ -7,15 +7,16 @@ use std::{
 };
 
 use crate::{
-    channels::{
-        ChannelRecord,
-        sinks::{SinkKey, WebhookSettings},
-    },
+    channels::ChannelRecord,
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId},
+    model::{
+        sinks::{SinkKey, WebhookSettings},
+        trace::DeliveryState,
+    },
     network::WindowRules,
     store::{
-        deliveries::{DeliveryState, Finished, HealthReport, JobMessage, JobRow},
-        due::{self, Step},
+        deliveries::{Finished, HealthReport, JobMessage, JobRow},
+        due::{self, Followed, Noted, Reading, Step},
         inbox::{Accept, Accepted, ContactUpdate, MessageRow},
         leases::{Lease, WorkRow},
         outbox::NewOutbound,
@@ -75,6 +76,7 @@ pub struct Tables {
     pub deliveries: BTreeMap<DeliveryId, Delivery>,
     pub outbox: BTreeMap<OutboxId, Item>,
     contacts: BTreeMap<(BotId, String), Contact>,
+    clock: Option<Noted>,
     /// Grants of each bot's lease, by node: how often each may rightly deliver one message.
     pub grants: BTreeMap<(BotId, NodeId), usize>,
 }
@@ -119,14 +121,28 @@ impl Tables {
         }
     }
 
-    pub fn shift_due_times(&mut self, node: NodeId, step: Step) {
-        let bots = &self.bots;
-        let is_mine = |bot: BotId| bots.get(&bot).is_some_and(|bot| bot.owner == Some(node));
-        let shift = |at: &mut i64| *at = step.apply(Timestamp::from_millis(*at)).as_millis();
-        for delivery in self.deliveries.values_mut().filter(|one| !one.is_over() && is_mine(one.bot)) {
-            shift(&mut delivery.row.due_at);
+    pub fn follow_clock(&mut self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
+        let noted = self.clock.unwrap_or(Noted { seen_at: reading.wall, moved_ms: 0 });
+        let (followed, step) = noted.follow(before, reading);
+        self.clock = Some(followed.into());
+        if let Some(step) = step {
+            self.shift(step);
         }
-        for item in self.outbox.values_mut().filter(|one| one.is_open() && is_mine(one.bot)) {
+        (followed, step)
+    }
+
+    fn shift(&mut self, step: Step) {
+        let shift = |at: &mut i64| *at = step.apply(Timestamp::from_millis(*at)).as_millis();
+        for bot in self.bots.values_mut() {
+            shift(&mut bot.until);
+        }
+        for delivery in self.deliveries.values_mut().filter(|one| !one.is_over()) {
+            shift(&mut delivery.row.due_at);
+            if let Some(at) = &mut delivery.row.first_attempt_at {
+                shift(at);
+            }
+        }
+        for item in self.outbox.values_mut().filter(|one| one.is_open()) {
             shift(&mut item.open.due_at);
             shift(&mut item.open.expires_at);
         }

@@ -14,11 +14,10 @@ use super::{
     tables::{Delivery, Tables},
 };
 use crate::{
-    channels::sinks::Ordering,
     id::{BotId, ChannelId, DeliveryId, NodeId},
+    model::{sinks::Ordering, trace::DeliveryState},
     network::Outgoing,
     random::Random,
-    store::deliveries::DeliveryState,
     time::{ManualClock, Timestamp},
 };
 
@@ -51,13 +50,13 @@ pub struct Faults {
     pub pauses: bool,
     /// Commits fail.
     pub commits: bool,
-    /// Commits happen and nobody hears of it.
+    /// Commits happen and no one hears of it.
     pub unheard: bool,
     /// Reads fail.
     pub reads: bool,
     /// Reads are old.
     pub slow_reads: bool,
-    /// The chat network fails, and does not say what became of sends.
+    /// The chat network fails, and the outcome of sends is unknown.
     pub network: bool,
     /// The chat network repeats itself.
     pub repeats: bool,
@@ -90,7 +89,7 @@ pub struct World {
     pub clock: ManualClock,
     pub faults: Faults,
     pub tables: Tables,
-    /// What each bot was told, in the network's order.
+    /// Messages of each bot, in the order of the network.
     pub said: BTreeMap<BotId, Vec<Said>>,
     pub news: Arc<Notify>,
     /// Ids that the nodes gave themselves.

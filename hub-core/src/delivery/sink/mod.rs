@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::stage::{Answered, Prepared};
-use crate::context::WorkContext;
+use crate::delivery::work_store::WorkContext;
 
 pub(super) mod ai;
 pub mod webhook;

@@ -1,31 +1,30 @@
 //! The webhook sink: one signed POST.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
-use std::time::Duration;
 use url::Url;
 
 use super::Sink;
 use crate::{
-    channels::runtime::ChannelRuntime,
-    context::WorkContext,
     delivery::{
-        hooks::Head,
+        channels::ChannelRuntime,
         job::Job,
         redact::Redactor,
         retry::Verdict,
-        signing::{self, Method, Signing},
-        stage::{Answered, Outcome, Prepared, Request},
+        stage::{Answered, Head, Outcome, Prepared, Request},
+        work_store::WorkContext,
     },
     egress::{Answer, Call, CheckedUrl, EgressError, EgressFault},
     error::Result,
-    secret::Secret,
+    model::trace::{Step, StepName, TraceStatus},
+    signing::{self, Method, Signing},
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus},
 };
 
-/// Most of an answer that is read (reliability E13).
+/// Most of an answer that is read.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// Posts to the channel's URL.
@@ -56,7 +55,7 @@ async fn post(
     steps: &mut Vec<Step>,
 ) -> (Outcome, Option<Head>) {
     let started = ctx.clock.now();
-    let redactor = redactor(job, channel);
+    let redactor = Redactor::of(job, channel);
     let mut detail = json!({ "attempt": job.attempts + 1, "method": request.method.as_str() });
     let url = match ctx.egress.check_url(&request.url) {
         Ok(url) => url,
@@ -74,7 +73,7 @@ async fn post(
         Err(error) => {
             detail["error"] = Value::from(error.to_string());
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
-            ctx.counters.attempts.count("unsendable");
+            ctx.node.counters.attempts.count("unsendable");
             // Nothing but another configuration helps, and that makes a replay, not a retry.
             return (Outcome::Failure { summary: error.message().to_owned(), permanent: true }, None);
         }
@@ -86,13 +85,13 @@ async fn post(
     let ended = ctx.clock.now();
     match answer {
         Ok(answer) => {
-            ctx.counters.count_answer(answer.status);
+            ctx.node.counters.count_answer(answer.status);
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Ok, started, ended, detail));
             let outcome = judge(&answer, ended, &redactor, steps);
             (outcome, Some(Head { status: answer.status, headers: answer.headers }))
         }
         Err(EgressError { fault, message, .. }) => {
-            ctx.counters.attempts.count(fault.as_str());
+            ctx.node.counters.attempts.count(fault.as_str());
             detail["error"] = json!({ "class": fault.as_str(), "message": message });
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, ended, detail));
             (Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }, None)
@@ -153,25 +152,6 @@ fn sign(
         max_answer: MAX_ANSWER,
     };
     Ok((all, call))
-}
-
-/// Knows the secrets of this delivery: the channel's own, and the permission to answer.
-pub(in crate::delivery) fn redactor(job: &Job, channel: &ChannelRuntime) -> Redactor {
-    let secrets: Vec<&Secret> = [
-        channel.webhook_secret.as_ref(),
-        channel.webhook_old_secret.as_ref().map(|old| &old.secret),
-        job.content.context_token.as_ref(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let links: Vec<Secret> =
-        job.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
-    let custom = match Method::try_from(&channel.webhook.auth) {
-        Ok(Method::Header { name }) => Some(name),
-        _ => None,
-    };
-    Redactor::new(secrets.into_iter().chain(&links), custom)
 }
 
 fn pairs(headers: Vec<(String, String)>) -> Value {

@@ -22,13 +22,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-mod said;
-mod stand;
+mod event;
+mod fixture;
 #[cfg(test)]
 mod tests;
 
-use said::Said;
-use stand::Stand;
+use event::NewEvent;
+use fixture::Fixture;
 
 use crate::{
     access::Actor,
@@ -71,7 +71,7 @@ struct Inner {
     hub: Hub,
     simulator: Simulator,
     setup: MockSetup,
-    stand: Mutex<Option<Stand>>,
+    fixture: Mutex<Option<Fixture>>,
 }
 
 /// What is changed about the app under test.
@@ -89,7 +89,7 @@ struct Configure {
 impl AppMock {
     /// A mock on a hub that is started, whose network `sim` is this simulator.
     pub fn new(hub: Hub, simulator: Simulator, setup: MockSetup) -> Self {
-        Self(Arc::new(Inner { hub, simulator, setup, stand: Mutex::default() }))
+        Self(Arc::new(Inner { hub, simulator, setup, fixture: Mutex::default() }))
     }
 
     /// What the app under test needs to know, its token among it.
@@ -97,9 +97,9 @@ impl AppMock {
     /// # Errors
     /// What making bot and app says.
     pub async fn config(&self) -> Result<Value> {
-        let mut stand = self.0.stand.lock().await;
-        let stand = self.0.stand(&mut stand).await?;
-        self.0.document(stand).await
+        let mut fixture = self.0.fixture.lock().await;
+        let fixture = self.0.fixture(&mut fixture).await?;
+        self.0.document(fixture).await
     }
 
     /// The token that the hub gave the app.
@@ -107,36 +107,36 @@ impl AppMock {
     /// # Errors
     /// As [`AppMock::config`].
     pub async fn token(&self) -> Result<Secret> {
-        let mut stand = self.0.stand.lock().await;
-        Ok(self.0.stand(&mut stand).await?.token.clone())
+        let mut fixture = self.0.fixture.lock().await;
+        Ok(self.0.fixture(&mut fixture).await?.token.clone())
     }
 
-    /// Forgets what was sent, as after a reset of the simulator, whose numbers begin anew.
+    /// Forgets what was sent, as after a reset of the simulator, whose numbers restart.
     pub(super) async fn start_over(&self) {
-        if let Some(stand) = &mut *self.0.stand.lock().await {
-            stand.after = 0;
+        if let Some(fixture) = &mut *self.0.fixture.lock().await {
+            fixture.after = 0;
         }
     }
 
     async fn answer(&self, request: &Request<Bytes>) -> Result<Value> {
         let name = request.uri().path().strip_prefix(MOCK_PATH).unwrap_or_default();
-        let mut held = self.0.stand.lock().await;
-        let stand = self.0.stand(&mut held).await?;
+        let mut held = self.0.fixture.lock().await;
+        let fixture = self.0.fixture(&mut held).await?;
         match (request.method(), name) {
-            (&Method::GET, "config") => self.0.document(stand).await,
+            (&Method::GET, "config") => self.0.document(fixture).await,
             (&Method::PUT | &Method::POST, "config") => {
-                self.0.configure(stand, read(request.body())?).await?;
-                self.0.document(stand).await
+                self.0.configure(fixture, read(request.body())?).await?;
+                self.0.document(fixture).await
             }
-            (&Method::POST, "event") => self.0.say(stand, read(request.body())?).await,
+            (&Method::POST, "event") => self.0.say(fixture, read(request.body())?).await,
             (&Method::GET, "messages") => {
-                let stand = stand.clone();
+                let fixture = fixture.clone();
                 // Others may write while this waits.
                 drop(held);
-                self.0.messages(&stand, wait(request.uri().query())?).await
+                self.0.messages(&fixture, wait(request.uri().query())?).await
             }
             (&Method::POST | &Method::DELETE, "reset") => {
-                self.0.forget(stand).await?;
+                self.0.forget(fixture).await?;
                 Ok(json!({ "ok": true }))
             }
             _ => Err(Error::not_found("mock call")),
@@ -146,19 +146,19 @@ impl AppMock {
 
 impl Inner {
     /// What the app under test needs to know.
-    async fn document(&self, stand: &Stand) -> Result<Value> {
-        let app = self.hub.apps().get(&Actor::Operator, stand.app_id).await?;
-        let installation = self.installation(stand.bot_id, stand.app_id).await?;
+    async fn document(&self, fixture: &Fixture) -> Result<Value> {
+        let app = self.hub.apps().get(&Actor::Operator, fixture.app_id).await?;
+        let installation = self.installation(fixture.bot_id, fixture.app_id).await?;
         let installation = installation.ok_or_else(|| Error::not_found("app on this bot"))?;
         let public_url = &self.hub.context().config.public_url;
         Ok(json!({
             "hub_url": public_url.as_str().trim_end_matches('/'),
-            "bot_id": self.setup.bot_id.clone().unwrap_or_else(|| stand.bot_id.to_string()),
-            "hub_bot_id": stand.bot_id,
+            "bot_id": self.setup.bot_id.clone().unwrap_or_else(|| fixture.bot_id.to_string()),
+            "hub_bot_id": fixture.bot_id,
             "app_id": app.id,
             "inst_id": installation.id,
             "installation_id": installation.id,
-            "app_token": self.setup.app_token.as_deref().unwrap_or(stand.token.expose()),
+            "app_token": self.setup.app_token.as_deref().unwrap_or(fixture.token.expose()),
             "app_slug": app.slug,
             "handle": installation.handle,
             "webhook_secret": self.webhook_secret(app.id).await?.expose(),
@@ -172,23 +172,23 @@ impl Inner {
         }))
     }
 
-    async fn configure(&self, stand: &Stand, wanted: Configure) -> Result<()> {
+    async fn configure(&self, fixture: &Fixture, wanted: Configure) -> Result<()> {
         let Configure { webhook_url, redirect_uris, setup_url, events, scopes, tools } = wanted;
         let granted = scopes.clone();
         let patch =
             AppPatch { redirect_uris, setup_url, webhook_url, events, scopes, tools, ..AppPatch::default() };
-        self.hub.apps().update(&Actor::Operator, stand.app_id, patch).await?;
+        self.hub.apps().update(&Actor::Operator, fixture.app_id, patch).await?;
         if granted.is_some() {
             let patch = InstallationPatch { scopes: granted, ..InstallationPatch::default() };
             let apps = self.hub.apps();
-            apps.change_installation(&Actor::Operator, stand.bot_id, stand.app_id, patch).await?;
+            apps.change_installation(&Actor::Operator, fixture.bot_id, fixture.app_id, patch).await?;
         }
-        self.try_url(stand).await
+        self.try_url(fixture).await
     }
 
     /// Tries the app's URL for events again: an app that is being developed is often started later than the hub.
-    async fn try_url(&self, stand: &Stand) -> Result<()> {
-        let app = self.hub.apps().get(&Actor::Operator, stand.app_id).await?;
+    async fn try_url(&self, fixture: &Fixture) -> Result<()> {
+        let app = self.hub.apps().get(&Actor::Operator, fixture.app_id).await?;
         if app.webhook_url.is_some()
             && !app.webhook_verified
             && let Err(error) = self.hub.apps().verify_url(&Actor::Operator, app.id).await
@@ -199,10 +199,10 @@ impl Inner {
     }
 
     /// A person writes.
-    async fn say(&self, stand: &Stand, said: Said) -> Result<Value> {
-        let bot = self.hub.bots().get(&Actor::Operator, stand.bot_id).await?;
-        let (sender, message) = said.into_message(&bot.wx_id)?;
-        self.try_url(stand).await?;
+    async fn say(&self, fixture: &Fixture, event: NewEvent) -> Result<Value> {
+        let bot = self.hub.bots().get(&Actor::Operator, fixture.bot_id).await?;
+        let (sender, message) = event.into_message(&bot.wx_id)?;
+        self.try_url(fixture).await?;
         let external_id = self.simulator.inject(message)?;
         Ok(json!({ "ok": true, "external_id": external_id, "sender": sender }))
     }

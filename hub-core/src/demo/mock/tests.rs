@@ -15,7 +15,7 @@ use crate::{
     time::Clock,
 };
 
-/// An app that echoes, and remembers what it was told.
+/// An app that returns challenges, and records its events.
 #[derive(Default)]
 struct Echo(std::sync::Mutex<Vec<(HeaderMap, Value)>>);
 

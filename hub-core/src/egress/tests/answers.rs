@@ -1,4 +1,4 @@
-//! What receivers answer, and what becomes of it.
+//! What receivers answer, and its outcome.
 
 use super::*;
 

@@ -102,7 +102,7 @@ fn closed() -> Egress {
 fn call(url: &str) -> Call {
     Call {
         method: Method::POST,
-        // As if it had been stored before a rule changed: only `send` stands between it and the socket.
+        // As if it had been stored before a rule changed: only `send` is between it and the socket.
         url: target::check(url, |_| Ok(())).unwrap(),
         headers: HeaderMap::new(),
         body: Bytes::from_static(b"{\"a\":1}"),

@@ -1,4 +1,4 @@
-//! The name this client calls itself by (`ilink §3.3`).
+//! The name this client calls itself by (`docs/ilink.md#base-information`).
 
 /// The name without a configured one.
 pub(super) const DEFAULT: &str = concat!("MessageHub/", env!("CARGO_PKG_VERSION"));

@@ -1,5 +1,4 @@
-//! The cipher of files: AES-128, ECB, PKCS#7, and the three ways in which keys are written (`ilink §12.1`,
-//! `§12.2`).
+//! The cipher of files: AES-128, ECB, PKCS#7, and the three ways in which keys are written (`docs/ilink.md#cipher`).
 
 use std::fmt;
 
@@ -16,7 +15,7 @@ const BLOCK: usize = 16;
 pub(in crate::network) struct Key([u8; BLOCK]);
 
 impl Key {
-    /// A key that nobody has used.
+    /// A new random key.
     pub(in crate::network) fn fresh(random: &Random) -> Self {
         Self(random.bytes())
     }

@@ -1,4 +1,4 @@
-//! The calls on behalf of one account: polling, sending, typing (`ilink §6`, `§7`, `§10`, `§11`).
+//! The calls on behalf of one account: polling, sending, typing (`docs/ilink.md#polling`).
 
 use std::{
     fmt,
@@ -169,7 +169,7 @@ impl Connection for IlinkConnection {
             if tried > 0 {
                 self.clock.sleep(media::UPLOAD_PAUSE).await;
             }
-            // The last try has a permit of its own (ilink §12.4).
+            // The last try has a permit of its own.
             if target.is_none() || tried + 1 == media::UPLOADS {
                 match self.permit(to_user_id, &upload).await {
                     Ok(url) => target = Some(url),
@@ -224,7 +224,7 @@ impl fmt::Debug for IlinkConnection {
     }
 }
 
-/// What earlier polls taught (`ilink §7.2`).
+/// What earlier polls taught.
 struct Polls {
     timeouts: Timeouts,
     hold: Duration,

@@ -55,7 +55,7 @@ impl Fence {
     }
 }
 
-/// Mark, number of marks, and what stands behind them.
+/// Mark, number of marks, and the rest of the line.
 fn parse(line: &str) -> Option<(char, usize, &str)> {
     let trimmed = line.trim_start_matches(' ');
     let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;

@@ -1,4 +1,4 @@
-//! Lenient reading of the network's JSON (`ilink §3.4`): ids come as numbers or strings, absent means zero,
+//! Lenient reading of the network's JSON (`docs/ilink.md#json`): ids come as numbers or strings, absent means zero,
 //! and one value that cannot be read spoils nothing around it.
 
 use std::collections::HashMap;

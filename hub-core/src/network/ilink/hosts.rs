@@ -1,5 +1,5 @@
-//! Which hosts may be called. `baseurl` and `redirect_host` come from the network; a wrong or forged one
-//! must not send a bot's token, or a request of this server, to a stranger (`ilink §3.1`).
+//! Which hosts may be called. `baseurl` and `redirect_host` come from the network; a wrong or forged one must not
+//! send a bot's token, or a request of this server, to a stranger (`docs/ilink.md#hosts`).
 
 use url::{Host, Url};
 
@@ -37,9 +37,9 @@ impl Hosts {
         self.check(text).or_else(|| self.check(&secure()?))
     }
 
-    /// The base URL behind a `redirect_host`, which is a bare host name, perhaps with a port (`ilink §5.2`).
-    /// The login URL's scheme is tried first, so that a redirect among plain-HTTP simulators works; for a
-    /// login over `https` that makes no difference.
+    /// The base URL behind a `redirect_host`, which is a bare host name, perhaps with a port. The login URL's scheme
+    /// is tried first, so that a redirect among plain-HTTP simulators works; for a login over `https` that makes no
+    /// difference.
     pub(super) fn redirect(&self, host: &str) -> Option<Url> {
         let bare = !host.is_empty() && !host.contains(['/', '\\', '?', '#', '@']);
         let schemes = [self.login.scheme(), "https"];

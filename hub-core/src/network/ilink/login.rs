@@ -1,4 +1,4 @@
-//! Login by QR code (`ilink §5`). The notes between two steps are one JSON text; they hold the code that
+//! Login by QR code (`docs/ilink.md#login`). The notes between two steps are one JSON text; they hold the code that
 //! lets its holder log in, and are secret.
 
 use std::time::Duration;
@@ -135,7 +135,7 @@ fn read_code(reply: &Reply) -> Result<(String, Secret), NetworkError> {
     let fields = reply.accept().map_err(without_login)?;
     let (qrcode, text) = (fields.text("qrcode"), fields.text("qrcode_img_content"));
     if qrcode.is_empty() || text.is_empty() {
-        return Err(NetworkError::Unreachable("the answer has no QR code".into()));
+        return Err(NetworkError::Unreachable("the response has no QR code".into()));
     }
     Ok((qrcode, Secret::new(text)))
 }
@@ -153,7 +153,7 @@ fn read_status(reply: &Reply, notes: &mut Notes, hosts: &Hosts) -> Result<LoginS
     let status = reply.fields().map(|fields| fields.text("status")).unwrap_or_default();
     if status.is_empty() || !reply.status.is_success() {
         reply.accept().map_err(without_login)?;
-        return Err(NetworkError::Unreachable("the answer has no status".into()));
+        return Err(NetworkError::Unreachable("the response has no status".into()));
     }
     let fields = reply.fields().unwrap_or_default();
     let (code, was_wrong) = (notes.code.take(), std::mem::take(&mut notes.wrong));

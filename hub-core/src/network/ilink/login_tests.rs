@@ -37,7 +37,7 @@ fn every_status_has_its_step() {
 fn a_pairing_code_is_kept_until_it_is_judged() {
     let mut pending = notes(Some("1234"), false);
     assert_eq!(status(r#"{"status":"wait"}"#, &mut pending), Ok(LoginStep::Waiting));
-    assert_eq!(pending.code.as_deref(), Some("1234"), "nobody judged it yet");
+    assert_eq!(pending.code.as_deref(), Some("1234"), "no one judged it yet");
     let wrong = Ok(LoginStep::NeedCode { wrong: true });
     assert_eq!(status(r#"{"status":"need_verifycode"}"#, &mut pending), wrong);
     assert_eq!(pending.code, None);

@@ -1,4 +1,4 @@
-//! The part of Markdown that phones show (`ilink §10.5`): images, the marks of headings 5 and 6, and italic
+//! The part of Markdown that phones show (`docs/ilink.md#content`): images, the marks of headings 5 and 6, and italic
 //! marks around CJK text are taken out, all else passes. Code passes untouched.
 
 use super::fence::Fence;
@@ -106,8 +106,8 @@ fn balanced_len(text: &str, open: char, close: char) -> Option<usize> {
     None
 }
 
-/// Writes what stands at a run of emphasis marks, and returns how much of `text` that was. Italics around
-/// CJK text lose their marks, bold italics become bold; everything else is copied mark by mark.
+/// Writes the text at a run of emphasis marks, and returns its length in `text`. Italics around CJK text lose their
+/// marks, bold italics become bold; everything else is copied mark by mark.
 fn emphasis(text: &str, out: &mut String) -> usize {
     let mark = if text.starts_with('*') { '*' } else { '_' };
     let run = run_len(text, mark);

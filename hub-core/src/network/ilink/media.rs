@@ -1,5 +1,5 @@
-//! Files through the network's CDN (`ilink §12`): fetched and decrypted, encrypted and uploaded. URLs, parameters
-//! and keys are secrets and stay out of every message.
+//! Files through the network's CDN (`docs/ilink.md#files`): fetched and decrypted, encrypted and uploaded. URLs,
+//! parameters and keys are secrets and stay out of every message.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Reference {
         serde_json::from_str(notes.expose()).ok()
     }
 
-    /// The key of an image stands beside the reference, and is right where the other one is not.
+    /// The key of an image is next to the reference, and is correct even if the other one is not.
     fn keys(&self) -> Vec<Key> {
         let mut keys = Vec::from_iter(Key::from_hex(&self.aeskey));
         keys.extend(Key::from_reference(&self.aes_key).filter(|key| !keys.contains(key)));
@@ -154,7 +154,7 @@ fn downloaded(answer: Result<Answer, EgressError>, limit: usize) -> Result<Bytes
     let answer = answer.map_err(|error| match error.fault {
         EgressFault::TooLarge => MediaError::TooLarge(limit),
         EgressFault::BlockedAddress => MediaError::Unavailable(format!("the CDN: {}", error.message)),
-        fault => MediaError::Later(format!("the CDN gave no answer ({})", fault.as_str())),
+        fault => MediaError::Later(format!("no response from the CDN ({})", fault.as_str())),
     })?;
     match answer.status {
         StatusCode::OK => Ok(answer.body),
@@ -165,7 +165,7 @@ fn downloaded(answer: Result<Answer, EgressError>, limit: usize) -> Result<Bytes
     }
 }
 
-/// Decrypts, off the threads that serve everybody: the largest files take a tenth of a second.
+/// Decrypts, off the async threads: the largest files take a tenth of a second.
 async fn open(
     mut reference: Reference,
     earlier: Vec<Reference>,
@@ -177,7 +177,7 @@ async fn open(
             let is_plain = reference.kind == MessageKind::Image.as_str() && looks_like_image(&sealed);
             return is_plain.then(|| (sealed, reference.seal()));
         }
-        // The CDN keeps the first blob of a file that is sent again, under the first key (ilink §12.3).
+        // The CDN keeps the first blob of a file that is sent again, under the first key.
         let keys = reference.keys().into_iter().chain(earlier.iter().flat_map(Reference::keys));
         let opens =
             |key: Key| key.decrypt(&sealed).filter(|plain| reference.fits(plain)).map(|plain| (key, plain));
@@ -266,7 +266,7 @@ impl Upload {
         Ok(url)
     }
 
-    /// The outgoing item: this shape and nothing else (`ilink §10.2`, `§12.4`).
+    /// The outgoing item: this shape and nothing else.
     fn item(&self, param: &str) -> UploadedMedia {
         let media =
             json!({ "encrypt_query_param": param, "aes_key": self.key.reference(), "encrypt_type": 1 });
@@ -294,14 +294,15 @@ pub(super) async fn put(
     headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/octet-stream"));
     let deadline = transport.config().timeouts.cdn;
     let answer = transport.cdn(Method::POST, url, headers, body, deadline, MAX_UPLOAD_ANSWER).await;
-    let answer = answer
-        .map_err(|error| MediaError::Later(format!("the CDN took no upload ({})", error.fault.as_str())))?;
+    let answer = answer.map_err(|error| {
+        MediaError::Later(format!("the upload to the CDN failed ({})", error.fault.as_str()))
+    })?;
     let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
     match answer.status {
         StatusCode::OK => header("x-encrypted-param")
             .filter(|param| !param.is_empty())
             .map(|param| upload.item(param))
-            .ok_or_else(|| MediaError::Later("the CDN took the upload and named no reference".to_owned())),
+            .ok_or_else(|| MediaError::Later("the CDN accepted the upload without a reference".to_owned())),
         status if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => {
             let why = super::reply::printable(header("x-error-message").unwrap_or("no reason given"));
             Err(MediaError::Unavailable(format!(

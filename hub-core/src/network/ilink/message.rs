@@ -1,5 +1,5 @@
-//! Reading one message (`ilink §8`). Nothing here fails: what cannot be read becomes a quarantined message
-//! with its raw form, so that the rest of its batch arrives.
+//! Reading one message (`docs/ilink.md#messages`). Nothing here fails: what cannot be read becomes a quarantined
+//! message with its raw form, so that the rest of its batch arrives.
 
 use std::fmt::Write as _;
 
@@ -27,13 +27,13 @@ const FROM_USER: i64 = 1;
 const GENERATING: i64 = 1;
 
 /// A message that was read, and whether its dedupe key is its content: equal messages without any id are
-/// told apart by their batch.
+/// distinguished by their batch.
 pub(super) struct Parsed {
     pub(super) message: InboundMessage,
     pub(super) keyed_by_content: bool,
 }
 
-/// Reads one message; `now` stands in for a time that is not there.
+/// Reads one message; `now` replaces a missing time.
 pub(super) fn parse(raw: &str, now: Timestamp) -> Parsed {
     let fields = Fields::parse(raw);
     let readable = fields.is_some();
@@ -92,7 +92,7 @@ fn class(fields: &Fields<'_>) -> MessageClass {
     }
 }
 
-/// The first name the message has (`ilink §7.4`).
+/// The first name the message has.
 fn identity(fields: &Fields<'_>, items: &[Value], sender: &str) -> Option<String> {
     let own = fields.id("message_id").map(|id| format!("id:{id}"));
     own.or_else(|| first_item_id(items).map(|id| format!("item:{id}")))
@@ -158,8 +158,8 @@ fn sha256(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// The kind of an item, and the object that holds its content (`ilink §8.2`). A type that is unknown, or
-/// whose object is missing, is [`MessageKind::Other`].
+/// The kind of an item, and the object that holds its content. A type that is unknown, or whose object is missing, is
+/// [`MessageKind::Other`].
 fn kind_and_body(item: &Value) -> (MessageKind, Option<&Map<String, Value>>) {
     let (kind, name) = match field::integer(&item["type"]) {
         Some(1) => (MessageKind::Text, "text_item"),
@@ -219,7 +219,7 @@ fn content(items: &[MessageItem]) -> String {
     choices.into_iter().find(|text| !text.is_empty()).unwrap_or_else(file_name)
 }
 
-/// What an item quotes. The title is a summary; it stands in only where there is nothing to look up.
+/// What an item quotes. The title is a summary; it is used only if there is nothing to look up.
 fn read_quote(reference: &Value) -> Option<Quote> {
     let reference = reference.as_object()?;
     let get = |name: &str| reference.get(name).unwrap_or(&Value::Null);

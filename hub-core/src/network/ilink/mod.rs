@@ -1,5 +1,5 @@
-//! The connector for the WeChat iLink Bot API (`protocols/ilink.md`), and for everything that speaks it: the
-//! simulator is a different server behind the same connector.
+//! The connector for the WeChat iLink Bot API, and for everything that speaks it: the simulator is a different server
+//! behind the same connector.
 //!
 //! [`IlinkNetwork`] logs accounts in and makes their connections. Nothing here keeps state
 //! that matters across a restart: cursors, tokens and windows belong to the hub.
@@ -41,14 +41,14 @@ mod tickets;
 mod transport;
 mod updates;
 
-/// What [`IlinkConfig::text_limit`] may be: enough for a line of code between two fences, and what is known
-/// to be shown at most (`ilink §10.5`).
+/// What [`IlinkConfig::text_limit`] may be: enough for a line of code between two fences, and what is known to be
+/// shown at most.
 pub const TEXT_LIMITS: [usize; 2] = [200, 4_000];
 
 /// The settings of the network. Every number is one that the service may change at any time.
 #[derive(Debug, Clone)]
 pub struct IlinkConfig {
-    /// Where logins begin (`ilink §3.1`). Its host, port and scheme may also be an account's base URL.
+    /// Where logins begin. Its host, port and scheme may also be an account's base URL.
     pub login_base_url: Url,
     /// Where media is stored.
     pub cdn_base_url: Url,
@@ -56,8 +56,7 @@ pub struct IlinkConfig {
     pub client_version: String,
     /// `iLink-App-Id`.
     pub app_id: String,
-    /// What to call this client, like a `User-Agent`; parts that break the grammar are left out
-    /// (`ilink §3.3`).
+    /// What to call this client, like a `User-Agent`; parts that break the grammar are left out.
     pub bot_agent: String,
     /// `SKRouteTag`, only if the operator was given one.
     pub route_tag: Option<String>,
@@ -65,11 +64,11 @@ pub struct IlinkConfig {
     pub text_limit: usize,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// When a bot may write (`ilink §9`).
+    /// When a bot may write.
     pub window: WindowRules,
 }
 
-/// How long calls may take (`ilink §3.5`).
+/// How long calls may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// Hold time of a poll until the server suggests one.
@@ -78,7 +77,7 @@ pub struct Timeouts {
     pub hold_margin: Duration,
     /// The longest poll.
     pub hold_max: Duration,
-    /// A poll once a gateway has been found to cut longer ones (`ilink §7.2`).
+    /// A poll once a gateway has been found to cut longer ones.
     pub short_poll: Duration,
     /// A new login code.
     pub login_code: Duration,

@@ -1,4 +1,4 @@
-//! What an answer of the network means: status, codes, texts (`ilink §3.4`, `§13`).
+//! What an answer of the network means: status, codes, texts (`docs/ilink.md#json`).
 
 use std::{fmt, time::Duration};
 
@@ -28,7 +28,7 @@ pub(super) struct Reply {
     body: String,
 }
 
-/// A code other than zero, and the text beside it.
+/// A code other than zero, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: i64,
@@ -61,7 +61,7 @@ impl Reply {
     pub(super) fn accept(&self) -> Result<Fields<'_>, NetworkError> {
         self.accept_status()?;
         let fields =
-            self.fields().ok_or_else(|| NetworkError::Unreachable("the answer is not JSON".into()))?;
+            self.fields().ok_or_else(|| NetworkError::Unreachable("the response is not JSON".into()))?;
         match self.refusal(&fields) {
             None => Ok(fields),
             Some(refusal) => Err(refusal.into()),

@@ -1,4 +1,4 @@
-//! `sendmessage`: the request, and what its answer says about the message's fate (`ilink §10`, `§13`).
+//! `sendmessage`: the request, and what its answer says about the message's fate (`docs/ilink.md#sending`).
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const FINISHED: i64 = 2;
 /// `type` of a text item.
 const TEXT: i64 = 1;
 
-/// The body: this shape and nothing else, since unknown fields have made sends fail (`ilink §10.2`).
+/// The body: this shape and nothing else, since unknown fields have made sends fail.
 pub(super) fn body(outgoing: &Outgoing, base_info: &Value) -> Value {
     json!({
         "msg": {
@@ -85,7 +85,7 @@ fn answered(reply: &Reply) -> SendOutcome {
         return SendOutcome::AcceptedUnconfirmed;
     }
     let Some(fields) = reply.fields() else {
-        return SendOutcome::Unknown("the answer is not JSON".into());
+        return SendOutcome::Unknown("the response is not JSON".into());
     };
     match reply.refusal(&fields) {
         Some(refusal) => refused(refusal),

@@ -1,4 +1,4 @@
-//! Cutting long texts into parts that the network shows whole (`ilink §10.5`).
+//! Cutting long texts into parts that the network shows whole (`docs/ilink.md#content`).
 
 use unicode_normalization::char::is_combining_mark;
 

@@ -1,4 +1,4 @@
-//! Typing tickets: one per person, good for ten minutes (`ilink §11`).
+//! Typing tickets: one per person, good for ten minutes (`docs/ilink.md#typing`).
 
 use std::{
     collections::HashMap,

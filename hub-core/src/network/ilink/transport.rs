@@ -1,4 +1,4 @@
-//! One HTTP exchange with the network: paths, headers and base information (`ilink §3`, `§4`). Neither URLs
+//! One HTTP exchange with the network: paths, headers and base information (`docs/ilink.md#endpoints`). Neither URLs
 //! nor bodies are logged: both carry secrets.
 
 use std::{
@@ -25,7 +25,7 @@ const MAX_BATCH: usize = 16 * 1024 * 1024;
 /// The largest answer of every other call.
 const MAX_ANSWER: usize = 256 * 1024;
 
-/// One path of the network's API (`ilink §4`).
+/// One path of the network's API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     BeginLogin,
@@ -90,7 +90,7 @@ impl Transport {
         &self.random
     }
 
-    /// The `base_info` of every authenticated call (`ilink §3.3`).
+    /// The `base_info` of every authenticated call.
     pub(super) fn base_info(&self) -> Value {
         json!({ "channel_version": self.config.client_version, "bot_agent": self.config.bot_agent })
     }
@@ -131,7 +131,7 @@ impl Transport {
         self.exchange(endpoint, Method::GET, url, self.app_headers(), Bytes::new(), deadline).await
     }
 
-    /// A call to the CDN: none of the API's headers, no login (`ilink §3.2`).
+    /// A call to the CDN: none of the API's headers, no login.
     pub(super) async fn cdn(
         &self,
         method: Method,

@@ -1,4 +1,4 @@
-//! Reading the answer of a poll (`ilink §7`).
+//! Reading the answer of a poll (`docs/ilink.md#polling`).
 
 use std::{collections::HashMap, time::Duration};
 
@@ -27,8 +27,7 @@ pub(super) fn read_batch(fields: &Fields<'_>, now: Timestamp) -> Batch {
 
 fn read_messages(fields: &Fields<'_>, now: Timestamp) -> Vec<InboundMessage> {
     let Some(raw) = fields.raw("msgs") else { return Vec::new() };
-    // A list that is no list is kept as one unreadable message: a cursor that stands still would bring it
-    // back for ever.
+    // An invalid list is stored as one unreadable message: a cursor that does not move would return it forever.
     let messages: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
     let texts = if raw.starts_with('[') { messages.iter().map(|raw| raw.get()).collect() } else { vec![raw] };
     let mut seen: HashMap<String, usize> = HashMap::new();

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{random::Random, time::Timestamp};
 
-/// How long a `client_id` is remembered (ilink §17.2).
+/// How long a `client_id` is remembered.
 const CLIENT_ID_LIFE: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
 /// What a confirmed login created or found.
@@ -22,7 +22,7 @@ pub struct Account {
     pub owner_user_id: String,
 }
 
-/// How one bot stands.
+/// State of a bot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AccountStatus {
     /// Which.
@@ -70,7 +70,7 @@ pub(super) struct BoundBot {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A person who wrote to a bot, and the window that opened (ilink §9).
+/// A person who wrote to a bot, and the window that opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     pub last_inbound: Timestamp,
@@ -100,7 +100,7 @@ impl BoundBot {
         self.expires_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether the network knows this person as somebody the bot may name.
+    /// Whether the bot may address this person.
     pub(super) fn knows(&self, user_id: &str) -> bool {
         self.owner == user_id || self.peers.contains_key(user_id)
     }
@@ -113,7 +113,7 @@ impl BoundBot {
         })
     }
 
-    /// Its owner, and whoever wrote to it.
+    /// Its owner, and every person who wrote to it.
     pub(super) fn contacts(&self, env: &Env<'_>) -> Vec<SimContact> {
         let silent = (!self.peers.contains_key(&self.owner)).then_some((&self.owner, None));
         let wrote = self.peers.iter().map(|(user_id, peer)| (user_id, Some(peer)));
@@ -145,7 +145,7 @@ impl BoundBot {
     }
 }
 
-/// The `client_id`s of delivered sends, so that a repeat is not delivered again (ilink §17.2).
+/// The `client_id`s of delivered sends, so that a repeat is not delivered again.
 #[derive(Default)]
 pub(super) struct ClientIds {
     sent: HashMap<String, Sent>,

@@ -1,4 +1,4 @@
-//! Media (ilink §12): `getuploadurl`, the CDN, and whether the receiver of a media item can open it.
+//! Media (`docs/ilink.md#files`): `getuploadurl`, the CDN, and whether the receiver of a media item can open it.
 //!
 //! Blobs are kept as they were uploaded; whether a key opens one is looked at when it is sent.
 
@@ -30,7 +30,7 @@ pub(super) struct Cdn {
     bytes: usize,
 }
 
-/// What `getuploadurl` was told about one upload.
+/// The parameters of `getuploadurl` for one upload.
 #[derive(Clone)]
 pub(super) struct Permit {
     wx_id: String,
@@ -89,7 +89,7 @@ impl Cdn {
         param
     }
 
-    /// A blob whose reference still lives (ilink §17.2).
+    /// A blob whose reference still lives.
     fn find(&self, env: &Env<'_>, param: &str) -> Option<&Blob> {
         self.blobs.get(param).filter(|blob| env.now.since(blob.at) < env.config.cdn_life)
     }
@@ -162,8 +162,8 @@ impl World {
         )
     }
 
-    /// A media item of a send. What the receiver cannot open is accepted and marked, as in reality; the strict
-    /// switch refuses it with -2 (ilink §17.2).
+    /// A media item of a send. What the receiver cannot open is accepted and marked, as in reality; the strict switch
+    /// refuses it with -2.
     pub(super) fn read_media(
         &mut self,
         env: &Env<'_>,
@@ -258,7 +258,7 @@ impl Blob {
     }
 }
 
-/// What is wrong with a key by its form: only base64 of 32 hex digits can be opened (ilink §12.2).
+/// What is wrong with a key by its form: only base64 of 32 hex digits can be opened.
 fn key_problem(key: &str) -> Option<&'static str> {
     let digits = BASE64.decode(key.as_bytes()).unwrap_or_default();
     (!is_hex32(&digits)).then_some("cannot be opened: aes_key is not base64 of 32 hex digits")
@@ -268,7 +268,7 @@ fn is_hex32(text: &[u8]) -> bool {
     text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// The fields of `getuploadurl`, by type (ilink §12.4).
+/// The fields of `getuploadurl`, by type.
 struct UploadRequest {
     to_user_id: String,
     media_type: u64,
@@ -319,7 +319,7 @@ impl UploadRequest {
     }
 }
 
-/// A CDN parameter: URL-safe, or with every character that has to be percent-encoded (ilink §1.2).
+/// A CDN parameter: URL-safe, or with every character that has to be percent-encoded.
 fn new_param(env: &Env<'_>) -> String {
     let bytes: [u8; 40] = env.random.bytes();
     if env.config.awkward_cdn_params {

@@ -1,10 +1,10 @@
-//! What a simulator can be told to do differently.
+//! Configuration of a simulator.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How often a message is handed out (ilink §17.2).
+/// How often a message is handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryMode {
@@ -17,7 +17,7 @@ pub enum DeliveryMode {
     ReplayOnEmpty,
 }
 
-/// What happens to a send without a context token (ilink §17.2).
+/// What happens to a send without a context token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenlessSend {
@@ -32,7 +32,7 @@ pub enum TokenlessSend {
     Invalid,
 }
 
-/// Which forms of the upload URL `getuploadurl` answers (ilink §12.4).
+/// Which forms of the upload URL `getuploadurl` answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UploadUrls {
@@ -45,7 +45,7 @@ pub enum UploadUrls {
     Param,
 }
 
-/// The simulator's settings. `SimConfig::default()` is the table of ilink §17.2.
+/// The simulator's settings. The defaults are described in `docs/ilink.md#simulator`.
 #[derive(Debug, Clone)]
 pub struct SimConfig {
     /// How long `getupdates` is held without a message; also the answered `longpolling_timeout_ms`.
@@ -112,7 +112,7 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// Short holds for tests on the system clock: 300 ms for messages, 200 ms for QR codes (ilink §17.2).
+    /// Short holds for tests on the system clock: 300 ms for messages, 200 ms for QR codes.
     #[must_use]
     pub fn quick() -> Self {
         Self { hold: Duration::from_millis(300), qr_hold: Duration::from_millis(200), ..Self::default() }

@@ -1,7 +1,7 @@
-//! The control API `/_sim/…` (contract §10): what people do with their phones, and what went out, in JSON.
+//! The control API `/_sim/…`: what people do with their phones, and what went out, in JSON.
 //!
 //! Answers are bare objects. Errors are `{"error":{"code","message"}}` under the code's usual HTTP status, and
-//! change nothing. Beyond the contract: `GET /_sim/accounts`, `GET /_sim/contacts?wx_id=`, `GET /_sim/faults`, `DELETE /_sim/faults?id=`.
+//! change nothing. The calls are listed in `docs/ilink.md#control-api`.
 
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ impl Query {
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     if body.len() > MAX_CONTROL_BODY {
-        return Err(Error::new(ErrorCode::PayloadTooLarge, "the body is over 16 MiB"));
+        return Err(Error::new(ErrorCode::PayloadTooLarge, "the body exceeds 16 MiB"));
     }
     serde_json::from_slice(body).map_err(|error| Error::invalid("body", error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Faults on demand (ilink §17.3): what goes wrong, for which requests, how often.
+//! Faults on demand (`docs/ilink.md#control-api`): what goes wrong, for which requests, how often.
 //!
 //! # The JSON of a fault
 //!
@@ -176,7 +176,7 @@ pub enum Action {
         /// Milliseconds.
         penalty_ms: u64,
     },
-    /// Sends are accepted and never shown (ilink §10.3).
+    /// Sends are accepted and never shown.
     Shadow {
         /// Answers carry a `message_id` all the same.
         #[serde(default)]

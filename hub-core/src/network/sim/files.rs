@@ -1,5 +1,5 @@
 //! Files that people send to bots: stored on the CDN as phones do it, encrypted, and put into items
-//! (ilink §8.2, §12).
+//! (`docs/ilink.md#items`).
 
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER};
@@ -16,7 +16,7 @@ use crate::{
     network::ilink::cipher::{Key, sealed_len},
 };
 
-/// Largest file that is taken, in bytes (ilink §17.2).
+/// Largest file that is taken, in bytes.
 const MAX_FILE: usize = 200 << 20;
 
 /// A file on the CDN that no message holds yet.

@@ -23,8 +23,8 @@ const MAX_SCHEDULED: usize = 1_000;
 /// Longest user id taken, in bytes.
 const MAX_USER_ID: usize = 128;
 
-/// The fields of an injected message that are instructions to the simulator; all others are raw fields of
-/// the message (contract §10).
+/// The fields of an injected message that are instructions to the simulator; all others are raw fields of the
+/// message.
 const INSTRUCTIONS: [&str; 4] = ["wx_id", "from_user_id", "text", "items"];
 
 /// What was injected for one account, in order.
@@ -50,7 +50,7 @@ struct Stored {
 }
 
 impl Inbox {
-    /// Appends a message as it stands on the wire.
+    /// Appends a message in its wire format.
     pub(super) fn push(&mut self, json: String) {
         self.head += 1;
         self.queue.push_back(Stored { position: self.head, json });
@@ -186,7 +186,7 @@ impl World {
         let Some(account) = self.accounts.get_mut(&draft.wx_id) else { return id.to_string() };
         let from = draft.from.clone();
         let message = account.compose(env, id, &context, draft);
-        // Only a person's message opens the window (ilink §9).
+        // Only a person's message opens the window.
         if message.get("message_type").and_then(Value::as_u64) == Some(1) {
             account.peers.insert(from, Peer { last_inbound: env.now, sends: 0 });
         }
@@ -202,7 +202,7 @@ impl World {
 }
 
 impl BoundBot {
-    /// The message of ilink §8.1: the simulator's fields, the item defaults of §8.4, then the raw fields.
+    /// The JSON of a message: the simulator's fields, the defaults of items, then the raw fields.
     fn compose(&mut self, env: &Env<'_>, id: u64, context: &str, draft: Draft) -> Map<String, Value> {
         self.inbox.seq += 1;
         let now = env.now.as_millis();
@@ -228,7 +228,7 @@ impl BoundBot {
             "create_time_ms": now,
             "update_time_ms": now,
             "delete_time_ms": 0,
-            // Most clients drop a message without these two (ilink §1.2).
+            // Most clients drop a message without these two.
             "message_type": 1,
             "message_state": 2,
             "context_token": context,

@@ -1,5 +1,5 @@
-//! The chat network, simulated: a server of the iLink protocol that behaves as `ilink.md` §17 says, with a
-//! control API for what people do with their phones (`contract.md` §10) and faults on demand.
+//! The simulated chat network: a server of the iLink protocol (`docs/ilink.md#simulator`), with a control API for what
+//! people do with their phones, and faults on demand.
 //!
 //! A [`Simulator`] is an HTTP service: called inside the process under [`SIM_HOST`], or
 //! [served](Simulator::serve) on a listener. Tests use its methods; programs in other languages and other
@@ -146,9 +146,9 @@ impl Simulator {
         self.inject(json!({"wx_id": wx_id, "from_user_id": from, "text": text}))
     }
 
-    /// Injects one message: `wx_id`, `from_user_id?`, one of `text`, `items` and `item_list`, and raw fields
-    /// of ilink §8.1 that replace the usual ones (null leaves one out). An entry of `items` with `bytes` (base64)
-    /// and a `type` of 2 to 5 is a file that goes to the CDN first. Answers the message's id.
+    /// Injects one message: `wx_id`, `from_user_id?`, one of `text`, `items` and `item_list`, and raw fields of a
+    /// message (`docs/ilink.md#messages`) that replace the usual ones (null leaves one out). An entry of `items` with
+    /// `bytes` (base64) and a `type` of 2 to 5 is a file that goes to the CDN first. Answers the message's id.
     ///
     /// # Errors
     /// `NOT_FOUND` for the bot, `INVALID_PARAMS` for the message, `CONFLICT` when the bot's inbox is full.

@@ -1,4 +1,4 @@
-//! `sendmessage` (ilink §9, §10): the window, idempotency, and the list of what people got.
+//! `sendmessage` (`docs/ilink.md#sending`): the window, idempotency, and the list of what people got.
 
 use std::{collections::VecDeque, fmt};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// Longest text of one item in bytes (ilink §17.2).
+/// Longest text of one item in bytes.
 const MAX_TEXT: usize = 16_384;
 
 /// One message a bot sent and the network accepted.
@@ -40,13 +40,13 @@ pub struct Outbound {
     pub opened: Option<bool>,
     /// When it was accepted.
     pub at: Timestamp,
-    /// The id the sender was told; `None` for a message accepted by an account in shadow mode.
+    /// The id returned to the sender; `None` for a message accepted by an account in shadow mode.
     pub message_id: Option<String>,
     /// Whether the receiver sees it at all.
     pub shown: bool,
     /// What is unusual about it.
     pub note: Option<String>,
-    /// How often it came again under its `client_id` (ilink §10.4). A repeat is not delivered.
+    /// How often it came again under its `client_id`. A repeat is not delivered.
     pub repeats: u32,
     /// The message as it was sent.
     pub raw: Value,
@@ -149,7 +149,7 @@ impl Content {
     }
 }
 
-/// An account in shadow mode accepts everything and shows nothing (ilink §10.3).
+/// An account in shadow mode accepts everything and shows nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shadow {
     pub message_id: bool,
@@ -204,7 +204,7 @@ impl World {
         Ok(accepted(message_id, shadow))
     }
 
-    /// The rules of ilink §17.2 that answer `-3` or `-2` whatever the window says.
+    /// The rules that return `-3` or `-2` regardless of the window.
     fn read_send<'a>(&mut self, env: &Env<'_>, wx_id: &str, call: &'a Call) -> Result<Send<'a>, Reply> {
         let invalid = || Reply::refuse(-3, "invalid arguments");
         let msg = call.json.get("msg").and_then(Value::as_object).ok_or_else(invalid)?;
@@ -227,7 +227,7 @@ impl World {
                 }
                 Content::text(text)
             }
-            // Voice is accepted and never shown, whatever it holds (ilink §10.5).
+            // Voice is accepted and never shown, whatever it holds.
             Some(3) => Content::invisible(Some(OutboundMedia {
                 kind: "voice",
                 encrypt_query_param: String::new(),
@@ -262,8 +262,8 @@ impl World {
     }
 }
 
-/// The answer that names the new message: a JSON string here, a number in `getupdates` (ilink §2.1). Accounts
-/// in shadow mode are told no id (§10.3).
+/// The answer that names the new message: a JSON string here, a number in `getupdates`. Accounts in shadow mode get
+/// no id.
 fn accepted(message_id: u64, shadow: Option<Shadow>) -> Reply {
     match shadow {
         Some(Shadow { message_id: false }) => Reply::done(),

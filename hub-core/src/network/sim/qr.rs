@@ -1,4 +1,4 @@
-//! Login by QR code (ilink §5): eight states, held status polls.
+//! Login by QR code (`docs/ilink.md#login`): eight states, held status polls.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,10 +21,10 @@ use crate::{
 /// Where the text of a QR code leads to when it is opened as a link, in place of being scanned.
 pub(super) const PAGE: &str = "/q/";
 
-/// Tokens read from `local_token_list` (ilink §5.1).
+/// Tokens read from `local_token_list`.
 const MAX_LOCAL_TOKENS: usize = 10;
 
-/// What can be done to a QR code besides scanning and confirming it (contract §10).
+/// What can be done to a QR code besides scanning and confirming it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum QrAction {
@@ -89,7 +89,7 @@ struct QrCode {
     /// The pairing code, and how often it may still be wrong.
     verify: Option<(String, u32)>,
     redirect: Option<Redirect>,
-    /// What the last poll was told: only a change is answered at once.
+    /// The result of the last poll: only a change gets an immediate response.
     reported: Option<Status>,
     local_tokens: Vec<String>,
     wx_id: Option<String>,
@@ -157,7 +157,7 @@ pub(super) struct QrCodes {
 }
 
 impl QrCodes {
-    /// The code with this text. The bare value cannot be scanned (ilink §5.1).
+    /// The code with this text. The bare value cannot be scanned.
     fn by_text(&mut self, text: &str) -> Result<&mut QrCode> {
         let value = text.rsplit('/').next().unwrap_or_default();
         self.codes.get_mut(value).filter(|code| code.text == text).ok_or_else(|| Error::not_found("QR code"))
@@ -170,8 +170,8 @@ enum Step {
 }
 
 impl Simulator {
-    /// The page behind the text of a QR code. The text is a link (ilink §5.1), and a published client opens it
-    /// before it draws the code, in case it is a picture.
+    /// The page behind the text of a QR code. The text is a link, and a published client opens it before it draws the
+    /// code, in case it is a picture.
     pub(super) fn qr_page(&self, value: &str) -> Reply {
         if self.act(|world, _| world.qr_codes.codes.contains_key(value)) {
             Reply::html(
@@ -256,7 +256,7 @@ impl World {
         })
     }
 
-    /// The credentials (ilink §5.3). A binding that was replaced meanwhile has none to give.
+    /// The credentials. A binding that was replaced meanwhile has none to give.
     fn confirmed_reply(&self, value: &str, call: &Call) -> Reply {
         let wx_id = self.qr_codes.codes.get(value).and_then(|code| code.wx_id.as_ref());
         let Some(account) = wx_id.and_then(|wx_id| self.accounts.get(wx_id)) else {

@@ -1,5 +1,5 @@
-//! Values the simulator hands out and recognises again without storing them: context tokens, typing tickets,
-//! cursors. Each carries a keyed hash of what it stands for.
+//! Values that the simulator issues and verifies without storing them: context tokens, typing tickets, cursors. Each
+//! contains a keyed hash of its meaning.
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 use crate::{random::Random, time::Timestamp};
 
-/// What every context token starts with today (ilink §2.1).
+/// What every context token starts with today.
 const CONTEXT_PREFIX: &str = "AARz";
 
 type Key = [u8; 32];
@@ -45,8 +45,8 @@ pub(super) fn typing_ticket_time(key: &Key, wx_id: &str, user_id: &str, ticket: 
     (given == expected).then(|| Timestamp::from_millis(i64::from_be_bytes(*at)))
 }
 
-/// A cursor: base64 of generation, position and checksum (ilink §17.2). The generation is the account's own,
-/// so a cursor of an earlier binding is not taken for one of the new.
+/// A cursor: base64 of generation, position and checksum. The generation is the account's own, so a cursor of an
+/// earlier binding is not taken for one of the new.
 pub(super) fn cursor(key: &Key, generation: u32, position: u64) -> String {
     let mut bytes = [generation.to_be_bytes().as_slice(), &position.to_be_bytes()].concat();
     bytes.extend(&mark(key, &[b"cursor", &bytes])[..8]);

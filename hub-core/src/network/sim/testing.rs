@@ -47,7 +47,7 @@ impl Rig {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// A request with the headers of ilink §3.2.
+    /// A request with the headers of the protocol.
     pub(super) fn request(&self, method: &str, path: &str, token: &str, body: Bytes) -> Request<Bytes> {
         let uin = u32::from_le_bytes(self.random.bytes()).to_string();
         Request::builder()
@@ -141,7 +141,7 @@ pub(super) fn text_item(text: &str) -> Value {
     json!({"type": 1, "text_item": {"text": text}})
 }
 
-/// The body of `sendmessage` (ilink §10.1).
+/// The body of `sendmessage`.
 pub(super) fn message(to: &str, client_id: &str, token: &str, item: &Value) -> Value {
     json!({"msg": {
         "from_user_id": "", "to_user_id": to, "client_id": client_id, "message_type": 2, "message_state": 2,

@@ -1,4 +1,4 @@
-//! `getconfig` and `sendtyping` (ilink §11).
+//! `getconfig` and `sendtyping` (`docs/ilink.md#typing`).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// How long a typing ticket is taken (ilink §17.2).
+/// How long a typing ticket is taken.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
 
 /// One `sendtyping` that was taken.

@@ -1,5 +1,5 @@
-//! `getupdates` (ilink §7): the long poll, its cursor and the delivery modes. Also `notifystart` and
-//! `notifystop` (§6).
+//! `getupdates` (`docs/ilink.md#polling`): the long poll, its cursor and the delivery modes. Also `notifystart` and
+//! `notifystop`.
 
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::time::Instant;
 
-/// Messages per answer (ilink §17.2).
+/// Messages per answer.
 const BATCH: usize = 50;
 
 /// One poll while it is held.
@@ -113,8 +113,7 @@ impl World {
         };
         let next_due = account.inbox.release_due(env.now);
         if poll.held {
-            // What was handed out while this poll was held went to another poller, and goes to one only
-            // (ilink §7.5).
+            // What was handed out while this poll was held went to another poller, and goes to one only.
             poll.position = poll.position.max(account.inbox.handed);
         }
         let silent = env.config.silent_until_notifystart && !account.started;

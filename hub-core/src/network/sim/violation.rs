@@ -13,21 +13,21 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViolationKind {
-    /// `X-WECHAT-UIN` is not base64 of a decimal uint32 (ilink §3.2).
+    /// `X-WECHAT-UIN` is not base64 of a decimal uint32.
     BadUin,
-    /// `X-WECHAT-UIN` is the one of the account's previous request (ilink §3.2).
+    /// `X-WECHAT-UIN` is the one of the account's previous request.
     RepeatedUin,
-    /// `iLink-App-Id` or `iLink-App-ClientVersion` is missing or malformed (ilink §3.2).
+    /// `iLink-App-Id` or `iLink-App-ClientVersion` is missing or malformed.
     BadAppHeaders,
-    /// An authenticated call without `base_info` (ilink §3.3).
+    /// An authenticated call without `base_info`.
     NoBaseInfo,
-    /// A cursor this simulator never handed out to this account (ilink §17.2).
+    /// A cursor this simulator never handed out to this account.
     ChangedCursor,
-    /// Two polls of one account at a time (ilink §7.5).
+    /// Two polls of one account at a time.
     SecondPoller,
-    /// A message without `client_id` (ilink §10.1).
+    /// A message without `client_id`.
     NoClientId,
-    /// A media key that is base64 of the raw bytes (ilink §12.2).
+    /// A media key that is base64 of the raw bytes.
     RawMediaKey,
 }
 

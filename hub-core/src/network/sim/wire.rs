@@ -1,7 +1,6 @@
 //! The protocol's HTTP surface as the simulator reads and writes it: endpoints, one parsed request, one answer.
 //!
-//! Written from `ilink.md` alone and shared with nothing: the connector has its own types, so that a mistake
-//! in one of the two shows.
+//! It shares no code with the connector, which has its own types, so that a mistake in one of the two is found.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -12,16 +11,16 @@ use url::form_urlencoded;
 /// The host an in-process simulator is reached under.
 pub const SIM_HOST: &str = "sim.local";
 
-/// Largest body of an API call in bytes (ilink §17.2).
+/// Largest body of an API call in bytes.
 pub(super) const MAX_API_BODY: usize = 1 << 20;
-/// Largest upload in bytes (ilink §17.2).
+/// Largest upload in bytes.
 pub(super) const MAX_UPLOAD: usize = 200 << 20;
-/// Largest body of a control call: bulk injection serves load tests (contract §10).
+/// Largest body of a control call: bulk injection serves load tests.
 pub(super) const MAX_CONTROL_BODY: usize = 16 << 20;
 /// Where the control API lives.
 pub(super) const CONTROL: &str = "/_sim/";
 
-/// A call of the protocol (ilink §4); spelled in faults as written here.
+/// A call of the protocol; spelled in faults as written here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
@@ -99,8 +98,7 @@ impl Call {
     /// Parses a request.
     ///
     /// # Errors
-    /// The answer: 404 for an unknown path, 413 for a body over its cap, 400 for a body that is not a JSON
-    /// object (ilink §17.2).
+    /// The answer: 404 for an unknown path, 413 for a body over its cap, 400 for a body that is not a JSON object.
     pub(super) fn parse(request: Request<Bytes>, public_url: Option<&str>) -> Result<Self, Reply> {
         let endpoint = Endpoint::find(request.method(), request.uri().path())
             .ok_or_else(|| Reply::text(StatusCode::NOT_FOUND, "404 not found"))?;
@@ -137,7 +135,7 @@ impl Call {
         self.header("authorization")?.strip_prefix("Bearer ")
     }
 
-    /// A string field of the body; absent and other types read as empty (ilink §3.4).
+    /// A string field of the body; absent and other types read as empty.
     pub(super) fn text(&self, name: &str) -> &str {
         text_of(&self.json, name)
     }
@@ -158,8 +156,8 @@ pub(super) fn text_of<'a>(object: &'a Map<String, Value>, name: &str) -> &'a str
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Parameters of a query string, percent-decoded. A bare `+` is a blank, as everywhere: clients that do not
-/// encode it fail here as they fail against the real CDN (ilink §1).
+/// Parameters of a query string, percent-decoded. A bare `+` is a blank, as everywhere: clients that do not encode it
+/// fail here as they fail against the real CDN.
 pub(super) fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
     form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
 }
@@ -203,12 +201,12 @@ impl Reply {
         Self::json(&json!({"ret": 0}))
     }
 
-    /// A business error; those come with HTTP 200 (ilink §3.4).
+    /// A business error; those come with HTTP 200.
     pub(super) fn refuse(ret: i64, errmsg: &str) -> Self {
         Self::json(&json!({"ret": ret, "errmsg": errmsg}))
     }
 
-    /// The token is not, or no longer, valid (ilink §13).
+    /// The token is not, or no longer, valid.
     pub(super) fn expired() -> Self {
         Self::json(&json!({"errcode": -14, "errmsg": "session timeout"}))
     }

@@ -43,7 +43,7 @@ pub(super) struct World {
     pub accounts: HashMap<String, BoundBot>,
     /// Valid tokens, and the account of each.
     tokens: HashMap<String, String>,
-    /// The account each owner is bound to (ilink §2: one at a time).
+    /// The account each owner is bound to.
     owners: HashMap<String, String>,
     pub qr_codes: QrCodes,
     pub outbox: Outbox,
@@ -69,12 +69,12 @@ impl World {
             faults: Faults::default(),
             cdn: Cdn::default(),
             secret: random.bytes(),
-            // Far above 2^53 and far below 2^64, like ids of the real service (ilink §2.1).
+            // Far above 2^53 and far below 2^64, like ids of the real service.
             last_id: (1 << 62) + random.below(1 << 61),
         }
     }
 
-    /// The next message id: random, rising, above 2^53 (ilink §17.2).
+    /// The next message id: random, rising, above 2^53.
     pub(super) fn next_id(&mut self, random: &Random) -> u64 {
         self.last_id += 1 + random.below(1 << 20);
         self.last_id
@@ -83,8 +83,7 @@ impl World {
     /// The account of a call's token.
     ///
     /// # Errors
-    /// The answer -14: no literal `AuthorizationType`, no valid token or, with strict headers, other headers
-    /// missing (ilink §17.2).
+    /// The answer -14: no literal `AuthorizationType`, no valid token or, with strict headers, other headers missing.
     pub(super) fn authenticate(&mut self, env: &Env<'_>, call: &Call) -> Result<String, Reply> {
         let literal = call.header("authorizationtype") == Some("ilink_bot_token");
         let wx_id = self.account_of(call).filter(|_| literal).map(str::to_owned);
@@ -150,7 +149,7 @@ impl World {
         self.accounts.get_mut(wx_id).ok_or_else(|| Error::not_found("account"))
     }
 
-    /// Binds a person to a new bot. An earlier binding of theirs ends (ilink §17.2).
+    /// Binds a person to a new bot. An earlier binding of theirs ends.
     ///
     /// # Errors
     /// `CONFLICT` when the simulator is full.
@@ -171,7 +170,7 @@ impl World {
     }
 }
 
-/// Wakes whoever waits for a change. A listener taken under the lock misses nothing that happens after it.
+/// Wakes the tasks that wait for a change. A listener taken under the lock misses no later change.
 pub(super) struct Bell(watch::Sender<()>);
 
 impl Bell {

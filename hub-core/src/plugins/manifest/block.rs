@@ -13,8 +13,7 @@ pub enum Dialect {
     /// `==UserScript==`, the words of the specification.
     #[default]
     UserScript,
-    /// `==WebhookPlugin==`, the words of published plugins: `@timeout` is in seconds, `@grant` lists functions
-    /// (`contract.md` §7).
+    /// `==WebhookPlugin==`, the words of published plugins: `@timeout` is in seconds, `@grant` lists functions.
     WebhookPlugin,
 }
 
@@ -76,7 +75,7 @@ pub(super) fn find(source: &str) -> Result<Option<Block<'_>>, Vec<Note>> {
         .zip(source.split('\n'))
         .find(|(_, line)| Dialect::ALL.iter().any(|d| is_edge(line.trim(), "==", d.as_str())))
     {
-        Some((number, _)) => Err(vec![Note::new(number, "the metadata block must stand before any code")]),
+        Some((number, _)) => Err(vec![Note::new(number, "the metadata block must precede all code")]),
         None => Ok(None),
     }
 }
@@ -105,7 +104,7 @@ fn read<'s>(
         let Some(comment) = line.strip_prefix("//") else {
             if !line.is_empty() {
                 flaws.push(Note::new(number, "every line of the metadata block must begin with //"));
-                // What follows is code, and would be told line by line.
+                // What follows is code, and would be reported line by line.
                 break;
             }
             continue;

@@ -1,7 +1,6 @@
-//! What a plugin says about itself: the comment block at the top of its source (spec §2, "Plugin metadata
-//! block"; `contract.md` §7; reliability J10).
+//! What a plugin says about itself: the comment block at the top of its source.
 //!
-//! Only the first block counts. A wrong value is an error with its line; a key nobody knows is a warning.
+//! Only the first block counts. A wrong value is an error with its line; an unknown key is a warning.
 
 use std::time::Duration;
 
@@ -18,11 +17,11 @@ mod tests;
 
 pub use block::{Dialect, MAX_LINE, MAX_LINES};
 
-/// Longest source of a plugin, in bytes (`contract.md` §1).
+/// Longest source of a plugin, in bytes.
 pub const MAX_SOURCE: usize = 256 * 1024;
-/// Time of one hook when the block says nothing, in milliseconds (spec §8).
+/// Time of one hook when the block says nothing, in milliseconds.
 pub const DEFAULT_TIMEOUT_MS: u32 = 5_000;
-/// Longest time of one hook, in milliseconds (spec §8).
+/// Longest time of one hook, in milliseconds.
 pub const MAX_TIMEOUT_MS: u32 = 10_000;
 
 /// A line of the source and what there is to say about it.
@@ -107,7 +106,7 @@ impl Note {
 }
 
 impl Manifest {
-    /// What the sandbox is told of the block.
+    /// The part of the block for the sandbox.
     pub fn sandbox_dialect(&self) -> sandbox::Dialect {
         match self.dialect {
             Some(Dialect::WebhookPlugin) => sandbox::Dialect::WebhookPlugin,
@@ -115,7 +114,7 @@ impl Manifest {
         }
     }
 
-    /// Reads the metadata of a source. One without a block gets the defaults; whoever needs a block looks at
+    /// Reads the metadata of a source. One without a block gets the defaults; a caller that requires a block checks
     /// [`Manifest::dialect`]. Takes milliseconds when there is an expression to compile.
     ///
     /// # Errors

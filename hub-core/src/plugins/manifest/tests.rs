@@ -1,5 +1,5 @@
 use super::*;
-use crate::{channels::filter::FilterInput, error::ErrorCode, network::MessageKind};
+use crate::{error::ErrorCode, filter::FilterInput, network::MessageKind};
 
 fn user_script(lines: &str) -> String {
     format!("// ==UserScript==\n{lines}\n// ==/UserScript==\nfunction onRequest(ctx) {{}}\n")
@@ -176,7 +176,7 @@ fn notes_have_the_column_of_what_they_are_about() {
 }
 
 #[test]
-fn only_the_first_block_counts_and_it_stands_before_code() {
+fn only_the_first_block_counts_and_it_precedes_code() {
     let two = user_script("// @name first") + &user_script("// @name second\n// @timeout 0");
     assert_eq!(good(&two).name.as_deref(), Some("first"));
     let after =
@@ -184,7 +184,7 @@ fn only_the_first_block_counts_and_it_stands_before_code() {
     assert_eq!(good(&after).name.as_deref(), Some("x"));
     let bom = format!("\u{feff}{}", user_script("// @name x").replace('\n', "\r\n"));
     assert_eq!(good(&bom).name.as_deref(), Some("x"));
-    flaw(&format!("var a = 1;\n{}", user_script("// @name x")), 2, "before any code");
+    flaw(&format!("var a = 1;\n{}", user_script("// @name x")), 2, "must precede all code");
     flaw("\n// ==UserScript==\n// @name x\n", 2, "not closed");
     flaw("// ==UserScript==\n// @name x\n// ==/WebhookPlugin==\n", 1, "not closed");
     flaw("// ==UserScript==\n// @name x\nfunction onRequest() {}\n// ==/UserScript==", 3, "begin with //");

@@ -7,7 +7,7 @@ use rquickjs::Runtime;
 
 use super::program::compiling_context;
 
-/// Levels a plugin may call deep (spec §8).
+/// Levels a plugin may call deep.
 const LEVELS: usize = 1000;
 /// What is used when measuring fails: a release build on x86-64.
 const USUAL: usize = 640;

@@ -47,7 +47,7 @@ impl Output {
     /// Adds a reply; the one too many is dropped with a log line.
     ///
     /// # Errors
-    /// What the plugin is told when the reply is too long, or all of them together are.
+    /// Error for the plugin if the reply, or all replies together, are too long.
     pub(super) fn reply(&self, reply: Reply, deadline: Deadline) -> Result<(), &'static str> {
         let bytes = match &reply {
             Reply::Text(text) if text.len() > MAX_REPLY_TEXT => {

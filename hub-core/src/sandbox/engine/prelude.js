@@ -1,6 +1,6 @@
 // Evaluated in every new context before a line of the author's. It builds what an author sees, and reads back what
 // the author left. Everything it uses is taken from the globals here, once, since the author may change them later;
-// that would hurt nobody but the author, who is alone in this context, and all that leaves it is text that the hub
+// that would only affect the author, who is alone in this context, and all that leaves it is text that the hub
 // checks. There is no code generation in this context; the names of it go as well, so that `eval` is not defined.
 
 const { create, defineProperty, freeze, keys } = Object;

@@ -3,12 +3,12 @@
 use super::{super::conn::on, Accounts};
 use crate::{error::Result, secret::TokenHash, time::Timestamp};
 
-/// What a one-time thing is for; a hash is worth nothing for another purpose (design rule D17).
+/// What a one-time thing is for; a hash is worth nothing for another purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Lets the first user of a server bound wide become admin.
     Setup,
-    /// Lets somebody register.
+    /// Permits a registration.
     Invite,
     /// Lets a user set a new password.
     Reset,
@@ -29,7 +29,7 @@ pub(in crate::store) const DELETE_EXPIRED_ONE_TIME: &str =
     "DELETE FROM one_time WHERE hash IN (SELECT hash FROM one_time WHERE expires_at <= $1 LIMIT $2)";
 
 impl Accounts<'_> {
-    /// Stores a one-time thing; `subject` says whom or what it is bound to and may be empty.
+    /// Stores a one-time token; `subject` is what it is bound to and may be empty.
     pub async fn insert_one_time(
         &mut self,
         purpose: Purpose,

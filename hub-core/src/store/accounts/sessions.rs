@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{
     access::Role,
-    accounts::{ClientInfo, Session},
     error::Result,
     id::{SessionId, UserId},
+    model::session::{ClientInfo, Session},
     page::PageRequest,
     secret::{Secret, TokenHash},
     time::Timestamp,
@@ -40,7 +40,7 @@ pub struct Alive {
     pub idle_since: Timestamp,
 }
 
-/// Who a session token stands for.
+/// The user of a session token.
 #[derive(Debug, Clone, Copy)]
 pub struct Holder {
     /// The session.
@@ -53,7 +53,7 @@ pub struct Holder {
     pub last_seen_at: Timestamp,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(hub_macros::FromRow)]
 struct SessionColumns {
     id: String,
     created_at: i64,
@@ -107,7 +107,7 @@ impl Accounts<'_> {
         .map(|done| done.rows_affected()))
     }
 
-    /// Who a session token stands for, when the session lives and its user is active.
+    /// The user of a session token, if the session is valid and its user is active.
     pub async fn find_holder(&mut self, token_hash: &TokenHash, alive: Alive) -> Result<Option<Holder>> {
         let row: Option<(String, String, String, i64)> = on!(self.0, |conn| {
             sqlx::query_as(

@@ -1,31 +1,31 @@
-//! What became of deliveries: outcomes, and all that follows from them, in one transaction.
+//! Outcomes of deliveries, and everything that follows from them, in one transaction.
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{
-    super::{
-        ai::AiUsage,
-        conn::{Conn, Tx, on},
-        outbox::NewOutbound,
-        rows::{self, Column, Row, Values},
-        traces::TraceUpdate,
-    },
-    DeliveryState,
+use super::super::{
+    ai::AiUsage,
+    conn::{Conn, on},
+    due::Step,
+    outbox::NewOutbound,
+    rows::{self, Column, Row, Values},
+    traces::TraceUpdate,
 };
 use crate::{
     error::Result,
     id::{ChannelId, DeliveryId},
+    model::trace::DeliveryState,
+    store::views::Tx,
     time::Timestamp,
 };
 
 /// The outcome of one attempt, to be stored together with everything that follows from it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Finished {
     /// The delivery.
     pub id: DeliveryId,
     /// The lease under which it was attempted; nothing is stored when the bot has changed hands.
     pub fence: i64,
-    /// Where it stands now.
+    /// New state.
     pub state: DeliveryState,
     /// Attempts made.
     pub attempts: i64,
@@ -47,6 +47,20 @@ pub struct Finished {
     pub health: Option<SinkHealth>,
     /// What asking a model cost.
     pub usage: Option<AiUsage>,
+}
+
+impl Finished {
+    /// Moves its times along with a step of the clock by which they were determined.
+    pub(crate) fn follow(&mut self, step: Step) {
+        let follow = |at: &mut Timestamp| *at = step.moved(*at);
+        follow(&mut self.due_at);
+        follow(&mut self.first_attempt_at);
+        follow(&mut self.now);
+        for reply in &mut self.replies {
+            follow(&mut reply.now);
+            follow(&mut reply.expires_at);
+        }
+    }
 }
 
 /// What an attempt says about a channel's webhook.

@@ -9,8 +9,7 @@ use serde::Serialize;
 
 use super::{
     super::{
-        conn::{Conn, Tx, on, on_each},
-        json,
+        conn::{Conn, on, on_each},
         traces::TraceUpdate,
     },
     answers, leading,
@@ -18,8 +17,10 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, MessageId, OutboxId},
+    model::trace::TraceStatus,
+    store::views::Tx,
+    text::json,
     time::Timestamp,
-    traces::TraceStatus,
 };
 
 /// What came of a try.
@@ -34,7 +35,7 @@ pub enum ItemState {
     Unconfirmed,
     /// It will never be taken.
     Failed,
-    /// Nobody knows, and it is not tried again.
+    /// Unknown, and not retried.
     Unknown,
     /// It waited too long.
     Expired,
@@ -69,11 +70,11 @@ pub struct Settled {
     pub attempts: i64,
     /// The window the try was made in: what it says of a window does not concern a later one.
     pub window_opened_at: Option<i64>,
-    /// Where it stands now.
+    /// New state.
     pub state: ItemState,
     /// When it may be tried again.
     pub due_at: Timestamp,
-    /// Whether nobody knows what came of this try.
+    /// Whether the outcome of this attempt is unknown.
     pub unknown: bool,
     /// Whether the send is taken out of the window's count again: it never reached the network.
     pub uncount: bool,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The longest that any call may take; a hub gives up on a poll after about this long.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long one step of a login is asked to wait.
 const STEP: Duration = Duration::from_millis(500);
 /// Polls in which a message has to come.
@@ -99,10 +99,10 @@ impl Suite<'_> {
         );
         self.found.check(!first.lives.is_zero(), "a code lives for a while", || "its life is 0".to_owned());
         let waiting = self.step(&first.state).await?;
-        let waiting = self.found.need(waiting, "a login that nobody confirmed can be asked")?;
+        let waiting = self.found.need(waiting, "a login that no one confirmed can be asked")?;
         self.found.check(
             matches!(waiting.step, LoginStep::Waiting),
-            "a login that nobody scanned is waiting",
+            "a login that no one scanned is waiting",
             || step_name(&waiting.step),
         );
         self.harness.confirm(&first.qr_text).await;
@@ -225,7 +225,7 @@ impl Suite<'_> {
         };
         let Some(outcome) = self.within("send", connection.send(&outgoing)).await else { return };
         let sent = matches!(&outcome, SendOutcome::Sent { network_id } if !network_id.is_empty());
-        self.found.check(sent, "an answer to somebody who just wrote is sent, under an id", || {
+        self.found.check(sent, "an answer to someone who just wrote is sent, under an id", || {
             format!("{outcome:?}")
         });
         let heard = self.harness.heard(account).await;
@@ -237,7 +237,7 @@ impl Suite<'_> {
         let nobody = Outgoing { to_user_id: "nobody-of-this-name".to_owned(), ..outgoing };
         if let Some(outcome) = self.within("send", connection.send(&nobody)).await {
             let taken = matches!(outcome, SendOutcome::Sent { .. });
-            self.found.check(!taken, "a message to nobody is not sent", || format!("{outcome:?}"));
+            self.found.check(!taken, "a message to no one is not sent", || format!("{outcome:?}"));
         }
         // Answers or says why not; neither may panic or hang.
         let typing = connection.typing(&last.from_user_id, last.context_token.as_ref(), true);
@@ -250,7 +250,7 @@ impl Suite<'_> {
         self.found.check(
             !printed.contains(account.token.expose()),
             "neither a network nor a connection prints its token",
-            || "the token stands in its Debug form".to_owned(),
+            || "the token is in its Debug form".to_owned(),
         );
     }
 
@@ -261,7 +261,7 @@ impl Suite<'_> {
             return;
         };
         let confirmed = step.is_ok_and(|progress| matches!(progress.step, LoginStep::Confirmed(_)));
-        self.found.check(!confirmed, "nobody logs in with notes that the network did not make", || {
+        self.found.check(!confirmed, "no one logs in with notes that the network did not make", || {
             "it did".to_owned()
         });
     }
@@ -298,9 +298,9 @@ impl Suite<'_> {
     }
 
     async fn within<T>(&mut self, what: &str, call: impl Future<Output = T>) -> Option<T> {
-        let came = tokio::time::timeout(PATIENCE, call).await.ok();
+        let came = tokio::time::timeout(TEST_TIMEOUT, call).await.ok();
         self.found
-            .check(came.is_some(), "every call ends", || format!("{what} did not, within {PATIENCE:?}"));
+            .check(came.is_some(), "every call ends", || format!("{what} did not, within {TEST_TIMEOUT:?}"));
         came
     }
 }

@@ -158,7 +158,7 @@ impl NetworkHarness for People {
     }
 
     async fn confirm(&self, qr_text: &Secret) {
-        // A code that is nobody's is what one of the faults shows.
+        // A code that is no one's is what one of the faults shows.
         drop(self.sim.confirm(qr_text.expose(), None));
     }
 
@@ -182,7 +182,7 @@ async fn every_fault_of_a_network_is_named() {
         (Fault::Shouts, "a name has 1 to 32"),
         (Fault::LosesTheMiddleOfTexts, "keeps all of its letters"),
         (Fault::OneCodeForAll, "every login has a code of its own"),
-        (Fault::ConfirmsAnybody, "a login that nobody scanned is waiting"),
+        (Fault::ConfirmsAnybody, "a login that no one scanned is waiting"),
         (Fault::OneKeyForAll, "every message has a key of its own"),
         (Fault::ForgetsTheCursor, "behind a cursor comes what is new"),
         (Fault::Deaf, "what people write comes"),

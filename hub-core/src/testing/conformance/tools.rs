@@ -6,7 +6,7 @@ use super::{Broken, Findings};
 use crate::ai::{Tool, ToolCall, ToolScope, Tools};
 
 /// A call is given up after about this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// What of an answer a model is shown; the rest is cut.
 const ANSWER: usize = 16 * 1024;
 
@@ -38,7 +38,7 @@ pub async fn check_tools(tools: &dyn Tools, scope: &ToolScope, known: &ToolCall)
     let unknown = ToolCall { name: "no_tool_of_this_name".to_owned(), ..known.clone() };
     let broken = ToolCall { arguments: "{\"cut".to_owned(), ..known.clone() };
     for (call, works) in [(known, true), (&unknown, false), (&broken, false)] {
-        match tokio::time::timeout(PATIENCE, tools.call(scope, call)).await {
+        match tokio::time::timeout(TEST_TIMEOUT, tools.call(scope, call)).await {
             Err(_) => found.check(false, "every call ends", || format!("{} did not", call.name)),
             Ok(answer) => {
                 let what = || format!("{} with {}: {answer:?}", call.name, call.arguments);

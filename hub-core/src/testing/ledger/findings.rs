@@ -213,7 +213,7 @@ mod tests {
     fn what_was_acknowledged_and_did_not_arrive_is_lost_unless_given_up() {
         let mut ledger = right();
         ledger.sent("ann", "three", &["a", "b"], Repeats::AfterCrashes);
-        assert!(ledger.findings().is_clean(0), "nobody took responsibility for it");
+        assert!(ledger.findings().is_clean(0), "no one took responsibility for it");
         assert_eq!(ledger.unacknowledged().into_iter().collect::<Vec<_>>(), ["three"]);
         ledger.acknowledged("three");
         ledger.received(receipt(1, "a", "three", false));

@@ -28,82 +28,82 @@ pub struct AiConfigApi;
 pub struct AiConfigView {
     /// Whether channels may use it.
     pub enabled: bool,
-    /// Base URL, up to and without `/chat/completions`.
+    /// Base URL, without `/chat/completions`.
     pub base_url: String,
-    /// `***` and the last four characters of the key; absent when there is none. Sent back, it changes nothing.
+    /// `***` and the last four characters of the key; absent if there is none. Sending it back changes nothing.
     pub api_key: Option<String>,
-    /// The model of channels that name none.
+    /// The model of channels without one.
     pub model: String,
-    /// Other models that channels may name.
+    /// Other models that channels may use.
     pub models: Vec<String>,
-    /// What every model is told before what the channel has to say.
+    /// System prompt before the prompt of the channel.
     pub system_prompt: String,
-    /// Longest answer in tokens, whatever a channel says; absent for no limit.
+    /// Maximum tokens of a response, for all channels; absent for no limit.
     pub max_tokens: Option<u32>,
-    /// Tokens that one channel may use per day (UTC); absent for no limit.
+    /// Tokens per channel and day (UTC); absent for no limit.
     pub daily_tokens: Option<u64>,
-    /// When it was last changed; absent when it was never set.
+    /// When it was last changed; absent if it was never set.
     pub updated_at: Option<Time>,
 }
 
-/// What replaces the AI endpoint of the hub.
+/// A new AI endpoint of the hub.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SetAiConfig {
-    /// Whether channels may use it; `true` when left out.
+    /// Whether channels may use it; `true` if absent.
     pub enabled: Option<bool>,
-    /// Base URL of an OpenAI-compatible service, up to and without `/chat/completions`; OpenAI's when left out.
-    /// A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
+    /// Base URL of an OpenAI-compatible service, without `/chat/completions`; OpenAI's if absent. A private address
+    /// has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
     pub base_url: Option<Checked<0, 2048>>,
-    /// The key. Left out it is kept, and so it is when it begins with `***`; `null` clears it.
+    /// The key. If it is absent or begins with `***`, the stored one is kept; `null` removes it.
     pub api_key: MaybeUndefined<Secret<4096>>,
-    /// The model of channels that name none; `gpt-4o-mini` when left out.
+    /// The model of channels without one; `gpt-4o-mini` if absent.
     pub model: Option<Checked<1, 200>>,
-    /// Other models that channels may name, at most 100; none when left out.
+    /// Other models that channels may use, at most 100; none if absent.
     #[oai(validator(max_items = 100))]
     pub models: Option<Vec<Checked<1, 200>>>,
-    /// What every model is told before what the channel has to say, at most 32 KiB; nothing when left out.
+    /// System prompt before the prompt of the channel, at most 32,768 characters; none if absent.
     pub system_prompt: Option<Checked<0, 32_768>>,
-    /// Longest answer in tokens, whatever a channel says, 1 to 131072; no limit when left out.
+    /// Maximum tokens of a response, for all channels, 1 to 131072; no limit if absent.
     pub max_tokens: Option<Number<1, 131_072>>,
-    /// Tokens that one channel may use per day (UTC); no limit when left out.
+    /// Tokens per channel and day (UTC); no limit if absent.
     pub daily_tokens: Option<Number<1, { u32::MAX }>>,
 }
 
-/// What the test call brought.
+/// Result of the test.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct AiTestView {
-    /// Whether the model answered.
+    /// Whether the model responded.
     pub ok: bool,
-    /// The model that was asked.
+    /// The model.
     pub model: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// The beginning of its answer.
+    /// Beginning of the response.
     pub answer: Option<String>,
-    /// What the answer cost, when the endpoint says so.
+    /// Token usage, if the endpoint reports it.
     pub usage: Option<AiUsageView>,
-    /// What went wrong.
+    /// Error of the test.
     pub error: Option<AiTestError>,
 }
 
-/// Tokens of an answer.
+/// Tokens of a response.
 #[derive(Debug, Object)]
 pub struct AiUsageView {
-    /// What the model read.
+    /// Prompt tokens.
     pub prompt_tokens: u64,
-    /// What it wrote.
+    /// Completion tokens.
     pub completion_tokens: u64,
 }
 
-/// Why the model did not answer.
+/// Error of a model call.
 #[derive(Debug, Object)]
 pub struct AiTestError {
-    /// The kind: `refused` (4xx), `rate_limited`, `failed` (5xx), `not_understood`, `cut`, `bad_url`, or that of a
+    /// Class: `refused` (4xx), `rate_limited`, `failed` (5xx), `not_understood`, `cut`, `bad_url`, or that of a
     /// connection: `blocked_address`, `dns`, `connect`, `tls`, `timeout`, `too_large`, `broken`.
     pub class: String,
-    /// A sentence about it, with what the endpoint said.
+    /// Message, including that of the endpoint.
     pub message: String,
 }
 
@@ -213,7 +213,7 @@ impl Example for AiTestView {
 impl AiConfigApi {
     /// Shows the AI endpoint of the hub
     ///
-    /// It answers for channels whose AI sink has the source `global`. Its key is never shown.
+    /// Channels whose AI sink has the source `global` use it. The key is never shown.
     #[oai(path = "/api/admin/ai-config", method = "get", operation_id = "getAiConfig")]
     async fn get(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<AiConfigView> {
         ok(hub.ai_config().get(&admin.0).await?.into())
@@ -221,7 +221,7 @@ impl AiConfigApi {
 
     /// Replaces the AI endpoint of the hub
     ///
-    /// Channels use it from their next message on.
+    /// Channels use it from the next message on.
     #[oai(path = "/api/admin/ai-config", method = "put", operation_id = "setAiConfig")]
     async fn set(
         &self,
@@ -232,10 +232,10 @@ impl AiConfigApi {
         ok(hub.ai_config().set(&admin.0, body.0.into()).await?.into())
     }
 
-    /// Asks the AI endpoint of the hub a question
+    /// Tests the AI endpoint of the hub
     ///
-    /// As it is set now, whether it is on or off, within 30 seconds. What the endpoint does wrong is part of the
-    /// answer; `CONFLICT` when none was ever set.
+    /// With the current settings, whether it is on or off, within 30 seconds. An error of the endpoint is part of the
+    /// response; `CONFLICT` if none was ever set.
     #[oai(path = "/api/admin/ai-config/test", method = "post", operation_id = "testAiConfig")]
     async fn test(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<AiTestView> {
         ok(hub.ai_config().test(&admin.0).await?.into())

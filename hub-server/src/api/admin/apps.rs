@@ -1,4 +1,4 @@
-//! Which apps everybody finds.
+//! The review of app listings.
 
 use hub_core::{Hub, apps::Apps};
 use poem::web::Data;
@@ -23,9 +23,9 @@ pub struct AdminAppsApi;
 
 #[OpenApi(tag = "Tag::Admin")]
 impl AdminAppsApi {
-    /// Lists the apps that wait to be listed
+    /// Lists the apps that wait for listing
     ///
-    /// Newest first, with who made them.
+    /// Newest first, with their authors.
     #[oai(path = "/api/admin/apps/pending", method = "get", operation_id = "listPendingApps")]
     async fn pending(
         &self,
@@ -38,9 +38,9 @@ impl AdminAppsApi {
         ok(hub.apps().pending(&admin.0, &page).await?.into())
     }
 
-    /// Lets everybody find an app
+    /// Approves the listing of an app
     ///
-    /// `CONFLICT` when it does not wait.
+    /// `CONFLICT` if it is not waiting.
     #[oai(path = "/api/admin/apps/:id/approve", method = "post", operation_id = "approveApp")]
     async fn approve(
         &self,
@@ -51,9 +51,9 @@ impl AdminAppsApi {
         ok(hub.apps().approve(&admin.0, id.0.0).await?.into())
     }
 
-    /// Refuses an app's listing
+    /// Rejects the listing of an app
     ///
-    /// Also one that was approved before. The author is told the reason; installations stay.
+    /// Also revokes an earlier approval. The author can read the reason; installations are not affected.
     #[oai(path = "/api/admin/apps/:id/reject", method = "post", operation_id = "rejectApp")]
     async fn reject(
         &self,

@@ -20,29 +20,29 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct AuditApi;
 
-/// What an administrator did, or somebody to a credential of theirs.
+/// An act of an administrator, or an act on a credential.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct AuditEntryView {
-    /// The id.
+    /// Id of the entry.
     pub id: AuditId,
-    /// When.
+    /// When it happened.
     pub at: Time,
-    /// Id of the user who acted, `operator` for the command line on the machine, empty for a stranger.
+    /// Id of the user who acted, `operator` for the command line on the server, empty for an unauthenticated caller.
     pub actor: String,
-    /// Their username at that time.
+    /// Username at that time.
     pub actor_name: String,
-    /// Id of the session or API key they acted with; empty without one.
+    /// Id of the session or API key that was used; empty if there was none.
     pub credential: String,
-    /// What was done, for example `user.updated`.
+    /// Type of the act, for example `user.updated`.
     pub action: String,
-    /// Id of what it was done to.
+    /// Id of the affected object.
     pub target: String,
-    /// The name of that at that time.
+    /// Name of the affected object at that time.
     pub target_name: String,
-    /// What else is known; never a secret.
+    /// Further details; never a secret.
     pub detail: Any<Value>,
-    /// Address that the session came from; empty when unknown.
+    /// Client address; empty if unknown.
     pub ip: String,
 }
 
@@ -50,19 +50,19 @@ pub struct AuditEntryView {
 impl AuditApi {
     /// Reads the audit log
     ///
-    /// Every act of an administrator and every act on a credential: signing in and failing to, keys, passwords,
-    /// roles. Entries are never changed, and kept for a year.
+    /// Acts of administrators and acts on credentials: successful and failed sign-ins, keys, passwords, roles.
+    /// Entries are never changed; they are retained for one year.
     #[oai(path = "/api/admin/audit", method = "get", operation_id = "listAudit")]
     #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         admin: Administrator,
-        /// Only what this user did, by id, or `operator`.
+        /// Only acts of this user, by id, or `operator`.
         actor: Query<Option<Text<1, 64>>>,
-        /// Only this, for example `user.login`.
+        /// Only acts of this type, for example `user.login`.
         action: Query<Option<Text<1, 64>>>,
-        /// Only what was done to this, by id.
+        /// Only acts on this object, by id.
         target: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,

@@ -1,4 +1,4 @@
-//! Everybody's bots.
+//! Bots of all users.
 
 use hub_core::{
     Hub,
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct AdminBotsApi;
 
-/// A bot, and whose it is. Never what is said through it.
+/// A bot and its owner, without messages.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct AdminBotView {
@@ -36,15 +36,15 @@ pub struct AdminBotView {
 impl AdminBotsApi {
     /// Lists the bots of all users
     ///
-    /// With their owners; nothing of what is said there.
+    /// With their owners, without messages.
     #[oai(path = "/api/admin/bots", method = "get", operation_id = "listAllBots")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         admin: Administrator,
-        /// Only of this user.
+        /// Only bots of this user.
         owner_id: Query<Option<UserId>>,
-        /// Only in this status.
+        /// Only bots with this status.
         status: Query<Option<BotStatus>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,

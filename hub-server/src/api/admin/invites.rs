@@ -15,32 +15,31 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct InvitesApi;
 
-/// An invitation to be made.
+/// An invitation to create.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct CreateInvite {
-    /// After how many days it ends, 1 to 90; 7 when left out.
+    /// Lifetime in days, 1 to 90; 7 if absent.
     pub expires_in_days: Option<Number<1, 90>>,
 }
 
-/// A new invitation: its only sight.
+/// A created invitation. It is shown only here.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct InviteView {
-    /// What the new user gives as `invite` when they register.
+    /// Value of `invite` in the registration.
     pub invite: ShownOnce,
-    /// The page on which they register, with the invitation filled in.
+    /// Registration page with the invitation filled in.
     pub invite_link: ShownOnce,
-    /// Until when.
+    /// When it expires.
     pub expires_at: Time,
 }
 
 #[OpenApi(tag = "Tag::Admin")]
 impl InvitesApi {
-    /// Makes an invitation
+    /// Creates an invitation
     ///
-    /// It lets one person register, once, on a hub whose registration is `invite`. `CONFLICT` when registration is
-    /// closed.
+    /// It permits one registration on a hub whose registration is `invite`. `CONFLICT` if registration is closed.
     #[oai(path = "/api/admin/invites", method = "post", operation_id = "createInvite")]
     async fn create(
         &self,

@@ -1,5 +1,4 @@
-//! Administration (spec §4, "Administrator"; `contract.md` §9). Each part is a file of its own; whatever is done
-//! here stands in the audit log.
+//! Administration, one file per part. Every change is recorded in the audit log.
 
 pub mod ai_config;
 pub mod apps;
@@ -22,7 +21,7 @@ pub use sessions::{EndedSessions, SessionsApi};
 pub use stats::{StatsApi, StatsView};
 pub use users::{AdminUserView, UpdateUser, UsersApi};
 
-/// All of it, but the review of plugins.
+/// All parts except the review of plugins.
 pub type AdminApi = (UsersApi, SessionsApi, ResetLinksApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi);
 
 /// One of each.

@@ -1,4 +1,4 @@
-//! Reviewing plugins (spec §4, "Administrator"; `contract.md` §7).
+//! Reviewing plugins.
 
 use hub_core::{Hub, plugins::Plugins};
 use poem::web::Data;
@@ -25,8 +25,8 @@ pub struct AdminPluginsApi;
 impl AdminPluginsApi {
     /// Lists the plugins that wait for a review
     ///
-    /// Newest first, at most 20 on a page, each with its source, what changes against the approved version, and
-    /// what it may do.
+    /// Newest first, at most 20 per page, each with its source, the diff against the approved version, and its
+    /// permissions.
     #[oai(path = "/api/admin/plugins/pending", method = "get", operation_id = "listPendingPlugins")]
     async fn pending(
         &self,
@@ -41,8 +41,8 @@ impl AdminPluginsApi {
 
     /// Approves a plugin
     ///
-    /// The id is the plugin's, meaning its version that waits, or that version's. With `content_hash` only if the
-    /// source is the one that was reviewed; `CONFLICT` otherwise, and when nothing waits.
+    /// The id is that of the plugin, meaning its waiting version, or of that version. With `content_hash` only if the
+    /// source is the reviewed one; `CONFLICT` otherwise, and if no version is waiting.
     #[oai(path = "/api/admin/plugins/:id/approve", method = "post", operation_id = "approvePlugin")]
     async fn approve(
         &self,
@@ -57,8 +57,8 @@ impl AdminPluginsApi {
 
     /// Rejects a plugin
     ///
-    /// Ids as for approving; the author is told the reason. An approved version, named by its own id, is
-    /// withdrawn: it runs nowhere any more from the next message on.
+    /// Ids as for approval; the author can read the reason. An approved version, named by its own id, is withdrawn:
+    /// it does not run from the next message on.
     #[oai(path = "/api/admin/plugins/:id/reject", method = "post", operation_id = "rejectPlugin")]
     async fn reject(
         &self,

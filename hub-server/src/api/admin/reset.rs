@@ -1,4 +1,4 @@
-//! Links with which people set a new password (added; reliability Z6).
+//! Links for resetting a password.
 
 use hub_core::{Hub, admin::ResetLink};
 use poem::web::Data;
@@ -11,27 +11,26 @@ use crate::{
     wire::{ShownOnce, Time, UserId},
 };
 
-/// Links for lost passwords.
+/// Links for resetting a password.
 #[derive(Debug, Clone, Copy)]
 pub struct ResetLinksApi;
 
-/// A new link: its only sight.
+/// A created link. It is shown only here.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct ResetLinkView {
-    /// The page to open in a browser; to be handed to the user, and to nobody else.
+    /// The page to open in a browser, for the user only.
     pub reset_link: ShownOnce,
-    /// Until when.
+    /// When it expires.
     pub expires_at: Time,
 }
 
 #[OpenApi(tag = "Tag::Admin")]
 impl ResetLinksApi {
-    /// Makes a link with which a user sets a new password
+    /// Creates a password reset link for a user
     ///
-    /// It works once, for an hour; a later one ends it. Nobody sets the password of somebody else, so administrators
-    /// cannot name one. What changes, changes when the link is used: then every session of the user ends. For one's
-    /// own account it is `FORBIDDEN`.
+    /// It works once, for one hour; a later one replaces it. Administrators cannot choose a password for another
+    /// user. When the link is used, all sessions of the user are revoked. For one's own account it is `FORBIDDEN`.
     #[oai(path = "/api/admin/users/:id/reset-link", method = "post", operation_id = "createResetLink")]
     async fn create(
         &self,

@@ -1,4 +1,4 @@
-//! Sessions of other people (added: `hub-cli users sessions`).
+//! Sessions of other users (`hub-cli users sessions`).
 
 use hub_core::{Hub, admin::Admin};
 use poem::web::Data;
@@ -15,11 +15,11 @@ use crate::{
     wire::{Cursor, Limit, Page, SessionId, UserId, page_request},
 };
 
-/// Sessions of other people.
+/// Sessions of other users.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionsApi;
 
-/// How many sessions have ended.
+/// Number of revoked sessions.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct EndedSessions {
@@ -31,7 +31,7 @@ pub struct EndedSessions {
 impl SessionsApi {
     /// Lists a user's sessions
     ///
-    /// The living ones, newest first.
+    /// Valid sessions, newest first.
     #[oai(path = "/api/admin/users/:id/sessions", method = "get", operation_id = "listUserSessions")]
     async fn list(
         &self,
@@ -45,9 +45,9 @@ impl SessionsApi {
         ok(hub.admin().sessions(&admin.0, id.0.0, &page).await?.into())
     }
 
-    /// Ends all sessions of a user
+    /// Revokes all sessions of a user
     ///
-    /// Within a second on every node. API keys live on.
+    /// Within a second on every node. API keys stay valid.
     #[oai(path = "/api/admin/users/:id/sessions", method = "delete", operation_id = "endUserSessions")]
     async fn end_all(
         &self,
@@ -58,9 +58,9 @@ impl SessionsApi {
         ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0.0, None).await? })
     }
 
-    /// Ends one session of a user
+    /// Revokes a session of a user
     ///
-    /// Whoever holds it is signed out at once, wherever they are connected.
+    /// Takes effect at once on every node, open connections included.
     #[oai(
         path = "/api/admin/users/:id/sessions/:sessionId",
         method = "delete",

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct StatsApi;
 
-/// What a hub has and does. What was counted by other nodes within the last ten seconds may be missing.
+/// Statistics of a hub. Counts of other nodes in the last ten seconds may be missing.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct StatsView {
@@ -27,28 +27,28 @@ pub struct StatsView {
     pub users: UserStats,
     /// Bots.
     pub bots: BotStats,
-    /// How many channels there are.
+    /// Number of channels.
     pub channels: u64,
-    /// Messages, since the database was made.
+    /// Messages since the database was created.
     pub messages: MessageStats,
     /// Deliveries to webhooks.
     pub deliveries: DeliveryStats,
-    /// When the oldest delivery that is still to be made was accepted; absent when there is none.
+    /// When the oldest pending delivery was accepted; absent if there is none.
     pub oldest_pending_at: Option<Time>,
-    /// Runs of plugins, since the database was made.
+    /// Plugin runs since the database was created.
     pub plugin_runs: u64,
-    /// The last sixty minutes, oldest first; the last one is not over yet.
+    /// The last sixty minutes, oldest first; the last one is not complete.
     pub series: Vec<MinuteStats>,
 }
 
-/// Users by what they may do.
+/// Users by status and role.
 #[derive(Debug, Object)]
 pub struct UserStats {
-    /// All.
+    /// All users.
     pub total: u64,
-    /// Those who may sign in.
+    /// Active users.
     pub active: u64,
-    /// Those who may not.
+    /// Disabled users.
     pub disabled: u64,
     /// Administrators.
     pub admins: u64,
@@ -57,7 +57,7 @@ pub struct UserStats {
 /// Bots by status.
 #[derive(Debug, Object)]
 pub struct BotStats {
-    /// All.
+    /// All bots.
     pub total: u64,
     /// By status.
     pub by_status: BotStatusCounts,
@@ -66,19 +66,19 @@ pub struct BotStats {
 /// Bots in each status.
 #[derive(Debug, Default, Object)]
 pub struct BotStatusCounts {
-    /// Bound, and not taken up yet.
+    /// Bound, not connected yet.
     pub pending: u64,
-    /// The hub is making contact.
+    /// The hub is connecting.
     pub connecting: u64,
-    /// The network answers.
+    /// The network responds.
     pub online: u64,
-    /// The network answers irregularly.
+    /// The network responds irregularly.
     pub degraded: u64,
-    /// The network has not answered for a while, or the owner is disabled.
+    /// The network has not responded for some time, or the owner is disabled.
     pub offline: u64,
-    /// The network wants a new login.
+    /// The network requires a new login.
     pub expired: u64,
-    /// Something a person has to look at.
+    /// An error that needs attention.
     pub error: u64,
 }
 
@@ -88,38 +88,38 @@ pub struct MessageStats {
     /// Received from people.
     #[oai(rename = "in")]
     pub inbound: u64,
-    /// Taken by the chat network; a long text counts once per part.
+    /// Accepted by the chat network; a long text counts once per part.
     #[oai(rename = "out")]
     pub outbound: u64,
 }
 
-/// Deliveries by state. `done` and `dead` are counted since the database was made, a replay counts again.
+/// Deliveries by state. `done` and `dead` are counted since the database was created; a replay is counted separately.
 #[derive(Debug, Object)]
 pub struct DeliveryStats {
     /// In their lane.
     pub pending: u64,
-    /// Waiting for their next try.
+    /// Waiting for a retry.
     pub parked: u64,
-    /// Made.
+    /// Successful.
     pub done: u64,
-    /// Given up.
+    /// Failed permanently.
     pub dead: u64,
 }
 
-/// What was counted in one minute.
+/// Counts of one minute.
 #[derive(Debug, Object)]
 pub struct MinuteStats {
     /// When the minute began.
     pub at: Time,
     /// Messages received.
     pub messages_in: u64,
-    /// Messages taken by the chat network.
+    /// Messages accepted by the chat network.
     pub messages_out: u64,
-    /// Deliveries made.
+    /// Successful deliveries.
     pub delivered: u64,
-    /// Deliveries given up.
+    /// Deliveries that failed permanently.
     pub failed: u64,
-    /// Runs of plugins.
+    /// Plugin runs.
     pub plugin_runs: u64,
 }
 
@@ -127,7 +127,7 @@ pub struct MinuteStats {
 impl StatsApi {
     /// Shows statistics of the whole hub
     ///
-    /// Counts and sums; of nobody what they said.
+    /// Counts only, without contents of messages.
     #[oai(path = "/api/admin/stats", method = "get", operation_id = "getStats")]
     async fn get(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<StatsView> {
         ok(hub.admin().stats(&admin.0).await?.into())

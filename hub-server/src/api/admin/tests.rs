@@ -224,7 +224,7 @@ async fn where_registration_is_closed_an_invitation_is_worth_nothing() {
 async fn statistics_have_an_hour_of_minutes() {
     let app = App::new().await;
     let alice = app.user("alice").await;
-    app.hub.context().counters.messages.count("received");
+    app.hub.context().node.counters.messages.count("received");
     let reply = alice.get("/api/admin/stats").await;
     let stats = reply.data();
     assert_eq!(stats["users"], json!({ "total": 1, "active": 1, "disabled": 0, "admins": 1 }));

@@ -1,4 +1,4 @@
-//! Everybody's accounts.
+//! Accounts of all users.
 
 use hub_core::{
     Hub,
@@ -25,45 +25,46 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct UsersApi;
 
-/// A user as administrators see them.
+/// A user, for administrators.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct AdminUserView {
-    /// The id.
+    /// Id of the user.
     pub id: UserId,
     /// Name to sign in with.
     pub username: String,
-    /// Name to show.
+    /// Display name.
     pub display_name: String,
-    /// E-mail address; empty when none was given.
+    /// E-mail address; empty if none was given.
     pub email: String,
-    /// What the user may do.
+    /// Role.
     pub role: UserRole,
-    /// Whether they may sign in.
+    /// Whether the user may sign in.
     pub status: AccountStatus,
-    /// Whether they can sign in with a password.
+    /// Whether the user can sign in with a password.
     pub has_password: bool,
-    /// How many bots they have.
+    /// Number of bots.
     pub bots: u32,
-    /// How many sessions.
+    /// Number of sessions.
     pub sessions: u32,
-    /// How many API keys.
+    /// Number of API keys.
     pub api_keys: u32,
-    /// When a session was last used, to the minute; absent when there is none.
+    /// When a session was last used, to the minute; absent if there is none.
     pub last_seen_at: Option<Time>,
-    /// When the account was made.
+    /// When the account was created.
     pub created_at: Time,
 }
 
-/// What changes about a user; what is left out stays.
+/// A change of a user; absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct UpdateUser {
-    /// Another role.
+    /// The new role.
     pub role: Option<UserRole>,
-    /// `disabled` ends every session at once; keys open nothing and bots rest until the user is `active` again.
+    /// `disabled` revokes all sessions at once; API keys stop working and bots are paused until the user is `active`
+    /// again.
     pub status: Option<AccountStatus>,
-    /// Name to show, 1 to 64 characters.
+    /// Display name, 1 to 64 characters.
     pub display_name: Option<Checked<1, 64>>,
 }
 
@@ -71,18 +72,18 @@ pub struct UpdateUser {
 impl UsersApi {
     /// Lists all users
     ///
-    /// With how they stand and what they may do, whoever registered last first.
+    /// With status and role, most recently registered first.
     #[oai(path = "/api/admin/users", method = "get", operation_id = "listUsers")]
     #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         admin: Administrator,
-        /// Only with this role.
+        /// Only users with this role.
         role: Query<Option<UserRole>>,
-        /// Only in this status.
+        /// Only users with this status.
         status: Query<Option<AccountStatus>>,
-        /// Only those whose username or name to show has this text, without regard to case.
+        /// Only users whose username or display name contains this text, regardless of case.
         q: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
@@ -95,15 +96,15 @@ impl UsersApi {
 
     /// Shows a user
     ///
-    /// As an administrator sees them: nothing of what they said.
+    /// Account data only, without messages.
     #[oai(path = "/api/admin/users/:id", method = "get", operation_id = "getUser")]
     async fn get(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<AdminUserView> {
         ok(hub.admin().user(&admin.0, id.0.0).await?.into())
     }
 
-    /// Changes a user
+    /// Updates a user
     ///
-    /// `CONFLICT` when no active administrator would be left.
+    /// `CONFLICT` if no active administrator would be left.
     #[oai(path = "/api/admin/users/:id", method = "put", operation_id = "updateUser")]
     async fn update(
         &self,
@@ -117,9 +118,9 @@ impl UsersApi {
 
     /// Deletes a user
     ///
-    /// With everything of theirs, at once: sessions and keys end, bots stop and are gone with their channels,
-    /// messages and traces. `CONFLICT` when no active administrator would be left. Administrators who delete
-    /// themselves must have signed in within five minutes.
+    /// With all of their data, at once: sessions and keys are revoked, bots stop and are deleted with their channels,
+    /// messages and traces. `CONFLICT` if no active administrator would be left. Administrators who delete themselves
+    /// must have signed in within the last five minutes.
     #[oai(path = "/api/admin/users/:id", method = "delete", operation_id = "deleteUser")]
     async fn delete(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<Empty> {
         hub.admin().delete_user(&admin.0, id.0.0).await?;

@@ -1,4 +1,4 @@
-//! Frames of the sockets of apps (`dialects.md` §1.10): flat objects. Fields that the hub does not know are ignored.
+//! Frames of the sockets of apps: flat objects. Fields that the hub does not know are ignored.
 
 use hub_core::{
     Error,
@@ -16,21 +16,21 @@ use crate::{
 
 /// Longest request id that is echoed.
 const MAX_REQUEST_ID: usize = 128;
-/// Longest key of a send that may be repeated, in bytes.
+/// Longest idempotency key of a send, in bytes.
 const MAX_KEY: usize = 255;
 
-/// What an app sent.
+/// A frame that an app sent.
 #[derive(Debug)]
 pub(super) struct Frame(Map<String, Value>);
 
-/// What an app wants.
+/// Request of an app.
 #[derive(Debug)]
 pub(super) enum Wish {
-    /// To send.
+    /// Send a message.
     Send,
-    /// To hear that the hub is there.
+    /// Check that the hub is there.
     Ping,
-    /// It has an event.
+    /// Acknowledge an event.
     Ack(AppEventId),
     /// A type that the hub does not know.
     Unknown(String),
@@ -56,7 +56,7 @@ impl Frame {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The id to echo: a text or a number, as it came.
+    /// The id to echo: a text or a number, unchanged.
     pub(super) fn request_id(&self) -> Option<Value> {
         let id = self.0.get("req_id").or_else(|| self.0.get("reqID"))?;
         match id {
@@ -66,10 +66,10 @@ impl Frame {
         }
     }
 
-    /// What it says.
+    /// The request in the frame.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` for an acknowledgement that names no event.
+    /// `INVALID_PARAMS` for an acknowledgement without the id of an event.
     pub(super) fn wish(&self) -> Result<Wish, Error> {
         match self.text("type").unwrap_or_default() {
             "send" => Ok(Wish::Send),
@@ -82,19 +82,19 @@ impl Frame {
         }
     }
 
-    /// The installation that sends, on the socket of a whole app.
+    /// The sending installation, on the socket of a whole app.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` when the frame names none.
+    /// `INVALID_PARAMS` if the frame names none.
     pub(super) fn installation(&self) -> Result<InstallationId, Error> {
         let id = self.text("installation_id").and_then(|id| id.parse().ok());
         id.ok_or_else(|| Error::invalid("installation_id", "must name the installation that sends"))
     }
 
-    /// The message, as the Bot API takes it, and the key under which it may be repeated.
+    /// The message, as in the Bot API, and its idempotency key.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` without a receiver, and for what the Bot API does not take.
+    /// `INVALID_PARAMS` without a recipient, and for what the Bot API rejects.
     pub(super) fn message(&self) -> Result<(BotSend, Option<String>), Error> {
         let mut fields = self.0.clone();
         // `type` is the frame's here.
@@ -125,7 +125,7 @@ fn answer(kind: &str, request_id: Option<&Value>) -> Map<String, Value> {
     frame
 }
 
-/// The greeting. What it says stands in `data`, where clients of the older hub look, and beside `type`.
+/// The greeting. Its fields are in `data`, where clients of the older hub look, and next to `type`.
 pub(super) fn init(listener: &AppListener) -> Value {
     let state = listener.state();
     let data = match listener.seat() {

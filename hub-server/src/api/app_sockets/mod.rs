@@ -1,6 +1,6 @@
-//! WebSockets of apps (`dialects.md` §1.10): what an app is told, without a server of its own, and a way to send.
+//! WebSockets of apps: events for an app without a server of its own, and a way to send.
 //!
-//! No `Origin` is looked at: whoever opens one shows a token or a secret, which no browser adds by itself.
+//! `Origin` is not checked: the client presents a token or a secret, which no browser adds by itself.
 
 use std::sync::Arc;
 
@@ -31,20 +31,20 @@ pub struct AppSocketsApi;
 impl AppSocketsApi {
     /// Opens a WebSocket for an app on a bot
     ///
-    /// Every frame is a JSON object with a `type`. The hub sends `init {installation_id, bot_id, app_name, app_slug}`,
-    /// then `event`: the very object that a webhook gets, `{v, type, trace_id, installation_id, bot, event}`. It takes
-    /// `ping`, which it answers with `pong`, and `send {req_id?, to, content, msg_type?}`, which it answers with
-    /// `ack {req_id, ok}` or `error {req_id, error, code}`. `send` is the call `POST /bot/v1/messages/send` and takes
-    /// its further fields; `to` is required. Frames hold at most 64 KiB.
+    /// Every frame is a JSON object with a `type`. The hub sends `init {installation_id, bot_id, app_name,
+    /// app_slug}`, then `event`: the same object that a webhook receives, `{v, type, trace_id, installation_id, bot,
+    /// event}`. The app may send `ping`, with the response `pong`, and `send {req_id?, to, content, msg_type?}`, with
+    /// the response `ack {req_id, ok}` or `error {req_id, error, code}`. `send` equals `POST /bot/v1/messages/send`
+    /// and has the same further fields; `to` is required. Frames have at most 64 KiB.
     ///
-    /// Events come oldest first and at least once. What happens while no socket is open waits up to 31 hours, unless
-    /// a webhook of the app takes it meanwhile. An event that was written to the socket counts as told. With
-    /// `ack=true` it counts as told when the app sends `ack {id}` with the event's id; at most 64 are under way, and
-    /// what was not acknowledged comes again on the next connection. Of several sockets of one installation the
-    /// newest gets the events; the others stand by, and may send.
+    /// Events are sent oldest first, at least once. Events that occur while no socket is open wait up to 31 hours,
+    /// unless a webhook of the app accepts them. An event that was written to the socket counts as delivered. With
+    /// `ack=true` it counts as delivered when the app sends `ack {id}` with the id of the event; at most 64 are
+    /// unacknowledged at a time, and those are sent again on the next connection. If an installation has several
+    /// sockets, the newest one receives the events; the others are on standby and may send.
     ///
-    /// Close codes: 1001 the hub restarts; 1002, 1007, 1008, 1009 the app's frames; 4401 the token ended, or the app
-    /// was taken off the bot; 4403 the app was switched off; 4408 the app does not read or is silent for 60 seconds.
+    /// Close codes: 1001 the hub restarts; 1002, 1007, 1008, 1009 invalid frames; 4401 the token was revoked or the
+    /// app uninstalled; 4403 the app was switched off; 4408 the app does not read, or is silent for 60 seconds.
     #[oai(path = "/bot/v1/ws", method = "get", operation_id = "connectInstallation")]
     async fn connect(
         &self,
@@ -53,7 +53,7 @@ impl AppSocketsApi {
         limits: Data<&Arc<RateLimits>>,
         app: AppSocketClient,
         request: &Request,
-        /// Whether the app acknowledges events itself.
+        /// Whether the app acknowledges events.
         ack: Query<Option<bool>>,
     ) -> Result<Switched, ApiError> {
         let upgrade = Upgrade::of(request)?;
@@ -66,9 +66,9 @@ impl AppSocketsApi {
 
     /// Opens a WebSocket for an app on all of its bots
     ///
-    /// With the app's id and its webhook secret. As the socket of one installation, but: `init` is
-    /// `{app_id, app_name, app_slug, scope: "app"}`; it gets the events of all installations that have no socket of
-    /// their own open; and `send` also names the `installation_id` that sends.
+    /// With the id of the app and its webhook secret. Like the socket of an installation, except that `init` is
+    /// `{app_id, app_name, app_slug, scope: "app"}`, that it receives the events of all installations without an open
+    /// socket of their own, and that `send` requires `installation_id`.
     #[oai(path = "/bot/v1/app/ws", method = "get", operation_id = "connectApp")]
     #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn connect_app(
@@ -78,10 +78,10 @@ impl AppSocketsApi {
         limits: Data<&Arc<RateLimits>>,
         app: AppOwner,
         request: &Request,
-        /// The app; the credential reads it.
+        /// The app; read by the credential.
         #[oai(name = "app_id")]
         _app_id: Query<Option<Text<1, 64>>>,
-        /// Whether the app acknowledges events itself.
+        /// Whether the app acknowledges events.
         ack: Query<Option<bool>>,
     ) -> Result<Switched, ApiError> {
         let upgrade = Upgrade::of(request)?;

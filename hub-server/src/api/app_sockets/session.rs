@@ -1,7 +1,7 @@
-//! One open WebSocket of an app: what it is told, what it sends, and the signs of life between them.
+//! One open WebSocket of an app: events, sends, pings.
 //!
-//! The app pulls: the next page of events is read when the one before went out. While a page waits for an app that does
-//! not read, nothing else waits with it.
+//! The app pulls: the next page of events is read when the previous one was written. While a page waits for an app
+//! that does not read, nothing else waits with it.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::{
     AppSettings, app_calls, envelope,
     rate_limit::RateLimits,
     serve::{
-        conversation::{AGAIN, End, Flow, Line, OFF, RESTART, REVOKED, text, told},
+        conversation::{End, Flow, Line, OFF, RESTART, RETRY_PAUSE, REVOKED, text, told},
         websocket::Socket,
     },
 };
 
-/// Who speaks.
+/// The client.
 pub(super) enum Speaker {
-    /// An app on one bot. Its token is looked up for every send, as every call of the Bot API does.
+    /// An app on one bot. Its token is looked up for every send, as for every call of the Bot API.
     Installation { installation_id: InstallationId, token: Secret },
     /// An app as a whole.
     App(AppHolder),
@@ -58,11 +58,11 @@ impl Session {
         Self { hub: hub.clone(), settings: settings.clone(), limits: Arc::clone(limits), speaker, listener }
     }
 
-    /// Serves a socket until it ends.
+    /// Serves a socket until it is closed.
     pub(super) async fn serve(mut self, socket: Socket) {
         let mut line = Line::new(socket, &self.hub.context().clock);
         let Err(end) = self.converse(&mut line).await;
-        // Whoever stands by takes over while this one says goodbye.
+        // A standby socket takes over while this one closes.
         let Self { listener, .. } = self;
         let seat = listener.seat();
         drop(listener);
@@ -92,13 +92,13 @@ impl Session {
         }
     }
 
-    /// Reads the next page, writes it out, and notes that.
+    /// Reads the next page, writes it, and records that.
     async fn show_page(&mut self, line: &mut Line) -> Flow {
         match self.listener.read().await {
             Ok(page) => line.write(page.into_iter().map(|event| text(event.frame)).collect()).await?,
             Err(error) => return self.later(&error).await,
         }
-        // Also what could not be noted the last time.
+        // Also what could not be recorded the last time.
         match self.listener.written().await {
             Ok(()) => Ok(()),
             Err(error) => self.later(&error).await,
@@ -106,8 +106,8 @@ impl Session {
     }
 
     async fn later(&self, error: &Error) -> Flow {
-        tracing::debug!(seat = ?self.listener.seat(), %error, "what an app is told cannot be read or noted");
-        self.hub.context().clock.sleep(AGAIN).await;
+        tracing::debug!(seat = ?self.listener.seat(), %error, "events of an app cannot be read or recorded");
+        self.hub.context().clock.sleep(RETRY_PAUSE).await;
         Ok(())
     }
 
@@ -118,7 +118,7 @@ impl Session {
                 Err(error) => refuse(line, None, &error).await,
             },
             Message::Binary(_) => refuse(line, None, &Error::invalid("frame", "must be a text frame")).await,
-            // The library has answered; the next read says that the conversation is over.
+            // The library has responded; the next read reports the end of the conversation.
             Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => Ok(()),
         }
     }
@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    /// A call of the Bot API, in its log like any; answered by a frame.
+    /// A call of the Bot API, with an entry in its log; the response is a frame.
     async fn send(&self, frame: &Frame, text: &str, id: Option<&Value>) -> Value {
         let watch = Stopwatch::start();
         let (installation_id, path) = match &self.speaker {
@@ -152,7 +152,7 @@ impl Session {
             Speaker::App(_) => (frame.installation().ok(), "/bot/v1/app/ws"),
         };
         let actor = self.actor(frame).await;
-        // An installation that is not this app's has a log of its own.
+        // An installation of another app has its own log.
         let installation_id = installation_id.filter(|_| match &actor {
             Ok(_) => true,
             Err(error) => error.code() != ErrorCode::NotFound && error.code() != ErrorCode::InvalidToken,
@@ -180,7 +180,7 @@ impl Session {
         answer
     }
 
-    /// Who sends, as it stands now.
+    /// The sender, with its current rights.
     async fn actor(&self, frame: &Frame) -> Result<Actor, Error> {
         match &self.speaker {
             Speaker::Installation { token, .. } => self.hub.apps().authenticate_token(token.expose()).await,
@@ -196,7 +196,7 @@ impl Session {
     }
 }
 
-/// Answers a frame that is wrong in itself; too many of them end the connection.
+/// Responds to an invalid frame; too many of them close the connection.
 async fn refuse(line: &mut Line, id: Option<&Value>, error: &Error) -> Flow {
     line.count_bad()?;
     line.tell(&[frames::error(id, &told(error))]).await

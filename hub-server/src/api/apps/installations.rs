@@ -26,7 +26,7 @@ pub struct InstallationsApi;
 impl InstallationsApi {
     /// Lists the apps on a bot
     ///
-    /// Each with what it may do there.
+    /// With the granted scopes.
     #[oai(path = "/api/bots/:id/apps", method = "get", operation_id = "listInstalledApps")]
     async fn list(
         &self,
@@ -42,10 +42,10 @@ impl InstallationsApi {
 
     /// Installs an app onto a bot
     ///
-    /// An app with a `setup_url` is installed there: `{needs_oauth:true, oauth_redirect}` says where the browser has to
-    /// go. For every other one the answer is the only sight of `app_token`. The app gets the scopes that it asks for, or fewer. `CONFLICT`
-    /// when it is there already, or another app there has the handle. With an `Idempotency-Key` the same request
-    /// within 24 hours gives the first answer.
+    /// An app with a `setup_url` is installed there: `{needs_oauth:true, oauth_redirect}` contains the URL for the
+    /// browser. For any other app, `app_token` is shown only in this response. The app gets the scopes that it
+    /// requests, or fewer. `CONFLICT` if it is installed already, or if another app on the bot has the handle. With
+    /// an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/bots/:id/apps/install", method = "post", operation_id = "installApp")]
     async fn install(
         &self,
@@ -61,7 +61,7 @@ impl InstallationsApi {
 
     /// Changes an app on a bot
     ///
-    /// How people call it there, what it may do, whether it is switched on.
+    /// Its handle, its scopes, and whether it is enabled.
     #[oai(path = "/api/bots/:id/apps/:appId", method = "put", operation_id = "changeInstalledApp")]
     async fn change(
         &self,
@@ -76,7 +76,7 @@ impl InstallationsApi {
 
     /// Uninstalls an app from a bot
     ///
-    /// Its token opens nothing from then on.
+    /// Its token stops working at once.
     #[oai(path = "/api/bots/:id/apps/:appId", method = "delete", operation_id = "uninstallApp")]
     async fn uninstall(
         &self,
@@ -89,9 +89,10 @@ impl InstallationsApi {
         ok(Empty {})
     }
 
-    /// Gives an app on a bot a new token
+    /// Replaces the token of an app on a bot
     ///
-    /// The answer is the only sight of it. The old one ends at once, or after `grace_hours` (1 to 72).
+    /// The new token is shown only in this response. The old one stops working at once, or after `grace_hours` (1 to
+    /// 72).
     #[oai(
         path = "/api/bots/:id/apps/:appId/regenerate-token",
         method = "post",
@@ -103,7 +104,7 @@ impl InstallationsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "appId")] app_id: Path<AppId>,
-        /// How long the old token stays good; not at all when left out.
+        /// How long the old token stays valid; not at all if absent.
         grace_hours: Query<Option<Number<1, 72>>>,
     ) -> ApiResult<RegeneratedTokenView> {
         ok(hub
@@ -113,9 +114,9 @@ impl InstallationsApi {
             .into())
     }
 
-    /// Lists what an app asked of the bot API
+    /// Lists the calls of an app to the bot API
     ///
-    /// Newest first, with the beginnings of the bodies; kept for 7 days.
+    /// Newest first, with the beginning of the bodies; retained for 7 days.
     #[oai(path = "/api/bots/:id/apps/:appId/api-logs", method = "get", operation_id = "listAppCalls")]
     async fn calls(
         &self,
@@ -130,9 +131,9 @@ impl InstallationsApi {
         ok(hub.apps().calls(&user.0, id.0.0, app_id.0.0, &page).await?.into())
     }
 
-    /// Lists what an app was told
+    /// Lists the events of an app
     ///
-    /// And what it is still to be told, newest first; kept for 7 days.
+    /// Delivered and pending, newest first; retained for 7 days.
     #[oai(path = "/api/bots/:id/apps/:appId/events", method = "get", operation_id = "listAppEvents")]
     async fn events(
         &self,

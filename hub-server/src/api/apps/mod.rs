@@ -1,4 +1,4 @@
-//! Endpoints of apps, and of apps on bots (spec §4, "Apps"; `contract.md` §8).
+//! Endpoints of apps, and of apps on bots.
 
 use hub_core::{Hub, apps::Apps};
 use poem::web::Data;
@@ -40,13 +40,13 @@ pub struct AppsApi;
 impl AppsApi {
     /// Lists apps
     ///
-    /// The caller's own, those that everybody finds, and those on a bot of theirs; `view` shows one kind alone.
+    /// The caller's own apps, listed apps, and apps on the caller's bots; `view` selects one of these.
     #[oai(path = "/api/apps", method = "get", operation_id = "listApps")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         user: User,
-        /// Which kind; all of them when left out.
+        /// Kind of apps; all if absent.
         view: Query<Option<AppView>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
@@ -58,10 +58,10 @@ impl AppsApi {
 
     /// Creates an app
     ///
-    /// The answer is the only sight of `client_secret` and `webhook_secret`. A `webhook_url` is tried at once with
-    /// `{v:1,type:"url_verification",challenge}`, which has to be answered with `{challenge}` and 200 within 5
-    /// seconds; until that worked it gets no events. `CONFLICT` when the short name is taken. With an
-    /// `Idempotency-Key` the same request within 24 hours gives the first answer.
+    /// `client_secret` and `webhook_secret` are shown only in this response. A `webhook_url` is verified at once with
+    /// `{v:1,type:"url_verification",challenge}`; the expected response is 200 with `{challenge}` within 5 seconds.
+    /// Until then it receives no events. `CONFLICT` if the slug is taken. With an `Idempotency-Key`, the same request
+    /// within 24 hours returns the first response.
     #[oai(path = "/api/apps", method = "post", operation_id = "createApp")]
     async fn create(
         &self,
@@ -75,16 +75,16 @@ impl AppsApi {
 
     /// Shows an app
     ///
-    /// Its author and administrators see all of it, others what is listed.
+    /// Its author and administrators see all fields, other users the public ones.
     #[oai(path = "/api/apps/:id", method = "get", operation_id = "getApp")]
     async fn get(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<AppDetailView> {
         ok(hub.apps().get(&user.0, id.0.0).await?.into())
     }
 
-    /// Changes an app
+    /// Updates an app
     ///
-    /// What is left out stays. A listed app whose abilities or addresses change waits for an administrator again;
-    /// bots on which it is installed go on granting what they did.
+    /// Absent fields keep their values. A listed app whose scopes or URLs change needs another approval by an
+    /// administrator; existing installations keep what they granted.
     #[oai(path = "/api/apps/:id", method = "put", operation_id = "updateApp")]
     async fn update(
         &self,
@@ -98,24 +98,24 @@ impl AppsApi {
 
     /// Deletes an app
     ///
-    /// With its installations: their tokens open nothing from then on.
+    /// With its installations, whose tokens stop working at once.
     #[oai(path = "/api/apps/:id", method = "delete", operation_id = "deleteApp")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<Empty> {
         hub.apps().delete(&user.0, id.0.0).await?;
         ok(Empty {})
     }
 
-    /// Tries an app's URL for events again
+    /// Verifies the event URL of an app again
     ///
-    /// `UPSTREAM_ERROR` with the reason when the challenge did not come back.
+    /// `UPSTREAM_ERROR` with the reason if the challenge was not returned.
     #[oai(path = "/api/apps/:id/verify-url", method = "post", operation_id = "verifyAppUrl")]
     async fn verify(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<AppDetailView> {
         ok(hub.apps().verify_url(&user.0, id.0.0).await?.into())
     }
 
-    /// Asks for an app to be listed
+    /// Requests the listing of an app
     ///
-    /// An administrator decides. It needs a description, a `webhook_url` or `setup_url`, an event or a tool, and a
+    /// An administrator decides. Required: a description, a `webhook_url` or `setup_url`, an event or a tool, and a
     /// scope.
     #[oai(path = "/api/apps/:id/listing", method = "post", operation_id = "requestAppListing")]
     async fn request_listing(
@@ -127,9 +127,9 @@ impl AppsApi {
         ok(hub.apps().request_listing(&user.0, id.0.0).await?.into())
     }
 
-    /// Takes an app off the list
+    /// Removes an app from the list
     ///
-    /// Or the request back. Installations stay.
+    /// Or withdraws the request. Installations are not affected.
     #[oai(path = "/api/apps/:id/listing", method = "delete", operation_id = "withdrawAppListing")]
     async fn withdraw_listing(
         &self,

@@ -1,4 +1,4 @@
-//! What callers send about apps. Bounds here stop the absurd; the rules are hub-core's.
+//! Request bodies about apps. Bounds here reject the absurd; the rules are hub-core's.
 
 use hub_core::apps::{self, AppPatch, InstallationPatch, NewApp, NewInstallation};
 use poem_openapi::{Enum, Object, types::Example};
@@ -10,17 +10,17 @@ type Word = Text<0, 1024>;
 type Url = Checked<0, 2048>;
 type Body = Checked<0, 4096>;
 
-/// Which apps a list shows.
+/// Kinds of apps in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case", rename = "AppFilter")]
 pub enum AppView {
-    /// Everything that the caller may see.
+    /// All apps that the caller may see.
     All,
-    /// Their own.
+    /// The caller's own apps.
     Own,
-    /// What everybody finds.
+    /// Listed apps.
     Public,
-    /// What is installed on a bot of theirs.
+    /// Apps that are installed on the caller's bots.
     Installed,
 }
 
@@ -39,13 +39,13 @@ impl From<AppView> for apps::AppView {
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct SetAppTool {
-    /// Its name for models: 1 to 64 of letters, digits, `_` and `-`; unique in the app.
+    /// Name for models: 1 to 64 letters, digits, `_` and `-`; unique in the app.
     pub name: ToolName,
-    /// What it does, at most 1 KiB.
+    /// Description, at most 1,024 characters.
     pub description: Option<Checked<0, 1024>>,
-    /// The command by which people call it, with or without the slash; left out, the tool is for models alone.
+    /// Command with which people call it, with or without the slash; if absent, the tool is for models only.
     pub command: Option<Checked<0, 33>>,
-    /// JSON Schema of its arguments: the schema of an object, at most 16 KiB, without references to elsewhere.
+    /// JSON Schema of its arguments: the schema of an object, at most 16 KiB, without external references.
     pub parameters: Option<JsonObject>,
 }
 
@@ -70,34 +70,35 @@ fn tools(tools: Option<Vec<SetAppTool>>) -> Option<Vec<apps::AppTool>> {
     Some(tools?.into_iter().map(Into::into).collect())
 }
 
-/// An app to be made.
+/// An app to create.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct CreateApp {
     /// Name, 1 to 64 characters.
     pub name: Checked<1, 64>,
-    /// Short name: 3 to 40 of `a-z0-9-`, unique on the hub; made from the name when left out.
+    /// Slug: 3 to 40 of `a-z0-9-`, unique on the hub; derived from the name if absent.
     pub slug: Option<Slug>,
-    /// What it does, at most 4 KiB.
+    /// Description, at most 4,096 characters.
     pub description: Option<Body>,
-    /// Picture.
+    /// URL of the icon.
     pub icon_url: Option<Url>,
-    /// Page about it.
+    /// URL of the homepage.
     pub homepage: Option<Url>,
-    /// Where authorizations may lead: `https`, or `http` on loopback; compared to the letter. At most 10.
+    /// Redirect URIs: `https`, or `http` on loopback; compared exactly. At most 10.
     #[oai(validator(max_items = 10))]
     pub redirect_uris: Option<Vec<Url>>,
-    /// Where its installation begins, when the app begins it itself.
+    /// URL at which the app starts its installation itself.
     pub setup_url: Option<Url>,
-    /// Where events go. The hub posts a challenge there, which has to be echoed. Without one, events wait for a
-    /// WebSocket of the app.
+    /// URL for events. The hub posts a challenge, which must be returned. Without a URL, events wait for a WebSocket
+    /// of the app.
     pub webhook_url: Option<Url>,
-    /// What it wants to be told of: `message` or `message.text|image|voice|video|file`, `command`, `bot.status`,
-    /// `app.installed`, `app.uninstalled`. Messages need the scope `message:read`, `bot.status` needs `bot:read`.
+    /// Events to receive: `message` or `message.text|image|voice|video|file`, `command`, `bot.status`,
+    /// `app.installed`, `app.uninstalled`. Messages require the scope `message:read`, `bot.status` requires
+    /// `bot:read`.
     pub events: Option<Vec<Word>>,
-    /// What it asks for: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`.
+    /// Scopes that the app requests: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`.
     pub scopes: Option<Vec<Word>>,
-    /// What it can be asked to do; at most 50.
+    /// Tools; at most 50.
     #[oai(validator(max_items = 50))]
     pub tools: Option<Vec<SetAppTool>>,
 }
@@ -149,30 +150,30 @@ impl From<CreateApp> for NewApp {
     }
 }
 
-/// What changes about an app; what is left out stays, and the empty text takes an address away.
+/// A change of an app; absent fields keep their values, and an empty text removes a URL.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct UpdateApp {
     /// Name, 1 to 64 characters.
     pub name: Option<Checked<1, 64>>,
-    /// What it does, at most 4 KiB.
+    /// Description, at most 4,096 characters.
     pub description: Option<Body>,
-    /// Picture.
+    /// URL of the icon.
     pub icon_url: Option<Url>,
-    /// Page about it.
+    /// URL of the homepage.
     pub homepage: Option<Url>,
-    /// Where authorizations may lead.
+    /// Redirect URIs.
     #[oai(validator(max_items = 10))]
     pub redirect_uris: Option<Vec<Url>>,
-    /// Where its installation begins.
+    /// URL at which the app starts its installation itself.
     pub setup_url: Option<Url>,
-    /// Where events go; another one is tried at once.
+    /// URL for events; a new one is verified at once.
     pub webhook_url: Option<Url>,
-    /// What it wants to be told of.
+    /// Events to receive.
     pub events: Option<Vec<Word>>,
-    /// What it asks for. Bots on which it is installed go on granting what they did.
+    /// Scopes that the app requests. Existing installations keep what they granted.
     pub scopes: Option<Vec<Word>>,
-    /// What it can be asked to do.
+    /// Tools.
     #[oai(validator(max_items = 50))]
     pub tools: Option<Vec<SetAppTool>>,
 }
@@ -211,15 +212,15 @@ impl From<UpdateApp> for AppPatch {
     }
 }
 
-/// An app to be put onto a bot.
+/// An app to install on a bot.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct InstallApp {
-    /// The app.
+    /// Id of the app.
     pub app_id: AppId,
-    /// What it gets: scopes that it asks for, or fewer; all of them when left out.
+    /// Granted scopes, all or some of those that the app requests; all if absent.
     pub scopes: Option<Vec<Word>>,
-    /// How people call it on this bot, without the `@`: 2 to 32 of `a-z0-9_-`; its short name when left out.
+    /// Handle on this bot, without the `@`: 2 to 32 of `a-z0-9_-`; the slug if absent.
     pub handle: Option<Checked<2, 32>>,
 }
 
@@ -237,15 +238,15 @@ impl From<InstallApp> for NewInstallation {
     }
 }
 
-/// What changes about an app on a bot; what is left out stays.
+/// A change of an installed app; absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct ChangeApp {
-    /// How people call it, without the `@`.
+    /// Handle, without the `@`.
     pub handle: Option<Checked<2, 32>>,
-    /// What it may do from now on, of what it asks for.
+    /// Granted scopes.
     pub scopes: Option<Vec<Word>>,
-    /// Whether it is told and may do anything.
+    /// Whether the app receives events and its token works.
     pub enabled: Option<bool>,
 }
 
@@ -262,16 +263,16 @@ impl From<ChangeApp> for InstallationPatch {
     }
 }
 
-/// Why a listing is refused.
+/// A rejection of a listing.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct RejectApp {
-    /// What the author is told, at most 2000 bytes.
+    /// Reason for the author, at most 2,000 characters.
     pub reason: Checked<1, 2000>,
 }
 
 impl Example for RejectApp {
     fn example() -> Self {
-        Self { reason: Text("says nothing about what it does with messages".to_owned()) }
+        Self { reason: Text("does not explain what it does with messages".to_owned()) }
     }
 }

@@ -22,7 +22,7 @@ use crate::testing::{App, Caller, Reply};
 struct AppServer {
     silent: AtomicBool,
     asked: AtomicU32,
-    /// What it was told of an installation.
+    /// The events of an installation.
     told: Mutex<Option<Value>>,
 }
 
@@ -150,7 +150,7 @@ async fn an_app_is_made_with_secrets_shown_once_and_belongs_to_its_author() {
         let all = String::from_utf8(reply.bytes).unwrap();
         assert!(!all.contains(&client) && !all.contains(&webhook) && !all.contains("_secret"), "{all}");
     }
-    // Nobody but its author and an administrator knows of it.
+    // Only its author and an administrator can see it.
     eve.is.get(&path).await.error(404, "NOT_FOUND");
     eve.put(&path, json!({ "name": "x" })).await.error(404, "NOT_FOUND");
     eve.delete(&path).await.error(404, "NOT_FOUND");

@@ -1,4 +1,4 @@
-//! What callers see of apps.
+//! Response bodies about apps.
 
 use hub_core::{
     apps::{
@@ -24,15 +24,15 @@ use crate::{
 };
 
 enumeration! {
-    /// Whether everybody may find an app.
+    /// Listing state of an app.
     Listing = apps::Listing {
-        /// Its author has not asked for it.
+        /// Not requested.
         Unlisted,
-        /// It waits for an administrator.
+        /// Waits for an administrator.
         Pending,
-        /// Everybody finds it.
+        /// Every user can find it.
         Listed,
-        /// An administrator refused.
+        /// Rejected by an administrator.
         Rejected,
     }
 }
@@ -41,11 +41,11 @@ enumeration! {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct AppToolView {
-    /// Its name for models.
+    /// Name for models.
     pub name: String,
-    /// What it does.
+    /// Description.
     pub description: String,
-    /// The command by which people call it, without the slash; a tool without one is for models alone.
+    /// Command with which people call it, without the slash; a tool without a command is for models only.
     pub command: Option<String>,
     /// JSON Schema of its arguments.
     pub parameters: Option<Any<Value>>,
@@ -55,57 +55,57 @@ pub struct AppToolView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct AppDetailView {
-    /// Id; also the `client_id` of OAuth.
+    /// Id of the app; also the `client_id` of OAuth.
     pub id: AppId,
-    /// Whose it is.
+    /// Id of the author.
     pub owner_id: UserId,
-    /// Their user name.
+    /// Username of the author.
     pub owner_name: String,
     /// Name.
     pub name: String,
-    /// Short name, unique on the hub.
+    /// Slug, unique on the hub.
     pub slug: String,
-    /// What it does.
+    /// Description.
     pub description: String,
-    /// Picture; may be empty.
+    /// URL of the icon; may be empty.
     pub icon_url: String,
-    /// Page about it; may be empty.
+    /// URL of the homepage; may be empty.
     pub homepage: String,
-    /// Where authorizations may lead, to the letter.
+    /// Redirect URIs, compared exactly.
     pub redirect_uris: Vec<String>,
-    /// Where its installation begins, when the app begins it itself.
+    /// URL at which the app starts its installation itself.
     pub setup_url: Option<String>,
-    /// Where events go; shown to its author.
+    /// URL for events; visible to its author.
     pub webhook_url: Option<String>,
-    /// Whether whoever answers there has echoed the challenge. Events go to no other address.
+    /// Whether the server at this URL has returned the challenge. Events are sent to a verified URL only.
     pub webhook_verified: bool,
-    /// What it wants to be told of.
+    /// Events to receive.
     pub events: Vec<String>,
-    /// What it asks for.
+    /// Requested scopes.
     pub scopes: Vec<String>,
-    /// What it can be asked to do.
+    /// Tools.
     pub tools: Vec<AppToolView>,
-    /// Whether everybody may find it.
+    /// Listing state.
     pub listing: Listing,
-    /// Why an administrator refused.
+    /// Why an administrator rejected the listing.
     pub listing_reason: Option<String>,
-    /// Bots it is installed on.
+    /// Number of bots with the app.
     pub installs: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
-    /// When it last changed.
+    /// When it was last changed.
     pub updated_at: Time,
 }
 
-/// A new app, and the only sight of its secrets.
+/// A created app. The secrets are shown only here.
 #[derive(Debug, Object)]
 pub struct CreatedAppView {
     /// The app.
     #[oai(flatten)]
     pub app: AppDetailView,
-    /// Proves to the token endpoint who asks.
+    /// Secret that authenticates the app at the token endpoint.
     pub client_secret: ShownOnce,
-    /// Signs what the hub sends to the app.
+    /// Secret that signs requests of the hub to the app.
     pub webhook_secret: ShownOnce,
 }
 
@@ -113,31 +113,31 @@ pub struct CreatedAppView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct InstallationView {
-    /// Id.
+    /// Id of the installation.
     pub id: InstallationId,
-    /// The app.
+    /// Id of the app.
     pub app_id: AppId,
-    /// Its name.
+    /// Name of the app.
     pub app_name: String,
-    /// Its short name.
+    /// Slug of the app.
     pub app_slug: String,
-    /// The bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// How people call it there, without the `@`.
+    /// Handle on this bot, without the `@`.
     pub handle: String,
-    /// What the bot's owner granted.
+    /// Granted scopes.
     pub scopes: Vec<String>,
-    /// Tools that it has on this bot alone.
+    /// Tools on this bot only.
     pub tools: Vec<AppToolView>,
-    /// Whether it is told and may do anything.
+    /// Whether the app receives events and its token works.
     pub enabled: bool,
-    /// Beginning and end of its token.
+    /// First and last characters of its token.
     pub app_token_prefix: String,
     /// When it was installed.
     pub created_at: Time,
 }
 
-/// A new installation, and the only sight of its token.
+/// A created installation. The token is shown only here.
 #[derive(Debug, Object)]
 pub struct InstalledAppView {
     /// The installation.
@@ -147,25 +147,25 @@ pub struct InstalledAppView {
     pub app_token: ShownOnce,
 }
 
-/// An app that begins its installation itself.
+/// An app that starts its installation itself.
 #[derive(Debug, Object)]
 pub struct NeedsOauthView {
     /// Always `true`.
     pub needs_oauth: Always<true>,
-    /// Where the browser has to go.
+    /// Redirect target for the browser.
     pub oauth_redirect: String,
 }
 
-/// What came of installing an app.
+/// Result of an installation.
 pub(crate) enum InstallAnswer {
-    /// It is there.
+    /// The app is installed.
     Done(Box<Json<Envelope<InstalledAppView>>>),
-    /// It is installed elsewhere.
+    /// The installation continues at the app.
     NeedsOauth(Json<Envelope<NeedsOauthView>>),
 }
 
 impl InstallAnswer {
-    /// The answer to an installation.
+    /// The response to an installation.
     pub(super) fn of(install: Install) -> Result<Self, ApiError> {
         Ok(match install {
             Install::Done(installed) => Self::Done(Box::new(ok((*installed).into())?)),
@@ -192,7 +192,7 @@ impl ApiResponse for InstallAnswer {
         let schema = MetaSchemaRef::Inline(Box::new(MetaSchema { any_of: either, ..MetaSchema::ANY }));
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The installation, or where it begins.",
+                description: "The installation, or the URL at which it starts.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType { content_type: "application/json", schema }],
@@ -207,57 +207,57 @@ impl ApiResponse for InstallAnswer {
     }
 }
 
-/// A new token; the only sight of it.
+/// A new token, shown only here.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct RegeneratedTokenView {
     /// The token.
     pub app_token: ShownOnce,
-    /// Until when the old one works; absent when it ended at once.
+    /// Until when the old token works; absent if it is invalid already.
     pub old_token_expires_at: Option<Time>,
 }
 
 enumeration! {
-    /// Where an event stands.
+    /// State of an event.
     AppEventState = apps::AppEventState {
-        /// It is still to be told, or to be told again.
+        /// Waits for delivery or for a retry.
         Pending,
-        /// The app took it.
+        /// Delivered.
         Delivered,
-        /// It was given up.
+        /// Failed permanently.
         Failed,
     }
 }
 
-/// What an app was told, or is to be.
+/// An event for an app.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct AppEventView {
-    /// Id.
+    /// Id of the event.
     pub id: AppEventId,
-    /// The trace of what it tells of.
+    /// Id of the trace.
     pub trace_id: Option<TraceId>,
-    /// Its kind.
+    /// Type of the event.
     pub event_type: String,
-    /// The event.
+    /// Payload.
     pub event: Any<Value>,
-    /// Where it stands.
+    /// State.
     pub status: AppEventState,
-    /// Attempts made.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it is tried again.
+    /// When the next attempt is due.
     pub next_attempt_at: Option<Time>,
     /// When it was written to a socket of the app.
     pub written_at: Option<Time>,
-    /// Status of the last answer.
+    /// HTTP status of the last response.
     pub response_status: Option<u16>,
-    /// Beginning of the last answer: 4 KiB.
+    /// Beginning of the last response: 4 KiB.
     pub response_body: String,
-    /// What went wrong last.
+    /// The last error.
     pub error: Option<String>,
-    /// How long the last attempt took, in milliseconds.
+    /// Duration of the last attempt, in milliseconds.
     pub duration_ms: u64,
-    /// When it happened.
+    /// When it occurred.
     pub created_at: Time,
 }
 
@@ -281,27 +281,27 @@ impl From<apps::AppEvent> for AppEventView {
     }
 }
 
-/// A call of an app.
+/// An API call of an app.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct AppCallView {
-    /// Id.
+    /// Id of the call.
     pub id: AppCallId,
-    /// The trace of what it caused.
+    /// Id of the trace that the call belongs to.
     pub trace_id: Option<TraceId>,
     /// Method.
     pub method: String,
     /// Path, without its query.
     pub path: String,
-    /// Beginning of the body: 4 KiB, without files and permissions to answer.
+    /// Beginning of the body: 4 KiB, without files and context tokens.
     pub request_body: String,
-    /// Status of the answer.
+    /// HTTP status of the response.
     pub status_code: u16,
-    /// Beginning of the answer: 4 KiB.
+    /// Beginning of the response: 4 KiB.
     pub response_body: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// When it was answered.
+    /// When the response was sent.
     pub created_at: Time,
 }
 

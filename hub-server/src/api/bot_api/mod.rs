@@ -1,5 +1,5 @@
-//! What installed apps call with their token (spec §4, "Bot API"; `contract.md` §8; `dialects.md` §1.11). Answers are
-//! bare objects with `ok`, refusals the envelope with `ok`; fields that the hub does not know are ignored.
+//! Calls of installed apps with their token. Responses are bare objects with `ok`, errors the envelope with `ok`;
+//! unknown fields are ignored.
 
 use std::sync::Arc;
 
@@ -39,11 +39,11 @@ type Answer<T> = Result<Json<T>, ApiError>;
 impl BotApi {
     /// Sends a message
     ///
-    /// Needs the scope `message:write`. Without a receiver it goes to the person who owns the network account. A file
-    /// comes as `url`, which the hub fetches, as `base64`, or in a form (`multipart/form-data`) as `file`, at most
-    /// 50 MiB. `WINDOW_CLOSED` when the chat network would refuse it
-    /// now. `X-Trace-Id`, or `trace_id`, names the trace of the event that is answered. With an `Idempotency-Key` the
-    /// same request within 24 hours gives the first answer.
+    /// Requires the scope `message:write`. Without a recipient it goes to the owner of the network account. A file
+    /// comes as `url`, which the hub downloads, as `base64`, or in a form (`multipart/form-data`) as `file`, at most
+    /// 50 MiB. `WINDOW_CLOSED` if the chat network would refuse it now. `X-Trace-Id`, or `trace_id`, names the trace
+    /// of the event that the message replies to. With an `Idempotency-Key`, the same request within 24 hours returns
+    /// the first response.
     #[oai(path = "/bot/v1/messages/send", method = "post", operation_id = "sendAppMessage")]
     #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn send(
@@ -64,7 +64,7 @@ impl BotApi {
 
     /// Sends a message, under its older path
     ///
-    /// As `POST /bot/v1/messages/send`.
+    /// Alias of `POST /bot/v1/messages/send`.
     #[oai(path = "/bot/v1/message/send", method = "post", operation_id = "sendAppMessageOlder")]
     #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn send_older(
@@ -85,7 +85,7 @@ impl BotApi {
 
     /// Lists the bot's contacts
     ///
-    /// Needs the scope `contact:read`. Whoever was active last comes first.
+    /// Requires the scope `contact:read`. Most recently active first.
     #[oai(path = "/bot/v1/contacts", method = "get", operation_id = "listAppContacts")]
     async fn contacts(
         &self,
@@ -99,7 +99,7 @@ impl BotApi {
 
     /// Lists the bot's contacts, under the older path
     ///
-    /// As `GET /bot/v1/contacts`.
+    /// Alias of `GET /bot/v1/contacts`.
     #[oai(path = "/bot/v1/contact", method = "get", operation_id = "listAppContactsOlder")]
     async fn contacts_older(
         &self,
@@ -113,8 +113,8 @@ impl BotApi {
 
     /// Shows the bot
     ///
-    /// Needs the scope `bot:read`. `status` has the words of the hub (`online`), `bot.status` those that published apps
-    /// test (`connected`).
+    /// Requires the scope `bot:read`. `status` has the values of the hub (`online`), `bot.status` those that
+    /// published apps test (`connected`).
     #[oai(path = "/bot/v1/bot", method = "get", operation_id = "getAppBot")]
     async fn bot(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
         Ok(Json(hub.apps().bot(&app.0).await?.into()))
@@ -122,7 +122,7 @@ impl BotApi {
 
     /// Shows the bot, under the older path
     ///
-    /// As `GET /bot/v1/bot`, with the names of older programs.
+    /// Like `GET /bot/v1/bot`, with the field names of older programs.
     #[oai(path = "/bot/v1/info", method = "get", operation_id = "getAppBotOlder")]
     async fn bot_older(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
         Ok(Json(hub.apps().bot(&app.0).await?.into()))
@@ -130,7 +130,7 @@ impl BotApi {
 
     /// Replaces the app's tools
     ///
-    /// Everywhere it is installed. Needs the scope `tools:write`, on a bot of the app's own author.
+    /// In all installations. Requires the scope `tools:write`, on a bot of the author of the app.
     #[oai(path = "/bot/v1/app/tools", method = "put", operation_id = "setAppTools")]
     async fn set_app_tools(
         &self,
@@ -143,7 +143,7 @@ impl BotApi {
 
     /// Replaces the app's tools on this bot
     ///
-    /// They come beside those that it has everywhere. Needs the scope `tools:write`.
+    /// In addition to those of all installations. Requires the scope `tools:write`.
     #[oai(path = "/bot/v1/installation/tools", method = "put", operation_id = "setInstallationTools")]
     async fn set_installation_tools(
         &self,
@@ -155,14 +155,14 @@ impl BotApi {
     }
 }
 
-/// Puts what a form said into the log of calls, in place of its bytes.
+/// Replaces the bytes of a form by its fields in the log of calls.
 fn note(request: &Request, body: &FileForm<BotSend>) {
     if let Some(note) = request.data::<CallNote>().filter(|_| body.is_form()) {
         note.said(body.value.to_json().unwrap_or_default(), body.file.as_ref());
     }
 }
 
-/// Sends a message of an app, as every way of sending does.
+/// Sends a message of an app; shared by all endpoints that send.
 pub(crate) async fn send(
     hub: &Hub,
     limits: &RateLimits,

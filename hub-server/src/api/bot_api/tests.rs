@@ -1,5 +1,5 @@
 //! The bot API through the whole application: Ada's app on Ada's bot, whose person is Ann. Nothing is sent: the hub
-//! takes what it is told into the store.
+//! only stores accepted messages.
 
 use hub_core::time::Clock;
 use poem::http::Method;
@@ -351,7 +351,7 @@ async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
     scene.send(json!({ "base64": "%%%" })).await;
     scene.client().post("/bot/v1/messages/send?x=1", &json!("no object")).await;
     scene.client().get("/bot/v1/bot").await;
-    // Whoever shows no right token has no log.
+    // A caller without a valid token has no log.
     house.app.stranger().with("Authorization", "Bearer huba_x").get("/bot/v1/bot").await;
     let path = format!("/api/bots/{BOT}/apps/{}/api-logs", scene.app_id);
     let log = scene.calls(4).await;

@@ -1,4 +1,4 @@
-//! What apps see: the bare objects of the specification, and beside their fields those of the older dialect.
+//! Responses to apps: bare objects, with the fields of the older dialect in addition.
 
 use hub_core::{
     bots::{Bot, Contact, Sent},
@@ -19,11 +19,11 @@ pub struct BotSentView {
     pub success: Always<true>,
     /// Always `true`.
     pub ok: Always<true>,
-    /// Its id.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// The network's handle of its first part.
+    /// Network id of its first part.
     pub client_id: String,
-    /// Names the send in traces.
+    /// Id of the trace of the send.
     pub trace_id: TraceId,
 }
 
@@ -39,20 +39,20 @@ impl From<Sent> for BotSentView {
     }
 }
 
-/// A person the bot talks to. Unknown texts are empty, never absent.
+/// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
 #[derive(Debug, Object)]
 pub struct BotContactView {
     /// Id on the chat network, case-sensitive.
     pub user_id: String,
     /// Display name on the chat network.
     pub user_name: String,
-    /// The owner's note.
+    /// Remark of the owner.
     pub remark: String,
-    /// Picture.
+    /// URL of the picture.
     pub avatar_url: String,
-    /// When the last message went either way.
+    /// Time of the last message in either direction.
     pub last_message_at: Time,
-    /// Messages so far.
+    /// Number of messages.
     pub message_count: i64,
     /// `last_message_at` in Unix seconds.
     pub last_msg_at: i64,
@@ -75,12 +75,12 @@ impl From<Contact> for BotContactView {
     }
 }
 
-/// People the bot talks to.
+/// The contacts of a bot.
 #[derive(Debug, Object)]
 pub struct BotContactsView {
     /// Always `true`.
     pub ok: Always<true>,
-    /// Whoever was active last comes first.
+    /// Most recently active first.
     pub contacts: Vec<BotContactView>,
     /// Cursor of the next page; `null` on the last one.
     pub next_cursor: NextCursor,
@@ -98,31 +98,31 @@ impl From<Page<Contact>> for BotContactsView {
 pub struct BotInfoView {
     /// Always `true`.
     pub ok: Always<true>,
-    /// Id.
+    /// Id of the bot.
     pub bot_id: BotId,
     /// Name.
     pub name: String,
-    /// Where its connection stands.
+    /// Connection status.
     pub status: BotStatus,
-    /// The account's id on the chat network.
+    /// Id of the account on the chat network.
     pub wx_id: String,
     /// When it was bound.
     pub created_at: Time,
-    /// The same, in the older dialect.
+    /// The bot in the older dialect.
     pub bot: OlderBotView,
 }
 
-/// Status of a bot's connection, in the words that published apps test.
+/// Connection status of a bot, with the values that published apps test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum OlderBotStatus {
     /// The network responds.
     Connected,
-    /// It does not, or was not contacted yet.
+    /// The network does not respond, or was not contacted yet.
     Disconnected,
     /// The network requires a new login.
     SessionExpired,
-    /// A person has to look at it.
+    /// An error that needs attention.
     Error,
 }
 
@@ -141,13 +141,13 @@ impl From<hub_core::bots::BotStatus> for OlderBotStatus {
 /// The bot, in the older dialect.
 #[derive(Debug, Object)]
 pub struct OlderBotView {
-    /// Id.
+    /// Id of the bot.
     pub id: BotId,
     /// Name.
     pub name: String,
     /// Chat network.
     pub provider: String,
-    /// Status of its connection, in the older words.
+    /// Connection status, with the older values.
     pub status: OlderBotStatus,
     /// When it was bound, in Unix seconds.
     pub created_at: i64,
@@ -173,12 +173,12 @@ impl From<Bot> for BotInfoView {
     }
 }
 
-/// How many tools there are now.
+/// Number of tools after the change.
 #[derive(Debug, Object)]
 pub struct ToolsView {
     /// Always `true`.
     pub ok: Always<true>,
-    /// How many.
+    /// Number of tools.
     pub tool_count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Endpoints for bots (spec §4, "Bot management"; `contract.md` §4).
+//! Endpoints for bots.
 
 use hub_core::{Hub, bots::Bots};
 use poem::{Request, web::Data};
@@ -34,7 +34,7 @@ pub struct BotsApi;
 impl BotsApi {
     /// Lists your bots
     ///
-    /// Those that you bound, whoever of them was bound last first.
+    /// Bots that you bound, most recently bound first.
     #[oai(path = "/api/bots", method = "get", operation_id = "listBots")]
     async fn list(
         &self,
@@ -49,8 +49,8 @@ impl BotsApi {
 
     /// Starts binding a bot account
     ///
-    /// Show `qr_text` as a QR code (or `qr_svg` as it is) and call `confirm` until its status is a final one.
-    /// The same account bound again keeps its bot and channels and gets the new login.
+    /// Show `qr_text` as a QR code (or `qr_svg` as it is) and call `confirm` until the status is final. If the
+    /// account was bound before, it keeps its bot and channels and gets the new login.
     #[oai(path = "/api/bots/bind/start", method = "post", operation_id = "startBind")]
     async fn start_bind(
         &self,
@@ -64,10 +64,10 @@ impl BotsApi {
 
     /// Waits for the next step of a bind
     ///
-    /// Answers when something changed, or after `wait_ms`. `need_code`: the phone shows a number; send it as
-    /// `verify_code`. A code that ran out is replaced twice; then `qr_text` is another one. `confirmed`,
-    /// `already_bound`, `expired` and `refused` are final. Only whoever started a bind can see it.
-    /// The wait ends with the session or key that asks.
+    /// Responds after a change, or after `wait_ms`. `need_code`: the phone shows a number; send it as `verify_code`.
+    /// An expired code is replaced twice; `qr_text` then differs. `confirmed`, `already_bound`, `expired` and
+    /// `refused` are final. Only the caller that started a bind can see it. The wait ends when the session or key of
+    /// the request is revoked.
     #[oai(path = "/api/bots/bind/confirm", method = "post", operation_id = "confirmBind")]
     async fn confirm_bind(
         &self,
@@ -84,15 +84,15 @@ impl BotsApi {
 
     /// Shows a bot
     ///
-    /// With its connection as it was noted last; its status says more.
+    /// With its connection as last recorded; see its status for details.
     #[oai(path = "/api/bots/:id", method = "get", operation_id = "getBot")]
     async fn get(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotView> {
         ok(hub.bots().get(&user.0, id.0.0).await?.into())
     }
 
-    /// Gives a bot another name
+    /// Renames a bot
     ///
-    /// The name is the hub's; people on the network see what the account is called there.
+    /// The name is used by the hub only; people on the network see the name of the account.
     #[oai(path = "/api/bots/:id", method = "put", operation_id = "renameBot")]
     async fn rename(
         &self,
@@ -106,7 +106,7 @@ impl BotsApi {
 
     /// Deletes a bot
     ///
-    /// With its channels, messages, contacts and everything that waits to be sent or delivered.
+    /// With its channels, messages, contacts, and everything queued for sending or delivery.
     #[oai(path = "/api/bots/:id", method = "delete", operation_id = "deleteBot")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<Empty> {
         hub.bots().delete(&user.0, id.0.0).await?;
@@ -115,15 +115,15 @@ impl BotsApi {
 
     /// Shows a bot's connection
     ///
-    /// Whether it is polled, what went wrong last, and whether it can send.
+    /// Whether it is polled, the last error, and whether it can send.
     #[oai(path = "/api/bots/:id/status", method = "get", operation_id = "getBotStatus")]
     async fn status(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotHealthView> {
         ok(hub.bots().status(&user.0, id.0.0).await?.into())
     }
 
-    /// Connects a bot anew
+    /// Reconnects a bot
     ///
-    /// `CONFLICT` when the chat network wants a new login: then bind the account again.
+    /// `CONFLICT` if the chat network requires a new login: bind the account again.
     #[oai(path = "/api/bots/:id/reconnect", method = "post", operation_id = "reconnectBot")]
     async fn reconnect(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotView> {
         ok(hub.bots().reconnect(&user.0, id.0.0).await?.into())
@@ -131,11 +131,10 @@ impl BotsApi {
 
     /// Sends a message through a bot
     ///
-    /// The answer comes once the message is stored; it is then delivered in order per person.
-    /// A file is an upload of a channel of this bot, or is fetched from an address first; sound is sent as a file.
-    /// `WINDOW_CLOSED` when the chat network would refuse it now: the message says why, and how many sends are
-    /// left. `CONFLICT` when the bot needs a new login. With an `Idempotency-Key` the same request within 24
-    /// hours gives the first answer.
+    /// Responds once the message is stored; it is then sent in order per person. A file is an upload of a channel of
+    /// this bot, or is first downloaded from a URL; audio is sent as a file. `WINDOW_CLOSED` if the chat network
+    /// would refuse it now; the error contains the reason. `CONFLICT` if the bot needs a new login. With an
+    /// `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/bots/:id/send", method = "post", operation_id = "sendMessage")]
     async fn send(
         &self,
@@ -151,8 +150,7 @@ impl BotsApi {
 
     /// Lists a bot's messages
     ///
-    /// Newest first. Every filter that is set has to match; a cursor goes on only under the filters it was
-    /// made with.
+    /// Newest first. All filters have to match; a cursor is valid only with the filters of the first page.
     #[oai(path = "/api/bots/:id/messages", method = "get", operation_id = "listMessages")]
     #[expect(clippy::too_many_arguments, reason = "each is a query parameter of the document")]
     async fn messages(
@@ -160,15 +158,15 @@ impl BotsApi {
         hub: Data<&Hub>,
         user: User,
         id: Path<BotId>,
-        /// Only messages that went this way.
+        /// Only messages in this direction.
         direction: Query<Option<Direction>>,
         /// Only messages with this person.
         user_id: Query<Option<Text<1, 200>>>,
-        /// Only messages taken by the hub at this time or later.
+        /// Only messages received by the hub at this time or later.
         since: Query<Option<Time>>,
-        /// Only messages taken by the hub before this time.
+        /// Only messages received by the hub before this time.
         until: Query<Option<Time>>,
-        /// Only messages that contain this text; the case of ASCII letters does not matter.
+        /// Only messages that contain this text, regardless of the case of ASCII letters.
         q: Query<Option<Text<1, 200>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
@@ -180,14 +178,14 @@ impl BotsApi {
 
     /// Shows one of a bot's messages
     ///
-    /// With its parts, its files and what became of it.
+    /// With its parts, files and delivery status.
     #[oai(path = "/api/bots/:id/messages/:messageId", method = "get", operation_id = "getMessage")]
     async fn message(
         &self,
         hub: Data<&Hub>,
         user: User,
         id: Path<BotId>,
-        /// The message.
+        /// Id of the message.
         #[oai(name = "messageId")]
         message_id: Path<MessageId>,
     ) -> ApiResult<MessageView> {
@@ -196,7 +194,7 @@ impl BotsApi {
 
     /// Lists a bot's contacts
     ///
-    /// Whoever was active last comes first.
+    /// Most recently active first.
     #[oai(path = "/api/bots/:id/contacts", method = "get", operation_id = "listContacts")]
     async fn contacts(
         &self,
@@ -210,9 +208,9 @@ impl BotsApi {
         ok(hub.bots().contacts(&user.0, id.0.0, &page).await?.into())
     }
 
-    /// Notes something about a contact
+    /// Sets the remark of a contact
     ///
-    /// Sets the remark; the empty text removes it.
+    /// An empty text removes it.
     #[oai(path = "/api/bots/:id/contacts/:userId", method = "put", operation_id = "setContactRemark")]
     async fn set_remark(
         &self,

@@ -1,5 +1,5 @@
-//! What callers send. The rules are hub-core's, which names every broken one at once; the bounds here only
-//! stop the absurd.
+//! Request bodies. The rules are hub-core's, which reports every violation at once; the bounds here only reject the
+//! absurd.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use poem_openapi::{Enum, Object, types::Example};
 use super::views::Direction;
 use crate::wire::{BindId, Checked, Digits, NetworkName, Number, Secret, Text, Time};
 
-/// How long a confirm waits when the caller does not say.
+/// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
 
 /// An account to bind.
 #[derive(Debug, Default, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct StartBind {
-    /// Chat network, for example `ilink` or `sim`; the hub's own choice when left out.
+    /// Chat network, for example `ilink` or `sim`; the default network if absent.
     pub network: Option<NetworkName>,
-    /// Name of the bot, 1 to 64 characters. Left out, a new bot gets one made up and a known one keeps its own.
+    /// Name of the bot, 1 to 64 characters. If absent, a new bot gets a generated name and a known one keeps its
+    /// name.
     pub name: Option<Checked<1, 64>>,
 }
 
@@ -38,7 +39,7 @@ impl From<StartBind> for NewBind {
     }
 }
 
-/// Another name of a bot.
+/// A new name for a bot.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct RenameBot {
@@ -56,11 +57,11 @@ impl Example for RenameBot {
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields)]
 pub struct ConfirmBind {
-    /// From the answer of `start`.
+    /// Id from the response of `start`.
     pub bind_id: BindId,
     /// The number the phone shows, 1 to 16 digits; only after the status `need_code`.
     pub verify_code: Option<Digits>,
-    /// How long to wait for a change, in milliseconds, at most 30000; 25000 when left out.
+    /// Maximum wait for a change in milliseconds, at most 30000; 25000 if absent.
     pub wait_ms: Option<Number<0, 30_000>>,
 }
 
@@ -70,13 +71,13 @@ impl ConfirmBind {
     }
 }
 
-/// How a text is marked up.
+/// Format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum TextFormat {
-    /// As it is.
+    /// Plain text.
     Plain,
-    /// Markdown; what the chat network cannot show is taken out.
+    /// Markdown; elements that the chat network cannot show are removed.
     Markdown,
 }
 
@@ -89,13 +90,13 @@ impl From<TextFormat> for network::TextFormat {
     }
 }
 
-/// A file to send: exactly one of the two.
+/// A file to send: exactly one of the two fields.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields)]
 pub struct SendMedia {
-    /// One that was uploaded, by the id that came with the URL for the upload. It can be sent once.
+    /// Id of an upload, from the response with the upload URL. It can be sent once.
     pub upload_id: Option<Text<1, 64>>,
-    /// One that the hub fetches from a public address now: at most 50 MiB within 30 seconds, without redirects.
+    /// Public URL from which the hub downloads the file now: at most 50 MiB within 30 seconds, without redirects.
     pub url: Option<Text<1, 2048>>,
 }
 
@@ -111,17 +112,17 @@ impl SendMedia {
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SendMessage {
-    /// Receiver; the person who owns the network account when left out.
+    /// Recipient; the owner of the network account if absent.
     pub to_user_id: Option<Checked<1, 200>>,
-    /// The text, at most 64 KiB; needed unless there is a file. A long one is sent in several parts, and each part
-    /// is one send.
+    /// The text, at most 64 KiB; required without a file. A long text is sent in several parts, each of which counts
+    /// as a send.
     pub content: Option<Text<0, 1_048_576>>,
-    /// A file; it costs a send of its own, and people see it after the text.
+    /// A file; it counts as a separate send and is shown after the text.
     pub media: Option<SendMedia>,
-    /// Permission to answer, as a message brought it. It is used if it came with one of the receiver's recent
-    /// messages; otherwise, and when it is left out, the receiver's newest one is used.
+    /// Context token of a received message. It is used if it belongs to a recent message of the recipient; otherwise,
+    /// or if absent, the newest one of the recipient is used.
     pub context_token: Option<Secret<4096>>,
-    /// How the text is marked up; `plain` when left out.
+    /// Format of the text; `plain` if absent.
     pub format: Option<TextFormat>,
 }
 
@@ -152,11 +153,11 @@ impl TryFrom<SendMessage> for NewSend {
     }
 }
 
-/// A note about a contact.
+/// A remark about a contact.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields)]
 pub struct SetRemark {
-    /// The note, at most 64 characters on one line.
+    /// The remark, at most 64 characters on one line.
     pub remark: Checked<0, 64>,
 }
 

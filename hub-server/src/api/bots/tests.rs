@@ -106,7 +106,7 @@ async fn a_bind_belongs_to_its_starter_and_an_account_to_its_first_user() {
     assert!(step.data()["reason"].is_string() && step.data()["bot"].is_null());
 }
 
-/// Reliability B5, B11: what waits ends with the session or the key that asked for it, and not with another one.
+/// What waits ends with the session or the key that asked for it, and not with another one.
 #[tokio::test]
 async fn a_wait_ends_with_the_session_that_asked() {
     let (app, _simulator) = App::with_simulator().await;
@@ -119,7 +119,7 @@ async fn a_wait_ends_with_the_session_that_asked() {
     let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let screen = app.stranger().with("Cookie", &cookie).with("Origin", "http://localhost:9800");
     let started = ann.post("/api/bots/bind/start", &json!({})).await;
-    // The clock stands: nothing but a change ends the wait.
+    // The clock does not move: only a change ends the wait.
     let ask = json!({ "bind_id": started.data()["bind_id"], "wait_ms": 30_000 });
     let confirm = "/api/bots/bind/confirm";
     let ann_id = ann.get("/api/auth/me").await.data()["id"].as_str().unwrap().to_owned();
@@ -128,7 +128,7 @@ async fn a_wait_ends_with_the_session_that_asked() {
         futures_util::join!(by_session, by_key)
     };
     let ends = async {
-        // Somebody else's key, another name to show: no reason to end.
+        // The key of another user, a new display name: no reason to end.
         root.post("/api/user/api-keys", &json!({ "name": "ci" })).await.data();
         let path = format!("/api/admin/users/{ann_id}");
         put(&root, &path, &json!({ "display_name": "Ann" })).await.data();

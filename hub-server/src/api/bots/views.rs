@@ -1,4 +1,4 @@
-//! What callers see.
+//! Response bodies.
 
 use hub_core::{
     bots::{self, BindStep, BindView, Bot, BotHealth, Contact, Message, Sent},
@@ -11,63 +11,63 @@ use poem_openapi::Object;
 use crate::wire::{BindId, BotId, ChannelId, MediaId, MessageId, Time, TraceId, UserId, enumeration};
 
 enumeration! {
-    /// Where a bot's connection stands.
+    /// Connection status of a bot.
     BotStatus = bots::BotStatus {
-        /// Bound, and not taken up yet.
+        /// Bound, not connected yet.
         Pending,
-        /// The hub is making contact.
+        /// The hub is connecting.
         Connecting,
-        /// The network answers.
+        /// The network responds.
         Online,
-        /// The network answers irregularly.
+        /// The network responds irregularly.
         Degraded,
-        /// The network has not answered for a while; the hub goes on trying.
+        /// The network has not responded for some time; the hub keeps trying.
         Offline,
-        /// The network wants a new login: bind the account again.
+        /// The network requires a new login: bind the account again.
         Expired,
-        /// Something a person has to look at.
+        /// An error that needs attention.
         Error,
     }
 }
 
 enumeration! {
-    /// Where a bind stands.
+    /// Status of a bind.
     BindStatus = bots::BindStatus {
-        /// Nobody scanned the code yet.
+        /// The code was not scanned yet.
         Waiting,
         /// Scanned, not yet confirmed on the phone.
         Scanned,
-        /// The phone shows a number; the next confirm has to bring it.
+        /// The phone shows a number, which the next confirm has to contain.
         NeedCode,
         /// Done.
         Confirmed,
-        /// Time, or the last code, ran out.
+        /// Time or codes ran out.
         Expired,
-        /// The account was bound here before; its login is used again.
+        /// The account was already bound here; its login is used again.
         AlreadyBound,
-        /// It cannot succeed.
+        /// Refused by the network or the hub.
         Refused,
     }
 }
 
 enumeration! {
-    /// Where a file stands.
+    /// State of a file.
     MediaStatus = media::MediaState {
-        /// Announced; nobody has uploaded it yet.
+        /// Announced, not uploaded yet.
         Pending,
         /// It is being uploaded.
         Uploading,
-        /// It is being fetched from the chat network.
+        /// It is being downloaded from the chat network.
         Downloading,
-        /// It can be read.
+        /// It is available.
         Ready,
-        /// It could not be fetched; it can be tried anew.
+        /// The download failed; it can be retried.
         Failed,
     }
 }
 
 enumeration! {
-    /// Which way a message went.
+    /// Direction of a message.
     Direction = bots::Direction {
         /// From a person to the bot.
         Inbound,
@@ -77,19 +77,19 @@ enumeration! {
 }
 
 enumeration! {
-    /// What a part of a message is.
+    /// Kind of a message or of a part.
     ItemType = network::MessageKind {
         /// Text.
         Text,
-        /// A picture.
+        /// An image.
         Image,
-        /// A voice note.
+        /// A voice message.
         Voice,
         /// A video.
         Video,
         /// A file.
         File,
-        /// Something the network has and the hub does not know.
+        /// A kind that the hub does not know.
         Other,
     }
 }
@@ -98,25 +98,25 @@ enumeration! {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct BotView {
-    /// Id.
+    /// Id of the bot.
     pub id: BotId,
-    /// Name.
+    /// Name of the bot.
     pub name: String,
     /// Chat network.
     pub network: String,
-    /// Where its connection stands.
+    /// Connection status.
     pub status: BotStatus,
-    /// Why, where the status alone does not say.
+    /// Reason for the status, if known.
     pub status_reason: Option<String>,
-    /// The account's id on the chat network.
+    /// Id of the account on the chat network.
     pub wx_id: String,
-    /// The user it belongs to.
+    /// User who owns the bot.
     pub owner_id: UserId,
-    /// Whether a message to the account's own person would be taken now.
+    /// Whether a message to the owner of the account can be sent now.
     pub can_send: bool,
-    /// Why not.
+    /// Reason if it cannot.
     pub send_disabled_reason: Option<String>,
-    /// When the last message came.
+    /// When the last message was received.
     pub last_inbound_at: Option<Time>,
     /// When it was bound.
     pub created_at: Time,
@@ -140,29 +140,29 @@ impl From<Bot> for BotView {
     }
 }
 
-/// A bot's connection.
+/// Connection of a bot.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct BotHealthView {
-    /// The bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// Where the connection stands.
+    /// Connection status.
     pub status: BotStatus,
-    /// Why, where the status alone does not say.
+    /// Reason for the status, if known.
     pub status_reason: Option<String>,
-    /// Since when.
+    /// Time of the last change of the status.
     pub since: Time,
-    /// When the network last answered a poll.
+    /// When the network last responded to a poll.
     pub last_poll_at: Option<Time>,
-    /// What last went wrong.
+    /// The last error.
     pub last_error: Option<String>,
-    /// The node that works for the bot; absent when none does.
+    /// Node that works for the bot; absent if there is none.
     pub poller_node: Option<String>,
-    /// Whether a message to the account's own person would be taken now.
+    /// Whether a message to the owner of the account can be sent now.
     pub can_send: bool,
-    /// Why not.
+    /// Reason if it cannot.
     pub send_disabled_reason: Option<String>,
-    /// When the last message came.
+    /// When the last message was received.
     pub last_inbound_at: Option<Time>,
 }
 
@@ -184,16 +184,16 @@ impl From<BotHealth> for BotHealthView {
     }
 }
 
-/// A bind that was started.
+/// A started bind.
 #[derive(Debug, Object)]
 pub struct StartedBindView {
-    /// Names the bind in every confirm.
+    /// Id of the bind, for every confirm.
     pub bind_id: BindId,
-    /// Text to be shown as a QR code.
+    /// Text to show as a QR code.
     pub qr_text: String,
     /// The code as an SVG document.
     pub qr_svg: String,
-    /// When the bind ends; a code that runs out before is replaced.
+    /// When the bind expires; a code that expires earlier is replaced.
     pub expires_at: Time,
 }
 
@@ -208,19 +208,19 @@ impl From<BindView> for StartedBindView {
     }
 }
 
-/// Where a bind stands.
+/// Status of a bind.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct BindStepView {
-    /// Where it stands.
+    /// The status.
     pub status: BindStatus,
-    /// The code to scan now; only while it waits to be scanned.
+    /// The current code, while it waits to be scanned.
     pub qr_text: Option<String>,
-    /// The code as an SVG document, once it is another than the first.
+    /// The code as an SVG document, if it differs from the first one.
     pub qr_svg: Option<String>,
-    /// Why, where the status alone does not say.
+    /// Reason for the status, if known.
     pub reason: Option<String>,
-    /// The bot, once the bind ended well.
+    /// The bot, after a successful bind.
     pub bot: Option<BotView>,
 }
 
@@ -240,11 +240,11 @@ impl From<BindStep> for BindStepView {
 /// An accepted message.
 #[derive(Debug, Object)]
 pub struct SentView {
-    /// Its id.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// Where it stands: `queued`.
+    /// State: `queued`.
     pub status: String,
-    /// Names the send in traces.
+    /// Id of the trace of the send.
     pub trace_id: TraceId,
 }
 
@@ -258,39 +258,39 @@ impl From<Sent> for SentView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct MessageView {
-    /// Id.
+    /// Id of the message.
     pub id: MessageId,
-    /// Bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// Channels that received it, or the one that sent it.
+    /// Channels that received it, or the channel that sent it.
     pub channel_ids: Vec<ChannelId>,
-    /// Which way it went.
+    /// Direction.
     pub direction: Direction,
-    /// Sender.
+    /// Id of the sender.
     pub from_user_id: String,
-    /// Receiver.
+    /// Id of the recipient.
     pub to_user_id: String,
-    /// Display name of the person on the other side; empty when unknown.
+    /// Display name of the other person; empty if unknown.
     pub user_name: String,
-    /// Its text.
+    /// Text.
     pub content: String,
-    /// What it is: 1 text, 3 image, 34 voice, 43 video, 49 file, 0 other.
+    /// Kind: 1 text, 3 image, 34 voice, 43 video, 49 file, 0 other.
     pub msg_type: i64,
-    /// Its parts.
+    /// Parts.
     pub items: Vec<ItemView>,
-    /// Conversation; empty when the network has no label for it.
+    /// Conversation; empty if the network has no id for it.
     pub session_id: String,
-    /// What it refers to.
+    /// The quoted message.
     pub quoted: Option<QuotedView>,
-    /// Files of the message, with links to read them.
+    /// Files, with links to download them.
     pub media: Vec<MediaView>,
-    /// What became of it.
+    /// Delivery status.
     pub status: String,
-    /// Why, where the status alone does not say.
+    /// Reason for the status, if known.
     pub status_reason: Option<String>,
-    /// The trace that tells of it.
+    /// Id of its trace.
     pub trace_id: Option<TraceId>,
-    /// When the hub took it.
+    /// When the hub received it.
     pub created_at: Time,
 }
 
@@ -298,26 +298,26 @@ pub struct MessageView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ItemView {
-    /// What it is.
+    /// Kind of the part.
     #[oai(rename = "type")]
     pub kind: ItemType,
-    /// Text, or the network's transcript of a voice note.
+    /// Text, or the network's transcript of a voice message.
     pub text: Option<String>,
-    /// Name of a file.
+    /// File name.
     pub file_name: Option<String>,
     /// Size in bytes.
     pub size: Option<u64>,
-    /// Length of voice or video in milliseconds.
+    /// Duration of voice or video in milliseconds.
     pub duration_ms: Option<u64>,
 }
 
-/// A message that another one refers to.
+/// A quoted message.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct QuotedView {
-    /// The network's id of it.
+    /// Id of the quoted message on the network.
     pub network_id: Option<String>,
-    /// Its text, as far as known.
+    /// Text of the quoted message, if known.
     pub text: Option<String>,
 }
 
@@ -325,27 +325,27 @@ pub struct QuotedView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct MediaView {
-    /// Id.
+    /// Id of the file.
     pub id: MediaId,
-    /// Which of the items it is, from 0.
+    /// Index of its item, from 0.
     pub item: u32,
-    /// What it is.
+    /// Kind of the file.
     #[oai(rename = "type")]
     pub kind: ItemType,
-    /// Whether it is there.
+    /// State of the file.
     pub status: MediaStatus,
-    /// Its name; empty until it has one.
+    /// File name; empty if unknown.
     pub file_name: String,
-    /// Media type, once it is known.
+    /// Media type, once known.
     pub content_type: Option<String>,
-    /// Size in bytes, once it is known.
+    /// Size in bytes, once known.
     pub size: Option<u64>,
-    /// Where to read it, without any other credential; absent when it failed. Reading waits up to 20 seconds for
-    /// a file that is still being fetched; ranges, `HEAD` and `If-None-Match` are understood.
+    /// URL to download it, without further credentials; absent if the download failed. A request waits up to 20
+    /// seconds for a file that is still being downloaded; ranges, `HEAD` and `If-None-Match` are supported.
     pub url: Option<String>,
-    /// Until when that works.
+    /// When the URL expires.
     pub url_expires_at: Option<Time>,
-    /// Why it failed.
+    /// Reason of the failure.
     pub error: Option<String>,
 }
 
@@ -402,7 +402,7 @@ impl From<network::MessageItem> for ItemView {
     }
 }
 
-/// A person the bot talks to. Unknown texts are empty, never absent.
+/// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ContactView {
@@ -410,21 +410,20 @@ pub struct ContactView {
     pub user_id: String,
     /// Display name on the chat network.
     pub user_name: String,
-    /// Your own note.
+    /// Your remark.
     pub remark: String,
-    /// Picture.
+    /// URL of the picture.
     pub avatar_url: String,
-    /// When the last message went either way.
+    /// Time of the last message in either direction.
     pub last_message_at: Time,
-    /// Messages so far.
+    /// Number of messages.
     pub message_count: i64,
-    /// When sending to them ends unless they write again; absent when nothing may be sent, or it has no end.
+    /// When the sending window closes unless they write again; absent if it is closed or has no end.
     pub window_expires_at: Option<Time>,
-    /// Sends that are possible now: what is left until they write again, and within five minutes; absent when there
-    /// is no limit.
+    /// Number of sends that are possible now, within the window and within five minutes; absent if there is no limit.
     pub sends_left: Option<u32>,
-    /// When the next message is sent to them, while the limit of messages to one person within five minutes is
-    /// reached (setting `sends_per_five_minutes`). What is sent until then is accepted and queued.
+    /// When the next message is sent, if the limit per five minutes is reached (setting `sends_per_five_minutes`).
+    /// Messages until then are accepted and queued.
     pub next_send_at: Option<Time>,
 }
 

@@ -1,5 +1,4 @@
-//! Frames of the channel's WebSocket (`contract.md` §5.1), read and written in both spellings (`dialects.md`
-//! §1.6). Fields that the hub does not know are ignored.
+//! Frames of the WebSocket of a channel, in both spellings. Unknown fields are ignored.
 
 use hub_core::{
     Error,
@@ -14,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// Longest request id that is echoed.
 const MAX_REQUEST_ID: usize = 128;
 
-/// What a client sent.
+/// A frame that a client sent.
 #[derive(Debug, Deserialize)]
 pub(super) struct Frame {
     #[serde(rename = "type", default)]
@@ -25,7 +24,7 @@ pub(super) struct Frame {
     data: Value,
 }
 
-/// What a client wants.
+/// Request of a client.
 #[derive(Debug)]
 pub(super) enum Wish {
     Send {
@@ -54,7 +53,7 @@ struct SendText {
     content: Option<String>,
     #[serde(default)]
     text: Option<String>,
-    /// A file; the text is its caption then.
+    /// A file; the text is then its caption.
     #[serde(default)]
     media: Option<SendMedia>,
     #[serde(default)]
@@ -102,7 +101,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The id to echo: a text or a number, as it came.
+    /// The id to echo: a text or a number, unchanged.
     pub(super) fn request_id(&self) -> Option<Value> {
         match &self.request_id {
             Value::String(text) if text.len() <= MAX_REQUEST_ID => Some(self.request_id.clone()),
@@ -111,21 +110,21 @@ impl Frame {
         }
     }
 
-    /// Whether it is answered by a `send_ack`.
+    /// Whether the response is a `send_ack`.
     pub(super) fn is_send(&self) -> bool {
         self.kind == "send_text"
     }
 
-    /// What it says.
+    /// The request in the frame.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming `data` when that is not what the type needs.
+    /// `INVALID_PARAMS` on `data` if it does not match the type.
     pub(super) fn wish(self) -> Result<Wish, Error> {
         let Self { kind, data, .. } = self;
         match kind.as_str() {
             "send_text" => {
                 let send: SendText = parse(data)?;
-                // The older dialect names nobody by an empty text.
+                // In the older dialect an empty text means no recipient.
                 let to = send.to_user_id.or(send.recipient.filter(|recipient| !recipient.is_empty()));
                 let message = NewSend {
                     to_user_id: to,
@@ -155,7 +154,7 @@ impl Frame {
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(data: Value) -> Result<T, Error> {
-    serde_json::from_value(data).map_err(|error| Error::invalid("data", format!("is not right: {error}")))
+    serde_json::from_value(data).map_err(|error| Error::invalid("data", format!("is invalid: {error}")))
 }
 
 /// A frame with an id to echo in both spellings.
@@ -192,7 +191,7 @@ pub(super) fn status(listener: &Listener, status: BotStatus) -> [Value; 2] {
     [answer("status", None, data.clone()), answer("bot_status", None, data)]
 }
 
-/// `gone`: these messages are too old to be kept; otherwise they follow, from the store.
+/// `gone`: these messages are not retained any more; otherwise they follow from the store.
 pub(super) fn lagged(from: i64, to: i64, gone: bool) -> Value {
     answer("lagged", None, json!({ "from": from, "to": to, "gone": gone }))
 }

@@ -1,5 +1,4 @@
-//! What programs call with a channel's API key (spec §4, "Channel API"; `contract.md` §5.1, §5.2). Fields that
-//! the hub does not know are ignored here.
+//! Calls with the API key of a channel. Unknown fields are ignored here.
 
 use std::sync::Arc;
 
@@ -48,10 +47,10 @@ pub struct ChannelClientApi;
 impl ChannelClientApi {
     /// Opens a WebSocket
     ///
-    /// Every frame is a JSON object `{type, reqID?, data?}`. The hub sends `init`, then `message` for whatever the
-    /// channel received, and `status`, `config`, `send_ack`, `error`, `pong`, `lagged`; it takes `send_text`,
-    /// `send_typing`, `get_config`, `ping` and `ack`. Messages are numbered by `seq` without a gap. Several clients
-    /// may connect; each receives every message.
+    /// Every frame is a JSON object `{type, reqID?, data?}`. The hub sends `init`, then `message` for each message
+    /// that the channel receives, and `status`, `config`, `send_ack`, `error`, `pong`, `lagged`. The client may send
+    /// `send_text`, `send_typing`, `get_config`, `ping` and `ack`. Messages are numbered by `seq` without gaps.
+    /// Several clients may connect; each receives every message.
     ///
     /// Where delivery starts: after `since` if it is given. Otherwise after the last number that a client of the
     /// channel acknowledged with an `ack` frame (`{"type":"ack","data":{"seq":12}}`). If no number was ever
@@ -60,12 +59,12 @@ impl ChannelClientApi {
     /// message, so that a client that acknowledges loses nothing before its first `ack`. How the key is sent does
     /// not change this.
     ///
-    /// Older clients reach the same at `/api/ws`, and the calls for messages, send and status under `/api/channel/`: there
-    /// the key may be in the query of each, and the fields of `data` are at the top level as well.
+    /// Older clients find the same at `/api/ws`, and the calls for messages, send and status under `/api/channel/`:
+    /// there the key may be in the query, and the fields of `data` are also at the top level.
     ///
-    /// Close codes: 1001 the hub restarts, and the reason says where to go on; 1002, 1007, 1008, 1009 the
-    /// client's frames; 4401 the key ended; 4403 the channel or its WebSocket sink was switched off; 4408 the
-    /// client does not read or is silent.
+    /// Close codes: 1001 the hub restarts, and the reason contains the position to continue from; 1002, 1007, 1008,
+    /// 1009 invalid frames; 4401 the key was revoked; 4403 the channel or its WebSocket sink was switched off; 4408
+    /// the client does not read or is silent.
     #[oai(path = "/api/v1/channels/connect", method = "get", operation_id = "connectChannel")]
     #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn connect(
@@ -75,9 +74,9 @@ impl ChannelClientApi {
         limits: Data<&Arc<RateLimits>>,
         client: ChannelClient,
         request: &Request,
-        /// Number of the last message the client has.
+        /// Number of the last message that the client has.
         since: Query<Option<i64>>,
-        /// The same, as an older dialect spells it.
+        /// Alias in an older dialect.
         last_seq: Query<Option<i64>>,
         /// Whether the client acknowledges what it received: without `since`, delivery starts after the last
         /// acknowledged number, or at the oldest message.
@@ -97,9 +96,9 @@ impl ChannelClientApi {
 
     /// Waits for messages
     ///
-    /// Answers as soon as there are any, at the latest after `timeout` seconds. Oldest first. `next_cursor` is
-    /// always there; presenting it acknowledges everything before it. Without a cursor, the list begins after
-    /// what was last acknowledged.
+    /// Responds as soon as there are messages, at the latest after `timeout` seconds. Oldest first. `next_cursor` is
+    /// always present; presenting it acknowledges everything before it. Without a cursor, the list begins after the
+    /// last acknowledged message.
     #[oai(path = "/api/v1/channels/messages", method = "get", operation_id = "pollChannelMessages")]
     async fn messages(
         &self,
@@ -108,7 +107,7 @@ impl ChannelClientApi {
         client: ChannelClient,
         cursor: Query<Option<Cursor>>,
         limit: Query<Option<Limit>>,
-        /// Seconds to wait while there is nothing, 0 to 60; 25 when left out.
+        /// Maximum wait in seconds, 0 to 60; 25 if absent.
         timeout: Query<Option<u32>>,
     ) -> ApiResult<ChannelMessages> {
         let wait = requests::timeout(timeout.0);
@@ -119,9 +118,9 @@ impl ChannelClientApi {
 
     /// Sends a message through the channel
     ///
-    /// As the send of a bot; `recipient` and `text` may stand for `to_user_id` and `content`. A form
-    /// (`multipart/form-data`) may bring the file itself, at most 50 MiB. The answer comes once the message is
-    /// stored. With an `Idempotency-Key` the same request within 24 hours gives the first answer.
+    /// Like the send of a bot; `recipient` and `text` are aliases of `to_user_id` and `content`. A form
+    /// (`multipart/form-data`) may contain the file, at most 50 MiB. Responds once the message is stored. With an
+    /// `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/v1/channels/send", method = "post", operation_id = "sendChannelMessage")]
     async fn send(
         &self,
@@ -138,21 +137,21 @@ impl ChannelClientApi {
         ok(hub.bots().send(&client.0, bot_id, new, key).await?.into())
     }
 
-    /// Gives out a URL to upload a file to
+    /// Creates a URL for the upload of a file
     ///
-    /// One PUT with the named headers is taken within 15 minutes, of exactly this many bytes and of this type; no
-    /// other credential is needed. `upload_id` then stands in the `media` of a send, once, within 24 hours.
+    /// Accepts one PUT with the returned headers within 15 minutes, of exactly this size and type, without further
+    /// credentials. `upload_id` can then be used in the `media` of a send, once, within 24 hours.
     #[oai(path = "/api/v1/channels/upload-url", method = "get", operation_id = "getUploadUrl")]
     async fn upload_url(
         &self,
         hub: Data<&Hub>,
         limits: Data<&Arc<RateLimits>>,
         client: ChannelClient,
-        /// Name of the file; folders in it are left out.
+        /// File name; directories are removed.
         filename: Query<Text<1, 1024>>,
         /// Media type of the file, for example `image/png`.
         content_type: Query<Text<1, 256>>,
-        /// Its bytes; at most 50 MiB.
+        /// Size in bytes; at most 50 MiB.
         size: Query<u64>,
     ) -> ApiResult<UploadView> {
         limits.check_send(&client.0)?;
@@ -163,8 +162,8 @@ impl ChannelClientApi {
 
     /// Shows that the bot is typing
     ///
-    /// To `to_user_id`, or to the person a `ticket` from the configuration names, or to the person who owns the
-    /// account. The sign goes away by itself after a few seconds.
+    /// To `to_user_id`, to the person of a `ticket` from the configuration, or to the owner of the account. The
+    /// indicator disappears after a few seconds.
     #[oai(path = "/api/v1/channels/typing", method = "post", operation_id = "setChannelTyping")]
     async fn typing(
         &self,
@@ -183,7 +182,7 @@ impl ChannelClientApi {
 
     /// Shows the channel's configuration
     ///
-    /// What a program may do here and its limits.
+    /// Permissions and limits of the client.
     #[oai(path = "/api/v1/channels/config", method = "get", operation_id = "getChannelConfig")]
     async fn config(
         &self,
@@ -194,9 +193,9 @@ impl ChannelClientApi {
         ok(views::config(hub.0, settings.0, &client.0).await?)
     }
 
-    /// Shows the channel's configuration, as an older dialect asks for it
+    /// Shows the channel's configuration, for an older dialect
     ///
-    /// Whatever the body says.
+    /// The body is ignored.
     #[oai(path = "/api/v1/channels/config", method = "post", operation_id = "postChannelConfig")]
     async fn post_config(
         &self,
@@ -209,7 +208,7 @@ impl ChannelClientApi {
 
     /// Shows the status of the channel's bot
     ///
-    /// Whether its bot is online, and whether it can send now.
+    /// Whether the bot is online, and whether it can send now.
     #[oai(path = "/api/v1/channels/status", method = "get", operation_id = "getChannelStatus")]
     async fn status(&self, hub: Data<&Hub>, client: ChannelClient) -> ApiResult<ChannelStatus> {
         ok(views::status(hub.0, &client.0).await?)
@@ -217,7 +216,7 @@ impl ChannelClientApi {
 
     /// Starts a new login of the channel's bot
     ///
-    /// Another account than the bot's is refused.
+    /// Another account than the bot's is rejected.
     #[oai(path = "/api/v1/channels/login/qr", method = "post", operation_id = "startChannelLogin")]
     async fn start_login(&self, hub: Data<&Hub>, client: ChannelClient) -> ApiResult<StartedBindView> {
         ok(hub.bots().start_bind(&client.0, hub_core::bots::NewBind::default()).await?.into())
@@ -225,18 +224,18 @@ impl ChannelClientApi {
 
     /// Waits for the next step of a login
     ///
-    /// As the confirm of a bind.
+    /// Like the confirm of a bind.
     #[oai(path = "/api/v1/channels/login/status", method = "get", operation_id = "getChannelLogin")]
     async fn login_status(
         &self,
         hub: Data<&Hub>,
         client: ChannelClient,
         request: &Request,
-        /// From the answer that started the login.
+        /// Id from the response that started the login.
         bind_id: Query<BindId>,
-        /// The number the phone shows; only after the status `need_code`.
+        /// The number that the phone shows; only after the status `need_code`.
         verify_code: Query<Option<Text<1, 16>>>,
-        /// How long to wait for a change, in milliseconds, at most 30000; 25000 when left out.
+        /// Maximum wait for a change in milliseconds, at most 30000; 25000 if absent.
         wait_ms: Query<Option<u32>>,
     ) -> ApiResult<BindStepView> {
         let (wait, code, bots) = (requests::wait(wait_ms.0), verify_code.0.as_deref(), hub.bots());

@@ -1,12 +1,11 @@
-//! Which pages may open a WebSocket (`contract.md` §5.1, reliability W1). Programs that are no browsers send no
-//! `Origin` and are not concerned.
+//! Origins that may open a WebSocket. Programs that are not browsers send no `Origin` and are not restricted.
 
 use hub_core::{ErrorCode, Hub, access::Actor};
 use poem::{Request, http::header};
 
 use crate::{AppSettings, envelope::ApiError};
 
-/// Lets the hub's own pages in, and those that the channel allows.
+/// Accepts the hub's own pages, and the origins that the channel allows.
 pub(super) async fn check(
     hub: &Hub,
     settings: &AppSettings,

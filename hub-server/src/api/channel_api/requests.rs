@@ -1,4 +1,4 @@
-//! What channel clients send, in both dialects (`contract.md` §5.2, `dialects.md` §1.7).
+//! Requests of channel clients, in both dialects.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::{
     wire::{FormTexts, Secret, Text},
 };
 
-/// How long a poll waits when the caller does not say (`contract.md` §5.2).
+/// How long a poll waits by default.
 const DEFAULT_TIMEOUT: u32 = 25;
-/// How long a step of a login waits when the caller does not say.
+/// How long a step of a login waits by default.
 const DEFAULT_WAIT_MS: u32 = 25_000;
 
 pub(super) fn timeout(seconds: Option<u32>) -> Duration {
@@ -28,20 +28,20 @@ pub(super) fn wait(millis: Option<u32>) -> Duration {
 #[derive(Debug, Default, Object)]
 #[oai(example)]
 pub struct ChannelSend {
-    /// Receiver; the person who owns the network account when left out.
+    /// Recipient; the owner of the network account if absent.
     pub to_user_id: Option<Text<0, 1024>>,
-    /// The same, in the older dialect.
+    /// Alias of `to_user_id`, in the older dialect.
     pub recipient: Option<Text<0, 1024>>,
-    /// The text, at most 64 KiB. A long one is sent in several parts, and each part is one send.
+    /// The text, at most 64 KiB. A long text is sent in several parts, each of which counts as a send.
     pub content: Option<Text<0, 1_048_576>>,
-    /// The same, in the older dialect.
+    /// Alias of `content`, in the older dialect.
     pub text: Option<Text<0, 1_048_576>>,
-    /// A file; it costs a send of its own, and people see it after the text.
+    /// A file; it counts as a separate send and is shown after the text.
     pub media: Option<SendMedia>,
-    /// Permission to answer, as a message brought it. It is used if it came with one of the receiver's recent
-    /// messages; otherwise, and when it is left out, the receiver's newest one is used.
+    /// Context token of a received message. It is used if it belongs to a recent message of the recipient; otherwise,
+    /// or if absent, the newest one of the recipient is used.
     pub context_token: Option<Secret<16_384>>,
-    /// How the text is marked up; `plain` when left out.
+    /// Format of the text; `plain` if absent.
     pub format: Option<TextFormat>,
 }
 
@@ -60,7 +60,7 @@ impl TryFrom<ChannelSend> for NewSend {
     type Error = Error;
 
     fn try_from(body: ChannelSend) -> Result<Self> {
-        // The older dialect names nobody by an empty text.
+        // In the older dialect an empty text means no recipient.
         let to = body.to_user_id.or(body.recipient.filter(|recipient| !recipient.is_empty()));
         Ok(Self {
             to_user_id: to.map(Into::into),
@@ -73,33 +73,33 @@ impl TryFrom<ChannelSend> for NewSend {
     }
 }
 
-/// Whether the sign is to be shown.
+/// Whether the indicator is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum TypingState {
-    /// Show it.
+    /// Show the indicator.
     #[default]
     Typing,
-    /// Take it away.
+    /// Remove the indicator.
     Cancel,
 }
 
-/// Whom to show that the bot is typing.
+/// Recipient of a typing indicator.
 #[derive(Debug, Default, Object)]
 pub struct ChannelTyping {
-    /// The person; the one who owns the network account when left out.
+    /// The person; the owner of the network account if absent.
     pub to_user_id: Option<Text<0, 1024>>,
-    /// A `typing_ticket` from the configuration, in place of the person.
+    /// A `typing_ticket` from the configuration, instead of the person.
     pub ticket: Option<Text<0, 4096>>,
-    /// `typing` when left out.
+    /// `typing` if absent.
     pub status: Option<TypingState>,
 }
 
 impl ChannelTyping {
-    /// Who is meant.
+    /// The recipient.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` for a ticket that is none of this channel's.
+    /// `INVALID_PARAMS` for a ticket that does not belong to this channel.
     pub(super) fn receiver(&self, channel: &ChannelActor) -> Result<Option<String>> {
         match (&self.to_user_id, &self.ticket) {
             (Some(user), _) => Ok(Some(user.to_string())),

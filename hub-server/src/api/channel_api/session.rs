@@ -1,7 +1,7 @@
-//! One open WebSocket: what the client says, what the channel received, and the signs of life between them.
+//! One open WebSocket of a channel: frames of the client, messages, pings.
 //!
-//! The client pulls: the next page is read when the one before went out. While a page waits for a client that does
-//! not read, nothing else waits with it.
+//! The client pulls: the next page is read when the previous one was written. While a page waits for a client that
+//! does not read, nothing else waits with it.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     AppSettings,
     rate_limit::RateLimits,
     serve::{
-        conversation::{AGAIN, End, Flow, Line, OFF, RESTART, REVOKED, text, told},
+        conversation::{End, Flow, Line, OFF, RESTART, RETRY_PAUSE, REVOKED, text, told},
         websocket::Socket,
     },
 };
@@ -47,7 +47,7 @@ impl Session {
         Self { hub: hub.clone(), settings: settings.clone(), limits: Arc::clone(limits), actor, listener }
     }
 
-    /// Serves a socket until it ends.
+    /// Serves a socket until it is closed.
     pub(super) async fn serve(mut self, socket: Socket) {
         let mut line = Line::new(socket, &self.hub.context().clock);
         let Err(end) = self.converse(&mut line).await;
@@ -67,7 +67,7 @@ impl Session {
             tokio::select! {
                 biased;
                 () = self.settings.draining.cancelled() => {
-                    let reason = format!("the hub restarts; go on with since={}", self.listener.position());
+                    let reason = format!("the hub restarts; continue with since={}", self.listener.position());
                     return Err(End::Close(RESTART, reason));
                 }
                 frame = line.hear() => Box::pin(self.hear(line, frame?)).await?,
@@ -88,13 +88,13 @@ impl Session {
         }
     }
 
-    /// Reads the next page and writes it out.
+    /// Reads the next page and writes it.
     async fn show_page(&mut self, line: &mut Line) -> Flow {
         let items = match self.listener.read(PAGE).await {
             Ok(items) => items,
             Err(error) => {
                 tracing::debug!(channel = %self.listener.channel_id(), %error, "a log cannot be read");
-                self.hub.context().clock.sleep(AGAIN).await;
+                self.hub.context().clock.sleep(RETRY_PAUSE).await;
                 return Ok(());
             }
         };
@@ -108,7 +108,7 @@ impl Session {
                 Err(error) => refuse(line, None, &error).await,
             },
             Message::Binary(_) => refuse(line, None, &Error::invalid("frame", "must be a text frame")).await,
-            // The library has answered; the next read says that the conversation is over.
+            // The library has responded; the next read reports the end of the conversation.
             Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => Ok(()),
         }
     }
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// In the background: the network may take its time, and the sign is a courtesy.
+    /// In the background: the network may be slow, and the indicator is a courtesy.
     fn show_typing(&self, to: Option<String>, ticket: Option<String>, on: bool) -> Result<(), Error> {
         self.limits.check_send(&self.actor)?;
         let to = match (to, ticket) {
@@ -163,7 +163,7 @@ impl Session {
         let (hub, actor, bot) = (self.hub.clone(), self.actor, self.listener.bot_id());
         self.settings.sockets.spawn("typing", async move {
             if let Err(error) = hub.bots().typing(&actor, bot, to.as_deref(), on).await {
-                tracing::debug!(%bot, %error, "a typing sign was refused");
+                tracing::debug!(%bot, %error, "a typing indicator was refused");
             }
         });
         Ok(())
@@ -180,7 +180,7 @@ impl Session {
     }
 }
 
-/// Answers a frame that is wrong in itself; too many of them end the connection.
+/// Responds to an invalid frame; too many of them close the connection.
 async fn refuse(line: &mut Line, id: Option<&Value>, error: &Error) -> Flow {
     line.count_bad()?;
     tell_error(line, id, error).await

@@ -11,7 +11,7 @@ use crate::testing::{App, Caller, Reply};
 const SEND: &str = "/api/v1/channels/send";
 const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\nnot really a picture";
 
-/// A channel of a bot that somebody has written to.
+/// A channel of a bot with a received message.
 struct Scene {
     app: App,
     sim: Simulator,

@@ -1,5 +1,5 @@
-//! Typing tickets of the older dialect: an opaque text that names a person to one channel. The network's own
-//! tickets stay inside.
+//! Typing tickets of the older dialect: an opaque text that names a person to one channel. The tickets of the network
+//! are not exposed.
 
 use hub_core::{Error, Result, id::ChannelId, page};
 
@@ -8,7 +8,7 @@ pub(super) fn issue(channel: ChannelId, user_id: &str) -> String {
     page::encode(&list(channel), user_id)
 }
 
-/// The person a ticket of this channel names.
+/// The person in a ticket of this channel.
 ///
 /// # Errors
 /// `INVALID_PARAMS` for any other text.

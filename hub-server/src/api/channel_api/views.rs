@@ -1,4 +1,4 @@
-//! What channel clients see.
+//! Responses to channel clients.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,7 @@ use crate::{
     wire::{BotId, ChannelId, MediaId, MessageId, Time},
 };
 
-/// A message, as a `message` frame's `data` has it too. Some fields stand there in two spellings, for the
-/// dialects of clients.
+/// A message, as in `data` of a `message` frame. Some fields have two spellings, for the dialects of clients.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ChannelMessage {
@@ -26,47 +25,47 @@ pub struct ChannelMessage {
     pub kind: String,
     /// Text of the message.
     pub content: String,
-    /// Who wrote it.
+    /// Sender.
     pub sender: MessageSender,
     /// Conversation.
     #[oai(rename = "sessionID")]
     pub session_id_camel: String,
-    /// Permission to answer.
+    /// Token that permits a reply.
     #[oai(rename = "contextToken")]
     pub context_token_camel: String,
-    /// Kind, as the network's number: 1 text, 3 image, 34 voice, 43 video, 49 file, 0 other.
+    /// Kind: 1 text, 3 image, 34 voice, 43 video, 49 file, 0 other.
     pub msg_type: i64,
     /// Unix seconds.
     pub timestamp: i64,
-    /// The bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// The channel.
+    /// Id of the channel.
     pub channel_id: ChannelId,
-    /// Id.
+    /// Id of the message.
     pub id: MessageId,
-    /// Number in the channel, without a gap.
+    /// Number in the channel, without gaps.
     pub seq: i64,
-    /// Which way it went; `outbound` only where the channel shows what the bot sends.
+    /// Direction; `outbound` only if the channel shows what the bot sends.
     pub direction: Direction,
-    /// Its parts.
+    /// Parts.
     pub items: Vec<ItemView>,
-    /// Its files, when there are any, with links to read them.
+    /// Files, with links to download them.
     pub media: Option<Vec<MediaView>>,
-    /// What it refers to.
+    /// The quoted message.
     pub quoted: Option<QuotedView>,
-    /// Permission to answer.
+    /// Token that permits a reply.
     pub context_token: String,
     /// Conversation.
     pub session_id: String,
-    /// The sender's id.
+    /// Id of the sender.
     pub from_user_id: String,
-    /// The sender's display name.
+    /// Display name of the sender.
     pub from_user_name: String,
-    /// `seq` again.
+    /// The same as `seq`.
     pub seq_id: i64,
-    /// The network's id.
+    /// Id on the network.
     pub external_id: Option<String>,
-    /// The receiver's id.
+    /// Id of the recipient.
     pub recipient: String,
     /// Group; empty for a direct chat.
     pub group_id: String,
@@ -76,21 +75,21 @@ pub struct ChannelMessage {
     pub message_state: i64,
 }
 
-/// Who wrote a message.
+/// Sender of a message.
 #[derive(Debug, Object)]
 pub struct MessageSender {
-    /// Id on the network.
+    /// Id of the person on the network.
     pub user_id: String,
-    /// Display name; empty when the network has none.
+    /// Display name; empty if the network has none.
     pub user_name: String,
 }
 
-/// A piece of a channel's log.
+/// A page of a channel's log.
 #[derive(Debug, Object)]
 pub struct ChannelMessages {
     /// Oldest first.
     pub items: Vec<ChannelMessage>,
-    /// Where to go on; also there when nothing came. Presenting it acknowledges everything before it.
+    /// Cursor for the next request, also if there was no message. Presenting it acknowledges everything before it.
     pub next_cursor: String,
 }
 
@@ -110,18 +109,18 @@ impl TryFrom<Polled> for ChannelMessages {
     }
 }
 
-/// Where a file is uploaded to.
+/// Target of an upload.
 #[derive(Debug, Object)]
 pub struct UploadView {
-    /// Names the file in the `media` of a send.
+    /// Id of the upload, for the `media` of a send.
     pub upload_id: MediaId,
-    /// Where its bytes go. Whoever has this URL may upload.
+    /// URL for the bytes. Everyone with this URL can upload.
     pub upload_url: String,
     /// Always `PUT`.
     pub method: String,
-    /// What the request has to carry.
+    /// Headers that the request must have.
     pub headers: HashMap<String, String>,
-    /// Until when.
+    /// When it expires.
     pub expires_at: Time,
 }
 
@@ -137,55 +136,55 @@ impl From<UploadTicket> for UploadView {
     }
 }
 
-/// Whether the sign was shown.
+/// Result of a typing indicator.
 #[derive(Debug, Object)]
 pub struct TypingView {
-    /// Whether the network took it; it takes none for a person who never wrote.
+    /// Whether the network accepted it; it accepts none for a person who has never written.
     pub shown: bool,
 }
 
-/// The channel's bot.
+/// The bot of the channel.
 #[derive(Debug, Object)]
 pub struct ChannelStatus {
-    /// The channel.
+    /// Id of the channel.
     pub channel_id: ChannelId,
-    /// Its name.
+    /// Name of the channel.
     pub channel_name: String,
-    /// Its bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// Where the bot's connection stands.
+    /// Connection status of the bot.
     pub bot_status: BotStatus,
 }
 
-/// What a client may want to know of its channel.
+/// Configuration of a channel, for its clients.
 #[derive(Debug, Object)]
 pub struct ChannelConfig {
     /// The channel.
     pub channel: ChannelView,
-    /// Where the bot's connection stands.
+    /// Connection status of the bot.
     pub bot_status: BotStatus,
-    /// What the hub takes.
+    /// Limits.
     pub limits: ChannelLimits,
-    /// Names the person who owns the account in `typing` and `send_typing`.
+    /// Ticket that names the owner of the account in `typing` and `send_typing`.
     pub typing_ticket: String,
 }
 
-/// What the hub takes.
+/// Limits of the hub.
 #[derive(Debug, Object)]
 pub struct ChannelLimits {
-    /// Longest text of a message to send, in bytes.
+    /// Maximum text of a message, in bytes.
     pub text_bytes: u64,
-    /// Largest frame of a client, in bytes.
+    /// Maximum frame of a client, in bytes.
     pub frame_bytes: u64,
-    /// Largest JSON body, in bytes.
+    /// Maximum JSON body, in bytes.
     pub body_bytes: u64,
-    /// WebSockets on this channel.
+    /// Maximum WebSockets of this channel.
     pub sockets: u64,
-    /// Polls waiting on this channel.
+    /// Maximum waiting polls of this channel.
     pub polls: u64,
-    /// Longest wait of a poll, in seconds.
+    /// Maximum wait of a poll, in seconds.
     pub poll_seconds: u64,
-    /// Sends and typing signs per minute.
+    /// Maximum sends and typing indicators per minute.
     pub sends_per_minute: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Endpoints for channels and their sinks (spec §4, "Channel management"; `contract.md` §5).
+//! Endpoints for channels and their sinks.
 
 use hub_core::{Hub, channels::Channels, delivery::ping::ping};
 use poem::web::Data;
@@ -32,7 +32,7 @@ pub struct ChannelsApi;
 impl ChannelsApi {
     /// Lists the channels of a bot
     ///
-    /// With their sinks and filters, without their keys.
+    /// With sinks and filters, without keys.
     #[oai(path = "/api/bots/:id/channels", method = "get", operation_id = "listChannels")]
     async fn list(
         &self,
@@ -48,9 +48,10 @@ impl ChannelsApi {
 
     /// Creates a channel
     ///
-    /// The answer is the only sight of the channel's API key. What is left out gets its default: the WebSocket
-    /// sink on, no filter, the other sinks off. `CONFLICT` when the bot has as many channels as it may have, or
-    /// one with the name (the case of letters does not count) or the handle. With an `Idempotency-Key` the same request within 24 hours gives the first answer.
+    /// The API key of the channel is shown only in this response. Absent fields have their defaults: WebSocket sink
+    /// on, no filter, other sinks off. `CONFLICT` if the bot has the maximum number of channels, or a channel with
+    /// the same name (regardless of case) or handle. With an `Idempotency-Key`, the same request within 24 hours
+    /// returns the first response.
     #[oai(path = "/api/bots/:id/channels", method = "post", operation_id = "createChannel")]
     async fn create(
         &self,
@@ -66,7 +67,7 @@ impl ChannelsApi {
 
     /// Shows a channel
     ///
-    /// With its sinks and its filter, without its key and without the secrets of the sinks.
+    /// With sinks and filter, without the key and the secrets of the sinks.
     #[oai(path = "/api/bots/:id/channels/:channelId", method = "get", operation_id = "getChannel")]
     async fn get(
         &self,
@@ -78,9 +79,9 @@ impl ChannelsApi {
         ok(hub.channels().get(&user.0, id.0.0, channel_id.0.0).await?.into())
     }
 
-    /// Changes a channel
+    /// Updates a channel
     ///
-    /// What is left out stays. Sinks and filter have calls of their own.
+    /// Absent fields keep their values. Sinks and filter have separate operations.
     #[oai(path = "/api/bots/:id/channels/:channelId", method = "put", operation_id = "updateChannel")]
     async fn update(
         &self,
@@ -95,7 +96,7 @@ impl ChannelsApi {
 
     /// Deletes a channel
     ///
-    /// Its key opens nothing from then on; its log, its traces and what was still to be delivered are gone.
+    /// Its key stops working at once; its log, its traces and pending deliveries are deleted.
     #[oai(path = "/api/bots/:id/channels/:channelId", method = "delete", operation_id = "deleteChannel")]
     async fn delete(
         &self,
@@ -108,9 +109,10 @@ impl ChannelsApi {
         ok(Empty {})
     }
 
-    /// Gives a channel a new API key
+    /// Replaces the API key of a channel
     ///
-    /// The answer is the only sight of the new key. The old one ends at once, or after `grace_hours` (1 to 72).
+    /// The new key is shown only in this response. The old one stops working at once, or after `grace_hours` (1 to
+    /// 72).
     #[oai(
         path = "/api/bots/:id/channels/:channelId/regenerate-key",
         method = "post",
@@ -122,7 +124,7 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        /// How long the old key stays good; not at all when left out.
+        /// How long the old key stays valid; not at all if absent.
         grace_hours: Query<Option<Number<1, 72>>>,
     ) -> ApiResult<RegeneratedKeyView> {
         ok(hub
@@ -134,7 +136,7 @@ impl ChannelsApi {
 
     /// Configures the WebSocket sink
     ///
-    /// A channel whose sink is off takes no connection.
+    /// A channel whose sink is off accepts no connections.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/websocket",
         method = "put",
@@ -154,10 +156,10 @@ impl ChannelsApi {
 
     /// Configures the webhook sink
     ///
-    /// Replaces the whole sink; what is left out gets its default, except the secret: left out it is kept,
-    /// `null` clears it. The method `hmac` without a secret gets a generated one, which this answer alone contains, in
-    /// `webhook.auth.secret`. A replaced secret goes on signing for 24 hours next to the new one. A sink that was
-    /// switched off after failing for days starts again.
+    /// Replaces the whole sink. Absent fields get their defaults, except the secret: an absent one is kept, `null`
+    /// removes it. The method `hmac` without a secret gets a generated one, which is shown only in this response, in
+    /// `webhook.auth.secret`. A replaced secret signs for another 24 hours in addition to the new one. A sink that
+    /// was switched off because of failures is switched on again.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/webhook",
         method = "put",
@@ -174,11 +176,11 @@ impl ChannelsApi {
         ok(hub.channels().set_webhook(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
     }
 
-    /// Tries the webhook sink
+    /// Tests the webhook sink
     ///
-    /// Sends a text `ping` from `ping` through the channel's plugins to its webhook, once, whether the sink is on or
-    /// off, and answers the trace. It is stored nowhere, and what is replied is sent to nobody. A receiver that
-    /// refuses is no error: the trace says so.
+    /// Sends a text `ping` from `ping` through the plugins of the channel to its webhook, once, whether the sink is
+    /// on or off, and returns the trace. Nothing is stored, and replies are not sent. A receiver that rejects the
+    /// request is not an error of this operation: see the trace.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/webhook/test",
         method = "post",
@@ -191,14 +193,14 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
     ) -> ApiResult<TraceDetail> {
-        ok(ping(&hub, &user.0, id.0.0, channel_id.0.0).await?.into())
+        ok(ping(hub.context(), &user.0, id.0.0, channel_id.0.0).await?.into())
     }
 
     /// Configures the AI sink
     ///
-    /// Replaces the whole sink; what is left out gets its default, except the key: left out it is kept, `null`
-    /// clears it. `ai.warning` in the response says when no model can answer yet: while the administrator has set no
-    /// endpoint, messages wait for one.
+    /// Replaces the whole sink. Absent fields get their defaults, except the key: an absent one is kept, `null`
+    /// removes it. `ai.warning` in the response contains a reason if no model can respond yet: until the
+    /// administrator configures an endpoint, messages wait for it.
     #[oai(path = "/api/bots/:id/channels/:channelId/ai", method = "put", operation_id = "setAiSink")]
     async fn set_ai(
         &self,
@@ -215,9 +217,9 @@ impl ChannelsApi {
         ok(view)
     }
 
-    /// Configures which messages a channel gets
+    /// Configures the filter of a channel
     ///
-    /// Replaces the whole filter; `{}` lets every message pass.
+    /// Replaces the whole filter; with `{}` every message passes.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/filter",
         method = "put",

@@ -1,4 +1,4 @@
-//! Wire types that requests and answers share.
+//! Wire types that requests and responses share.
 
 use hub_core::channels::{self, sinks};
 use poem_openapi::{Enum, Object};
@@ -6,13 +6,13 @@ use poem_openapi::{Enum, Object};
 use crate::wire::enumeration;
 
 enumeration! {
-    /// What happens to a delivery whose plugin failed before the request.
+    /// What happens to a delivery if a plugin fails before the request.
     OnPluginError = channels::OnPluginError {
-        /// Nothing is sent; the delivery is tried again.
+        /// Nothing is sent; the delivery is retried.
         Retry,
-        /// The request is sent as it was before the plugin.
+        /// The request is sent without the changes of the plugin.
         Send,
-        /// Nothing is sent, and the delivery is over.
+        /// Nothing is sent, and the delivery ends.
         Drop,
     }
 }
@@ -20,9 +20,9 @@ enumeration! {
 enumeration! {
     /// How the lists of a filter combine.
     Match = channels::filter::Match {
-        /// Every list that is not empty has to match.
+        /// Every list that is not empty must match.
         All,
-        /// One of the lists that are not empty has to match.
+        /// One list that is not empty must match.
         Any,
     }
 }
@@ -30,11 +30,11 @@ enumeration! {
 enumeration! {
     /// How the hub authenticates itself to the receiver.
     AuthMethod = sinks::AuthMethod {
-        /// Not at all.
+        /// No authentication.
         None,
         /// `Authorization: Bearer <secret>`.
         Bearer,
-        /// A header of the channel's choice holds the secret.
+        /// A header with a configurable name contains the secret.
         Header,
         /// `X-Signature` over the body.
         Hmac,
@@ -42,34 +42,34 @@ enumeration! {
 }
 
 enumeration! {
-    /// Which deliveries of a channel wait for each other.
+    /// Order of the deliveries of a channel.
     Ordering = sinks::Ordering {
-        /// Those of one conversation, strictly in the order they arrived.
+        /// Deliveries of one conversation in order of arrival, one at a time.
         Conversation,
-        /// None.
+        /// No order.
         None,
     }
 }
 
 enumeration! {
-    /// Whose model endpoint answers.
+    /// The model endpoint that is used.
     AiSource = sinks::AiSource {
-        /// The one the administrator configured, with its key.
+        /// The endpoint that the administrator configured, with its key.
         Global,
-        /// The channel's own; never called with the administrator's key.
+        /// An endpoint of the channel; never called with the administrator's key.
         Custom,
     }
 }
 
-/// Whose model endpoint is to answer.
+/// The model endpoint to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum AiSourceChoice {
-    /// The one the administrator configured, with its key.
+    /// The endpoint that the administrator configured, with its key.
     Global,
-    /// The same, in the word of older clients.
+    /// Alias of `global`, for older clients.
     Builtin,
-    /// The channel's own; never called with the administrator's key.
+    /// An endpoint of the channel; never called with the administrator's key.
     Custom,
 }
 
@@ -82,11 +82,11 @@ impl From<AiSourceChoice> for sinks::AiSource {
     }
 }
 
-/// When failed deliveries are tried again.
+/// Schedule of retries.
 #[derive(Debug, Clone, Object)]
 #[oai(deny_unknown_fields)]
 pub struct Retry {
-    /// Seconds before each retry, 1 to 20 of them; after the last the delivery is dead.
+    /// Seconds before each retry, 1 to 20 entries; after the last one the delivery is dead.
     #[oai(validator(min_items = 1, max_items = 20))]
     pub schedule_s: Vec<u32>,
 }

@@ -1,5 +1,5 @@
-//! What callers send. A field left out gets its default; the rules are hub-core's, which names every broken
-//! one at once, so the bounds here only stop the absurd.
+//! Request bodies. An absent field gets its default; the rules are hub-core's, which reports every violation at once,
+//! so that the bounds here only reject the absurd.
 
 use hub_core::channels::{
     ChannelPatch, Filter, NewChannel,
@@ -18,28 +18,28 @@ type Handle = Checked<2, 32>;
 type Url = Checked<0, 2048>;
 type AnySecret = Secret<4096>;
 
-/// A channel to be made.
+/// A channel to create.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct CreateChannel {
-    /// Name for people, 1 to 64 characters.
+    /// Display name, 1 to 64 characters.
     pub name: Name,
-    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot: then the channel gets only messages that
-    /// mention it.
+    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot. With a handle, the channel receives only
+    /// messages that mention it.
     pub handle: Option<Handle>,
-    /// Whether it gets messages; `true` when left out.
+    /// Whether it receives messages; `true` if absent.
     pub enabled: Option<bool>,
-    /// Which messages it gets; all when left out.
+    /// Filter; all messages if absent.
     pub filter: Option<SetFilter>,
-    /// The WebSocket sink; on when left out.
+    /// The WebSocket sink; on if absent.
     pub websocket: Option<SetWebSocket>,
-    /// The webhook sink; off when left out.
+    /// The webhook sink; off if absent.
     pub webhook: Option<SetWebhook>,
-    /// The AI sink; off when left out.
+    /// The AI sink; off if absent.
     pub ai: Option<SetAi>,
-    /// What happens to a delivery whose plugin failed; `retry` when left out.
+    /// What happens to a delivery if a plugin fails; `retry` if absent.
     pub on_plugin_error: Option<OnPluginError>,
-    /// How long a failing delivery may hold back its conversation, in seconds, 0 to 3600; 60 when left out.
+    /// How long a failing delivery may block its conversation, in seconds, 0 to 3600; 60 if absent.
     pub lane_hold_s: Option<Number<0, 3600>>,
 }
 
@@ -76,19 +76,19 @@ impl From<CreateChannel> for NewChannel {
     }
 }
 
-/// What changes about a channel; what is left out stays.
+/// A change of a channel; absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct UpdateChannel {
-    /// Name for people, 1 to 64 characters.
+    /// Display name, 1 to 64 characters.
     pub name: Option<Name>,
-    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot; `null` takes it away.
+    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot; `null` removes it.
     pub handle: MaybeUndefined<Handle>,
-    /// Whether it gets messages.
+    /// Whether it receives messages.
     pub enabled: Option<bool>,
-    /// What happens to a delivery whose plugin failed.
+    /// What happens to a delivery if a plugin fails.
     pub on_plugin_error: Option<OnPluginError>,
-    /// How long a failing delivery may hold back its conversation, in seconds, 0 to 3600.
+    /// How long a failing delivery may block its conversation, in seconds, 0 to 3600.
     pub lane_hold_s: Option<Number<0, 3600>>,
 }
 
@@ -116,23 +116,23 @@ impl From<UpdateChannel> for ChannelPatch {
     }
 }
 
-/// What replaces the filter. Inside a list one entry is enough; an empty list has no say.
+/// A new filter. A list matches if one of its entries matches; an empty list is ignored.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SetFilter {
     /// Ids of senders, at most 100.
     #[oai(validator(max_items = 100))]
     pub user_ids: Option<Vec<Checked<0, 256>>>,
-    /// Texts that the content contains, without regard to case and width of letters; at most 100.
+    /// Texts that the content contains, regardless of case and width of letters; at most 100.
     #[oai(validator(max_items = 100))]
     pub keywords: Option<Vec<Checked<0, 256>>>,
     /// `text`, `image`, `voice`, `video`, `file`, `other`.
     #[oai(validator(max_items = 100))]
     pub message_types: Option<Vec<Text<0, 64>>>,
-    /// How the lists combine; `all` when left out.
+    /// How the lists combine; `all` if absent.
     #[oai(rename = "match")]
     pub mode: Option<Match>,
-    /// A CEL expression over the fields of the webhook's payload that has to be true in any case.
+    /// A CEL expression over the fields of the webhook payload, which must be true in addition to the lists.
     pub expression: Option<Checked<0, 1024>>,
 }
 
@@ -165,15 +165,15 @@ impl From<SetFilter> for Filter {
     }
 }
 
-/// What replaces the WebSocket sink.
+/// A new configuration of the WebSocket sink.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SetWebSocket {
-    /// Whether clients may connect and are sent messages; `true` when left out.
+    /// Whether clients may connect and receive messages; `true` if absent.
     pub enabled: Option<bool>,
-    /// Whether what the bot sends is shown to the clients too; `false` when left out.
+    /// Whether clients also receive what the bot sends; `false` if absent.
     pub include_outbound: Option<bool>,
-    /// Origins of pages, beside the hub's own, from which a browser may connect; `*` stands for any. At most 20.
+    /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any. At most 20.
     #[oai(validator(max_items = 20))]
     pub allowed_origins: Option<Vec<Text<1, 256>>>,
 }
@@ -198,27 +198,27 @@ impl From<SetWebSocket> for WebSocketSettings {
     }
 }
 
-/// What replaces the webhook sink.
+/// A new configuration of the webhook sink.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SetWebhook {
-    /// Whether messages are sent; `true` when left out.
+    /// Whether messages are sent; `true` if absent.
     pub enabled: Option<bool>,
-    /// Full URL that receives the POST requests; private addresses are refused.
+    /// URL that receives the POST requests; private addresses are rejected.
     pub url: Option<Url>,
-    /// How the hub authenticates itself; not at all when left out.
+    /// How the hub authenticates itself; not at all if absent.
     pub auth: Option<SetAuth>,
-    /// Limit of one attempt in milliseconds, at most 30000; 10000 when left out.
+    /// Timeout of one attempt in milliseconds, at most 30000; 10000 if absent.
     pub timeout_ms: Option<Number<1, 30_000>>,
-    /// When failed deliveries are tried again; after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h when left out.
+    /// Schedule of retries; after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h if absent.
     pub retry: Option<Retry>,
-    /// Which deliveries wait for each other; those of one conversation when left out.
+    /// Order of deliveries; `conversation` if absent.
     pub ordering: Option<Ordering>,
-    /// Most requests at the same time, 1 to 64; 8 when left out.
+    /// Maximum requests in flight, 1 to 64; 8 if absent.
     pub max_concurrency: Option<Number<1, 64>>,
-    /// Most requests per second, 1 to 1000; any number when left out.
+    /// Maximum requests per second, 1 to 1000; no limit if absent.
     pub rate_limit_per_s: Option<Number<1, 1000>>,
-    /// Whether a JSON answer with a text `reply` is sent to the sender; `false` when left out.
+    /// Whether a text `reply` in a JSON response is sent to the sender; `false` if absent.
     pub auto_reply: Option<bool>,
 }
 
@@ -226,13 +226,13 @@ pub struct SetWebhook {
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields)]
 pub struct SetAuth {
-    /// The method; `none` when left out.
+    /// The method; `none` if absent.
     pub method: Option<AuthMethod>,
-    /// Header of the method `header`; `X-Custom-Auth` when left out.
-    pub header_name: Option<Text<0, 1024>>,
-    /// Token, header value or key, depending on the method: at least 16 bytes where it signs. Left out it is kept, or
-    /// generated for `hmac` where there is none; `null` clears it. `whsec_` and base64 is the form of Standard Webhooks,
-    /// whose key is the decoded bytes; of every other text the key is its UTF-8 bytes.
+    /// Header of the method `header`; `X-Custom-Auth` if absent.
+    pub header_name: Option<Text<0, 128>>,
+    /// Token, header value or key, depending on the method; at least 16 bytes for signatures. If absent, it is kept,
+    /// or generated for `hmac` if there is none; `null` removes it. `whsec_` followed by base64 is the form of
+    /// Standard Webhooks: the key is the decoded bytes. Of any other text, the key is the UTF-8 bytes.
     pub secret: MaybeUndefined<AnySecret>,
 }
 
@@ -283,39 +283,39 @@ impl From<SetAuth> for AuthUpdate {
     }
 }
 
-/// What replaces the AI sink.
+/// A new configuration of the AI sink.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct SetAi {
-    /// Whether messages are answered; `true` when left out.
+    /// Whether a model responds to messages; `true` if absent.
     pub enabled: Option<bool>,
-    /// Whose endpoint answers; the administrator's when left out.
+    /// The endpoint to use; the administrator's if absent.
     pub source: Option<AiSourceChoice>,
-    /// Base URL of a custom endpoint, up to and without `/chat/completions`; private addresses are refused.
+    /// Base URL of a custom endpoint, without `/chat/completions`; private addresses are rejected.
     pub base_url: Option<Url>,
-    /// Key of a custom endpoint. Left out it is kept, `null` clears it.
+    /// Key of a custom endpoint. If absent, it is kept; `null` removes it.
     pub api_key: MaybeUndefined<AnySecret>,
-    /// Name of the model; needed for a custom endpoint.
+    /// Name of the model; required for a custom endpoint.
     pub model: Option<Checked<0, 200>>,
-    /// What the model is told first, at most 32 KiB.
+    /// System prompt, at most 32,768 characters.
     pub system_prompt: Option<Checked<0, 32_768>>,
-    /// Turns of the conversation that the model is shown, 1 to 100; 20 when left out.
+    /// Turns of the conversation that the model receives, 1 to 100; 20 if absent.
     pub max_history: Option<Number<1, 100>>,
-    /// Longest answer in tokens; the model's default when left out.
+    /// Maximum tokens of a response; the model's default if absent.
     pub max_tokens: Option<Number<1, 131_072>>,
-    /// Sampling temperature, 0 to 2; the model's default when left out.
+    /// Sampling temperature, 0 to 2; the model's default if absent.
     #[oai(validator(minimum(value = "0"), maximum(value = "2")))]
     pub temperature: Option<f64>,
-    /// Whether what the model thought aloud is taken out of the answer; `true` when left out.
+    /// Whether the reasoning of the model is removed from the response; `true` if absent.
     pub hide_thinking: Option<bool>,
-    /// Whether Markdown is taken out of the answer; `false` when left out.
+    /// Whether Markdown is removed from the response; `false` if absent.
     pub strip_markdown: Option<bool>,
-    /// Limit of one answer in milliseconds, tools included, at most 120000; 60000 when left out.
+    /// Timeout of one response in milliseconds, tools included, at most 120000; 60000 if absent.
     pub timeout_ms: Option<Number<1, 120_000>>,
-    /// Whether the model may use the tools of installed apps; `false` when left out.
+    /// Whether the model may use tools of installed apps; `false` if absent.
     pub tools: Option<bool>,
-    /// What the sender gets when the model fails permanently (for example with 401) or returns an empty answer, at
-    /// most 1000 bytes; nothing when left out or empty.
+    /// Text that the sender receives if the model fails permanently (for example with 401) or returns an empty
+    /// response, at most 1,000 characters; nothing if absent or empty.
     pub error_reply: Option<Text<0, 1000>>,
 }
 

@@ -287,7 +287,7 @@ fn examples_are_bodies_that_can_be_sent() {
     check::<SetWebSocket>();
 }
 
-/// What is left out of an example stands in its JSON as `null`.
+/// A field that an example leaves out is `null` in its JSON.
 fn strip_nulls(json: &mut Value) {
     if let Value::Object(fields) = json {
         fields.retain(|_, value| !value.is_null());

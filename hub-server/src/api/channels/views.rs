@@ -1,4 +1,4 @@
-//! What callers see.
+//! Response bodies.
 
 use hub_core::channels::{
     Channel, ChannelStats, CreatedChannel, Filter, RegeneratedKey,
@@ -16,37 +16,37 @@ use crate::{
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ChannelView {
-    /// Id.
+    /// Id of the channel.
     pub id: ChannelId,
-    /// The bot whose messages it gets.
+    /// Id of its bot.
     pub bot_id: BotId,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// Handle without the `@`; with one the channel gets only messages that mention it.
+    /// Handle without the `@`; with a handle, the channel receives only messages that mention it.
     pub handle: Option<String>,
-    /// Whether it gets messages, and its key opens anything.
+    /// Whether it receives messages and its key is valid.
     pub enabled: bool,
     /// Prefix and last four characters of the API key.
     pub api_key_prefix: String,
-    /// Which messages it gets.
+    /// Filter.
     pub filter: FilterRules,
     /// The WebSocket sink.
     pub websocket: WebSocketSink,
     /// The webhook sink.
     pub webhook: WebhookSink,
-    /// Why the hub switched the webhook sink off by itself; configuring it again starts it.
+    /// Why the hub switched the webhook sink off; configuring the sink switches it on.
     pub webhook_disabled_reason: Option<String>,
     /// The AI sink.
     pub ai: AiSink,
-    /// Installed plugins, in the order they run.
+    /// Installed plugins, in order of execution.
     pub plugins: Vec<InstalledPluginView>,
-    /// What became of its messages.
+    /// Number of messages and deliveries.
     pub stats: Stats,
-    /// What happens to a delivery whose plugin failed before the request.
+    /// What happens to a delivery if a plugin fails before the request.
     pub on_plugin_error: OnPluginError,
-    /// How long a failing delivery may hold back its conversation, in seconds.
+    /// How long a failing delivery may block its conversation, in seconds.
     pub lane_hold_s: u32,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When its settings last changed.
     pub updated_at: Time,
@@ -58,21 +58,21 @@ pub struct ChannelView {
 pub struct WebhookSink {
     /// Whether messages are sent.
     pub enabled: bool,
-    /// Where to; absent until it is set.
+    /// URL; absent until it is set.
     pub url: Option<String>,
     /// How the hub authenticates itself.
     pub auth: WebhookAuth,
-    /// Limit of one attempt in milliseconds.
+    /// Timeout of one attempt in milliseconds.
     pub timeout_ms: u32,
-    /// When failed deliveries are tried again.
+    /// Schedule of retries.
     pub retry: Retry,
-    /// Which deliveries wait for each other.
+    /// Order of deliveries.
     pub ordering: Ordering,
-    /// Most requests at the same time.
+    /// Maximum requests in flight.
     pub max_concurrency: u32,
-    /// Most requests per second; absent for any number.
+    /// Maximum requests per second; absent for no limit.
     pub rate_limit_per_s: Option<u32>,
-    /// Whether a JSON answer with a text `reply` is sent to the sender.
+    /// Whether a text `reply` in a JSON response is sent to the sender.
     pub auto_reply: bool,
 }
 
@@ -86,9 +86,9 @@ pub struct WebhookAuth {
     pub header_name: Option<String>,
     /// Whether there is a secret.
     pub has_secret: bool,
-    /// The secret, shown this once: the hub generated it with this request.
+    /// The generated secret, shown only in this response.
     pub secret: Option<ShownOnce>,
-    /// Until when the secret before this one signs too.
+    /// Until when the previous secret signs in addition.
     pub old_secret_expires_at: Option<Time>,
 }
 
@@ -96,59 +96,59 @@ pub struct WebhookAuth {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct AiSink {
-    /// Whether messages are answered.
+    /// Whether a model responds to messages.
     pub enabled: bool,
-    /// Whose endpoint answers.
+    /// The endpoint that is used.
     pub source: AiSource,
     /// Base URL of a custom endpoint.
     pub base_url: Option<String>,
     /// Whether there is a key.
     pub has_api_key: bool,
-    /// Name of the model; absent for the global endpoint's default.
+    /// Name of the model; absent for the default of the global endpoint.
     pub model: Option<String>,
-    /// What the model is told first.
+    /// System prompt.
     pub system_prompt: String,
-    /// Turns of the conversation that the model is shown.
+    /// Turns of the conversation that the model receives.
     pub max_history: u32,
-    /// Longest answer in tokens; absent for the model's default.
+    /// Maximum tokens of a response; absent for the model's default.
     pub max_tokens: Option<u32>,
     /// Sampling temperature; absent for the model's default.
     pub temperature: Option<f64>,
-    /// Whether what the model thought aloud is taken out of the answer.
+    /// Whether the reasoning of the model is removed from the response.
     pub hide_thinking: bool,
-    /// Whether Markdown is taken out of the answer.
+    /// Whether Markdown is removed from the response.
     pub strip_markdown: bool,
-    /// Limit of one answer in milliseconds, tools included.
+    /// Timeout of one response in milliseconds, tools included.
     pub timeout_ms: u32,
-    /// Whether the model may use the tools of installed apps.
+    /// Whether the model may use tools of installed apps.
     pub tools: bool,
-    /// What the sender gets when the model fails permanently or returns an empty answer; absent for nothing.
+    /// Text that the sender receives if the model fails permanently or returns an empty response; absent for none.
     pub error_reply: Option<String>,
-    /// What keeps the model from answering for now; only in the response to a change of the sink.
+    /// Why the model cannot respond yet; only in the response to a change of the sink.
     pub warning: Option<String>,
 }
 
-/// What became of a channel's messages.
+/// Numbers of messages and deliveries of a channel.
 #[derive(Debug, Object)]
 pub struct Stats {
-    /// Messages the channel received since it exists.
+    /// Messages received since the channel was created.
     pub received: u64,
-    /// Deliveries to webhook and model that ended well, of those still kept.
+    /// Successful deliveries to webhook and model, of those still retained.
     pub delivered: u64,
-    /// Deliveries that were given up.
+    /// Dead deliveries.
     pub failed: u64,
     /// Deliveries that wait for an attempt.
     pub pending: u64,
 }
 
-/// A channel just made.
+/// A created channel.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct CreatedChannelView {
     /// The channel.
     #[oai(flatten)]
     pub channel: ChannelView,
-    /// Its API key, shown this once.
+    /// Its API key, shown only in this response.
     pub api_key: ShownOnce,
 }
 
@@ -156,9 +156,9 @@ pub struct CreatedChannelView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct RegeneratedKeyView {
-    /// The key, shown this once.
+    /// The key, shown only in this response.
     pub api_key: ShownOnce,
-    /// Until when the old key stays valid; absent when it ended at once.
+    /// Until when the old key stays valid; absent if it is invalid already.
     pub old_key_expires_at: Option<Time>,
 }
 
@@ -263,20 +263,20 @@ impl From<RegeneratedKey> for RegeneratedKeyView {
     }
 }
 
-/// Which messages a channel gets. Inside a list one entry is enough; an empty list has no say.
+/// A filter. A list matches if one of its entries matches; an empty list is ignored.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct FilterRules {
     /// Ids of senders.
     pub user_ids: Vec<String>,
-    /// Texts that the content contains, without regard to case and width of letters.
+    /// Texts that the content contains, regardless of case and width of letters.
     pub keywords: Vec<String>,
     /// `text`, `image`, `voice`, `video`, `file`, `other`.
     pub message_types: Vec<String>,
     /// How the lists combine.
     #[oai(rename = "match")]
     pub mode: Match,
-    /// A CEL expression over the fields of the webhook's payload that has to be true in any case.
+    /// A CEL expression over the fields of the webhook payload, which must be true in addition to the lists.
     pub expression: Option<String>,
 }
 
@@ -308,11 +308,11 @@ impl From<Filter> for FilterRules {
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct WebSocketSink {
-    /// Whether clients may connect and are sent messages.
+    /// Whether clients may connect and receive messages.
     pub enabled: bool,
-    /// Whether what the bot sends is shown to the clients too.
+    /// Whether clients also receive what the bot sends.
     pub include_outbound: bool,
-    /// Origins of pages, beside the hub's own, from which a browser may connect; `*` stands for any.
+    /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any.
     pub allowed_origins: Vec<String>,
 }
 

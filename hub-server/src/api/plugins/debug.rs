@@ -1,4 +1,4 @@
-//! Trying a plugin over HTTP (spec §2, "Plugin debug payloads"; `contract.md` §7).
+//! Testing a plugin over HTTP.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,47 +26,47 @@ use crate::{
     wire::{Body, ChannelId, Checked, Text},
 };
 
-/// Trying plugins.
+/// Testing plugins.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginDebugApi;
 
-/// A request hook to be tried.
+/// A request hook to test.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct DebugRequestHook {
-    /// The source, at most 256 KiB. Without a metadata block it has the defaults.
+    /// The source, at most 256 KiB. Without a metadata block the defaults apply.
     pub script: Checked<0, MAX_SOURCE>,
     /// The message.
     pub message: MockMessage,
 }
 
-/// A response hook to be tried.
+/// A response hook to test.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct DebugResponseHook {
-    /// The source, at most 256 KiB. Without a metadata block it has the defaults.
+    /// The source, at most 256 KiB. Without a metadata block the defaults apply.
     pub script: Checked<0, MAX_SOURCE>,
-    /// The answer of the webhook.
+    /// The response of the webhook.
     pub response: MockResponse,
-    /// The message that was answered; some message when left out.
+    /// The message of the delivery; a sample if absent.
     pub message: Option<MockMessage>,
-    /// What the request hook left in `ctx.state`.
+    /// `ctx.state` as the request hook left it.
     pub state: Option<Any<Value>>,
 }
 
-/// A message to try a plugin with. The rest of the payload is made up.
+/// A message for a test. The other fields of the payload are generated.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct MockMessage {
     /// Text of the message.
     pub content: Text<0, 65_536>,
-    /// Who wrote it.
+    /// Sender.
     pub sender: MockSender,
-    /// Number of its kind: 1 text, 3 image, 34 voice, 43 video, 49 file; 1 when left out.
+    /// Kind: 1 text, 3 image, 34 voice, 43 video, 49 file; 1 if absent.
     pub msg_type: Option<i64>,
 }
 
-/// Who wrote a message.
+/// Sender of a message.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields)]
 pub struct MockSender {
@@ -76,7 +76,7 @@ pub struct MockSender {
     pub user_name: Text<0, 256>,
 }
 
-/// An answer to try a plugin with.
+/// A response for a test.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct MockResponse {
@@ -89,40 +89,40 @@ pub struct MockResponse {
     pub headers: Option<BTreeMap<String, Text<0, 8192>>>,
 }
 
-/// What a hook did. Nothing was sent.
+/// Result of a hook. Nothing was sent.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DebuggedView {
-    /// The request as it would be sent, without what authenticates it; `null` when it would not be.
+    /// The request as it would be sent, without authentication; `null` if nothing would be sent.
     pub request: Option<DebuggedRequest>,
-    /// The request as the hook found it.
+    /// The request before the hook.
     pub before: DebuggedRequest,
-    /// The answer as the hook saw it; `null` for a request hook.
+    /// The response before the hook; `null` for a request hook.
     pub response: Option<DebuggedResponse>,
-    /// What the sender would get: `{type: "text", text}`, `{type: "data_uri", uri}`,
-    /// `{type: "base64", filename, base64}` or `{type: "forward"}`.
+    /// Replies to the sender: `{type: "text", text}`, `{type: "data_uri", uri}`, `{type: "base64", filename, base64}`
+    /// or `{type: "forward"}`.
     pub replies: Vec<Any<Value>>,
     /// Whether the hook skipped the request.
     pub skipped: bool,
-    /// Whether `@match` takes the message; when it does not, nothing ran.
+    /// Whether `@match` matches the message; otherwise nothing ran.
     pub matched: bool,
     /// Whether the source has the hook.
     pub present: bool,
-    /// What the hook wrote with `console`.
+    /// Output of `console`.
     pub logs: Vec<DebuggedLog>,
-    /// `ctx.state` as the hook left it.
+    /// `ctx.state` after the hook.
     pub state: Option<Any<Value>>,
-    /// Why it failed; `null` when it did not.
+    /// Error of the hook; `null` if there was none.
     pub error: Option<DebuggedError>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: f64,
-    /// Bytes of its JavaScript heap.
+    /// Size of the JavaScript heap in bytes.
     pub memory_bytes: u64,
     /// Version of the server that ran it.
     pub hub_version: String,
-    /// What the plugin may do.
+    /// Permissions of the plugin.
     pub permissions: PermissionsView,
-    /// What is odd about the metadata.
+    /// Warnings about the metadata.
     pub warnings: Vec<String>,
 }
 
@@ -135,11 +135,11 @@ pub struct DebuggedRequest {
     pub method: String,
     /// Headers by name.
     pub headers: BTreeMap<String, String>,
-    /// Body: what it is as JSON, or a text; `null` when there is none.
+    /// Body as JSON or as text; `null` if there is none.
     pub body: Any<Value>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Object)]
 #[oai(rename = "DebuggedAnswer", skip_serializing_if_is_none)]
 pub struct DebuggedResponse {
@@ -147,7 +147,7 @@ pub struct DebuggedResponse {
     pub status: u16,
     /// Headers by name.
     pub headers: BTreeMap<String, String>,
-    /// Body; `null` when it is binary.
+    /// Body; `null` if it is binary.
     pub body: Option<String>,
 }
 
@@ -156,19 +156,19 @@ pub struct DebuggedResponse {
 pub struct DebuggedLog {
     /// `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// Milliseconds since the run began.
+    /// Milliseconds since the start of the run.
     pub at_ms: u64,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
-/// How a hook failed.
+/// Error of a hook.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DebuggedError {
     /// `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url` or `match`.
     pub kind: String,
-    /// What it says.
+    /// Message of the error.
     pub message: String,
     /// Line in the source, from 1.
     pub line: Option<u32>,
@@ -180,10 +180,10 @@ pub struct DebuggedError {
 
 #[OpenApi(tag = "Tag::Plugins")]
 impl PluginDebugApi {
-    /// Tries a request hook
+    /// Tests a request hook
     ///
-    /// With the webhook of the channel, in the sandbox of real runs and within its limits. Nothing is sent, `fetch`
-    /// is refused, nothing is stored. At most 30 per minute and user. What the plugin does wrong stands in `error`.
+    /// With the webhook of the channel, in the sandbox of real runs and within its limits. Nothing is sent or stored,
+    /// and `fetch` is rejected. At most 30 per minute and user. Errors of the plugin are in `error`.
     #[oai(path = "/api/webhooks/:id/debug/request", method = "post", operation_id = "debugRequestHook")]
     async fn request(
         &self,
@@ -199,9 +199,9 @@ impl PluginDebugApi {
         ok(hub.plugins().debug(&user.0, id.0.0, run).await?.into())
     }
 
-    /// Tries a response hook
+    /// Tests a response hook
     ///
-    /// As for request hooks, with this answer of the webhook.
+    /// Like the test of a request hook, with this response of the webhook.
     #[oai(path = "/api/webhooks/:id/debug/response", method = "post", operation_id = "debugResponseHook")]
     async fn response(
         &self,

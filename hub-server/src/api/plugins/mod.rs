@@ -1,4 +1,4 @@
-//! Endpoints of the marketplace and of plugins in channels (spec §4, "Plugins"; `contract.md` §7).
+//! Endpoints of the marketplace and of plugins in channels.
 
 use hub_core::{Hub, plugins::Plugins};
 use poem::web::Data;
@@ -35,16 +35,16 @@ pub struct PluginsApi;
 impl PluginsApi {
     /// Lists the marketplace
     ///
-    /// Plugins with an approved version; with `mine=true` the caller's own plugins in whatever state. With `name` only
-    /// the plugin of that name, if the caller may see it; administrators see all.
+    /// Plugins with an approved version; with `mine=true` all plugins of the caller. With `name` only the plugin with
+    /// that name, if the caller may see it; administrators see all.
     #[oai(path = "/api/plugins", method = "get", operation_id = "listPlugins")]
     async fn list(
         &self,
         hub: Data<&Hub>,
         user: User,
-        /// Only your own, whatever their state.
+        /// Only your own plugins, in any state.
         mine: Query<Option<bool>>,
-        /// Only the one of this name.
+        /// Only the plugin with this name.
         name: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
@@ -64,9 +64,8 @@ impl PluginsApi {
 
     /// Submits a plugin
     ///
-    /// Its version waits for a review; until then only its author may install it. `CONFLICT` when the name
-    /// belongs to another plugin. With an `Idempotency-Key` the same request within 24 hours gives the first
-    /// answer.
+    /// The version waits for review; until then only its author may install it. `CONFLICT` if the name belongs to
+    /// another plugin. With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/plugins", method = "post", operation_id = "submitPlugin")]
     async fn submit(
         &self,
@@ -80,16 +79,16 @@ impl PluginsApi {
 
     /// Shows a plugin
     ///
-    /// With the id of a version, the source and the permissions are that version's.
+    /// With the id of a version, source and permissions are those of that version.
     #[oai(path = "/api/plugins/:id", method = "get", operation_id = "getPlugin")]
     async fn get(&self, hub: Data<&Hub>, user: User, id: Path<Target>) -> ApiResult<PluginDetailView> {
         ok(hub.plugins().get(&user.0, id.0.0).await?.into())
     }
 
-    /// Submits another version of a plugin
+    /// Submits a new version of a plugin
     ///
-    /// It waits for a review in the place of whatever of the plugin waited before. The approved version stays
-    /// live, and channels stay at the version they have.
+    /// It waits for review and replaces a version that was waiting. The approved version stays live, and channels
+    /// keep their version.
     #[oai(path = "/api/plugins/:id", method = "put", operation_id = "updatePlugin")]
     async fn update(
         &self,
@@ -103,8 +102,8 @@ impl PluginsApi {
 
     /// Deletes a plugin
     ///
-    /// With the id of a version, that version is withdrawn: it runs nowhere any more. `CONFLICT` while it is
-    /// installed in channels of others, unless the caller is an administrator.
+    /// With the id of a version, that version is withdrawn: it does not run any more. `CONFLICT` while it is
+    /// installed in channels of other users, unless the caller is an administrator.
     #[oai(path = "/api/plugins/:id", method = "delete", operation_id = "deletePlugin")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<Target>) -> ApiResult<Empty> {
         hub.plugins().delete(&user.0, id.0.0).await?;
@@ -113,8 +112,7 @@ impl PluginsApi {
 
     /// Installs a plugin into a channel
     ///
-    /// The version is pinned until somebody moves it. Installing a plugin that is there already moves it to the
-    /// version, and to the place if one is named.
+    /// The version is pinned. Installing an installed plugin changes its version, and its position if one is given.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/plugins/install",
         method = "post",
@@ -133,7 +131,7 @@ impl PluginsApi {
 
     /// Lists the plugins of a channel
     ///
-    /// In the order they run.
+    /// In order of execution.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/plugins",
         method = "get",
@@ -152,9 +150,9 @@ impl PluginsApi {
         ok(hub.plugins().installed(&user.0, id.0.0, channel_id.0.0, &page).await?.into())
     }
 
-    /// Changes a plugin of a channel
+    /// Updates a plugin of a channel
     ///
-    /// Its version, its place in the order, whether it runs.
+    /// Its version, its position, and whether it is enabled.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/plugins/:pluginId",
         method = "put",
@@ -175,7 +173,7 @@ impl PluginsApi {
 
     /// Uninstalls a plugin from a channel
     ///
-    /// It stays on other channels, and can be installed here anew.
+    /// Other channels are not affected; it can be installed again.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/plugins/:pluginId",
         method = "delete",

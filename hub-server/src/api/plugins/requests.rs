@@ -1,20 +1,20 @@
-//! What callers send about plugins. Bounds here stop the absurd; the rules are hub-core's.
+//! Request bodies about plugins. Bounds here reject the absurd; the rules are hub-core's.
 
 use hub_core::plugins::{InstallationPatch, NewInstallation, Submission, manifest::MAX_SOURCE};
 use poem_openapi::{Object, types::Example};
 
 use crate::wire::{Checked, PluginId, Text};
 
-/// A source and what the form says about it. Name, description and version default to the metadata block and
-/// must not contradict it.
+/// A source and its description. Name, description and version default to the metadata block and must not contradict
+/// it.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct SubmitPlugin {
-    /// Name, 1 to 64 characters; it belongs to whoever takes it first.
+    /// Name, 1 to 64 characters; it belongs to its first author.
     pub name: Option<Checked<1, 64>>,
-    /// What it does, at most 500 characters.
+    /// Description, at most 500 characters.
     pub description: Option<Checked<0, 500>>,
-    /// Name of the version, 1 to 64 characters.
+    /// Version, 1 to 64 characters.
     pub version: Option<Checked<1, 64>>,
     /// The source, at most 256 KiB, beginning with its metadata block.
     pub script: Checked<0, MAX_SOURCE>,
@@ -39,15 +39,15 @@ impl From<SubmitPlugin> for Submission {
     }
 }
 
-/// What to install.
+/// A plugin to install.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct InstallPlugin {
-    /// The plugin.
+    /// Id of the plugin.
     pub plugin_id: PluginId,
-    /// Name or id of the version; the newest that the caller may run when left out.
+    /// Name or id of the version; the newest one that the caller may run if absent.
     pub version: Option<Checked<1, 64>>,
-    /// Place in the order, from 0; at the end when left out.
+    /// Position in the order, from 0; at the end if absent.
     pub position: Option<u32>,
 }
 
@@ -68,15 +68,15 @@ impl From<InstallPlugin> for NewInstallation {
     }
 }
 
-/// What changes about an installed plugin; what is left out stays.
+/// A change of an installed plugin; absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct ChangeInstallation {
     /// Name or id of another version.
     pub version: Option<Checked<1, 64>>,
-    /// Another place in the order, from 0.
+    /// New position in the order, from 0.
     pub position: Option<u32>,
-    /// Whether it runs.
+    /// Whether it is enabled.
     pub enabled: Option<bool>,
 }
 
@@ -93,11 +93,11 @@ impl From<ChangeInstallation> for InstallationPatch {
     }
 }
 
-/// What a reviewer approves.
+/// An approval.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct ApprovePlugin {
-    /// SHA-256 of the source that was reviewed: `CONFLICT` when another one waits meanwhile.
+    /// SHA-256 of the reviewed source: `CONFLICT` if another version is waiting by now.
     pub content_hash: Option<Text<64, 64>>,
 }
 
@@ -108,13 +108,13 @@ impl Example for ApprovePlugin {
     }
 }
 
-/// What a reviewer rejects, and why.
+/// A rejection.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct RejectPlugin {
-    /// What the author is told, at most 2000 bytes.
+    /// Reason for the author, at most 2,000 characters.
     pub reason: Checked<1, 2000>,
-    /// SHA-256 of the source that was reviewed: `CONFLICT` when another one waits meanwhile.
+    /// SHA-256 of the reviewed source: `CONFLICT` if another version is waiting by now.
     pub content_hash: Option<Text<64, 64>>,
 }
 

@@ -117,7 +117,7 @@ async fn a_plugin_is_reviewed_before_others_see_it() {
     let id = text(plugin, "id").to_owned();
     let path = format!("/api/plugins/{id}");
 
-    // Nobody but its author and who reviews it knows of it.
+    // Only its author and reviewers can see it.
     assert!(eve.listed("").await.is_empty() && bob.listed("").await.is_empty());
     assert_eq!(bob.listed("?mine=true").await, ["tagger 1.0"]);
     eve.is.get(&path).await.error(404, "NOT_FOUND");

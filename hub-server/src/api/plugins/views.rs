@@ -1,4 +1,4 @@
-//! What callers see of plugins.
+//! Response bodies about plugins.
 
 use hub_core::{
     plugins::{self, InstalledPlugin, PendingVersion, Permissions, Plugin, PluginDetail, PluginRef, Version},
@@ -13,31 +13,31 @@ use poem_openapi::{
 use crate::wire::{PluginId, PluginVersionId, Time, enumeration, scalar};
 
 enumeration! {
-    /// Where a version stands.
+    /// Review state of a version.
     VersionState = plugins::VersionState {
-        /// It waits for its review; its author may run it.
+        /// Waits for review; its author may run it.
         Pending,
-        /// It may be installed by everybody.
+        /// Approved: everyone may install it.
         Approved,
-        /// A reviewer refused it.
+        /// Rejected by a reviewer.
         Rejected,
-        /// A newer version came before the review.
+        /// Replaced by a newer version before its review.
         Superseded,
-        /// It was taken back and runs nowhere.
+        /// Withdrawn; it does not run.
         Withdrawn,
     }
 }
 
-/// A plugin, shown by the newest version that the caller may see: its own author sees the newest, everybody else
-/// the newest approved.
+/// A plugin with the newest version that the caller may see: its author sees the newest version, other users the
+/// newest approved one.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct PluginView {
-    /// Id.
+    /// Id of the plugin.
     pub id: PluginId,
     /// Name; it belongs to the first author.
     pub name: String,
-    /// What the version does.
+    /// Description of the version.
     pub description: String,
     /// Name of the version.
     pub version: String,
@@ -45,42 +45,42 @@ pub struct PluginView {
     pub version_id: PluginVersionId,
     /// SHA-256 of the version's source, in hex.
     pub content_hash: String,
-    /// User name of the author; empty when they are gone.
+    /// Username of the author; empty if deleted.
     pub author: String,
-    /// Where the version stands.
+    /// Review state of the version.
     pub status: VersionState,
-    /// Why it was rejected or withdrawn.
+    /// Why the version was rejected or withdrawn.
     pub reason: Option<String>,
     /// The same as `version`.
     pub latest_version: String,
     /// Name of the newest approved version.
     pub approved_version: Option<String>,
-    /// Its id.
+    /// Id of the newest approved version.
     pub approved_version_id: Option<PluginVersionId>,
     /// The version that waits for a review.
     pub pending_version: Option<VersionView>,
-    /// Which messages the version is run for: `*`, types, `expr: …`.
+    /// Messages for which the version runs: `*`, types, `expr: …`.
     pub matches: Vec<String>,
-    /// Hosts it may reach: names with their sub-domains; addresses and names of one label alone.
+    /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
     pub connects: Vec<String>,
-    /// Time of one hook, in milliseconds.
+    /// Time limit of a hook, in milliseconds.
     pub timeout_ms: u32,
-    /// Channels the plugin is installed in.
+    /// Number of channels with the plugin.
     pub installs: u64,
     /// When it was first submitted.
     pub created_at: Time,
 }
 
-/// A plugin with everything there is to read about it.
+/// A plugin with its source, permissions and versions.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct PluginDetailView {
     /// The plugin.
     #[oai(flatten)]
     pub plugin: PluginView,
-    /// Source of the version, or of the one that was asked for.
+    /// Source of the version, or of the requested one.
     pub script: String,
-    /// What that source may do.
+    /// Permissions of that source.
     pub permissions: PermissionsView,
     /// Versions that the caller may see, newest first.
     pub versions: Vec<VersionView>,
@@ -90,15 +90,15 @@ pub struct PluginDetailView {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct VersionView {
-    /// Id.
+    /// Id of the version.
     pub id: PluginVersionId,
-    /// Its name.
+    /// Name of the version.
     pub version: String,
-    /// What it does.
+    /// Description of the version.
     pub description: String,
-    /// SHA-256 of its source, in hex: what is reviewed and what runs has this hash.
+    /// SHA-256 of the source, in hex: of what is reviewed and of what runs.
     pub content_hash: String,
-    /// Where it stands.
+    /// Review state.
     pub status: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
@@ -108,49 +108,49 @@ pub struct VersionView {
     pub created_at: Time,
 }
 
-/// What a plugin may do.
+/// Permissions of a plugin.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct PermissionsView {
     /// Functions it may call: `reply`, `skip`.
     pub grants: Vec<String>,
-    /// Which messages it is run for.
+    /// Messages for which it runs.
     pub matches: Vec<String>,
-    /// Hosts it may reach: names with their sub-domains; addresses and names of one label alone.
+    /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
     pub connects: Vec<String>,
-    /// Time of one hook, in milliseconds.
+    /// Time limit of a hook, in milliseconds.
     pub timeout_ms: u32,
-    /// The same in words.
+    /// The permissions in words.
     pub words: Vec<String>,
 }
 
-/// A version that waits for its review.
+/// A version that waits for review.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct PendingVersionView {
     /// Id of the plugin.
     pub id: PluginId,
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
-    /// User name of the author; empty when they are gone.
+    /// Username of the author; empty if deleted.
     pub author: String,
-    /// The version.
+    /// Name of the version.
     pub version: String,
-    /// Its id; approving or rejecting it by this id cannot hit another version.
+    /// Id of the version; approving or rejecting this id cannot affect another version.
     pub version_id: PluginVersionId,
-    /// What it does.
+    /// Description of the version.
     pub description: String,
-    /// SHA-256 of the source, to be sent back with the verdict.
+    /// SHA-256 of the source, to be sent back with the decision.
     pub content_hash: String,
     /// Always `pending`.
     pub status: VersionState,
     /// The source.
     pub script: String,
-    /// What it may do.
+    /// Permissions.
     pub permissions: PermissionsView,
     /// Name of the approved version that it would replace.
     pub replaces: Option<String>,
-    /// What changes against that version's source, as a unified diff; the whole source for a first version.
+    /// Unified diff against that version's source; the whole source for a first version.
     pub diff: String,
     /// When it was submitted.
     pub created_at: Time,
@@ -162,22 +162,21 @@ pub struct PendingVersionView {
 pub struct InstalledPluginView {
     /// Id of the plugin.
     pub plugin_id: PluginId,
-    /// Name.
+    /// Name of the plugin.
     pub name: String,
     /// The version that runs.
     pub version: String,
     /// Id of the version.
     pub version_id: PluginVersionId,
-    /// Place in the order, from 0.
+    /// Position in the order, from 0.
     pub position: u32,
-    /// Whether it is switched on.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Where the version stands; what was rejected or withdrawn does not run.
+    /// Review state of the version; rejected and withdrawn versions do not run.
     pub status: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
-    /// Why the hub itself stopped it here: its runs did not end. Switching it on, or another version, lets it run
-    /// again.
+    /// Why the hub stopped it here: its runs did not end. Enabling it, or another version, lets it run again.
     pub paused: Option<String>,
     /// SHA-256 of the source that runs, in hex.
     pub content_hash: String,
@@ -285,8 +284,8 @@ impl From<InstalledPlugin> for InstalledPluginView {
     }
 }
 
-/// Id of a plugin, meaning its version that matters now, or of one of its versions. In a path, anything that is
-/// neither answers 404.
+/// Id of a plugin, which means its current version, or of one of its versions. In a path, any other id is
+/// `NOT_FOUND`.
 #[derive(Debug, Clone, Copy)]
 pub struct Target(pub PluginRef);
 

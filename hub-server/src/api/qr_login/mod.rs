@@ -1,5 +1,4 @@
-//! Signing in by QR code (spec §4; `contract.md` §3): the operations. Their shapes are in `views`, and how the status
-//! is told on a socket in `status`.
+//! Sign-in by QR code: the operations. Their shapes are in `views`, the WebSocket with the status in `status`.
 
 use hub_core::{Error, Hub, secret};
 use poem::{http::header, web::Data};
@@ -18,7 +17,7 @@ use status::{QrStatusAnswer, Watcher};
 
 use super::{
     Tag,
-    door::{Door, WithCookie},
+    sign_in::{SignIn, WithCookie},
 };
 use crate::{
     credentials::User,
@@ -26,26 +25,26 @@ use crate::{
     wire::{Body, ShownOnce, Text},
 };
 
-/// Signing in by QR code.
+/// Sign-in by QR code.
 #[derive(Debug, Clone, Copy)]
 pub struct QrLoginApi;
 
 #[OpenApi(tag = "Tag::Auth")]
 impl QrLoginApi {
-    /// Makes a QR code to sign in with
+    /// Creates a QR code for sign-in
     ///
-    /// The code is opened and confirmed by somebody who is signed in elsewhere; the poll secret then collects
-    /// a session of theirs.
+    /// A user who is signed in on another device opens and confirms the code; the poll secret then collects a session
+    /// of that user.
     #[oai(path = "/api/auth/qr/generate", method = "post", operation_id = "generateQrLogin")]
-    async fn generate(&self, door: Door<'_>) -> ApiResult<QrLoginView> {
-        ok(door.hub.accounts().begin_qr_login(&door.client).await?.into())
+    async fn generate(&self, sign_in: SignIn<'_>) -> ApiResult<QrLoginView> {
+        ok(sign_in.hub.accounts().begin_qr_login(&sign_in.client).await?.into())
     }
 
-    /// Shows where a QR login stands
+    /// Shows the status of a QR login
     ///
-    /// As a WebSocket it sends `{"type":"qr_status","data":{"status":…,"user_name":…}}` at once and at every
-    /// change, at the end `{"type":"qr_session","data":{"exchange":…}}`, and closes. Asked plainly it answers
-    /// once. Three sockets per login.
+    /// As a WebSocket, it sends `{"type":"qr_status","data":{"status":…,"user_name":…}}` at once and after each
+    /// change, finally `{"type":"qr_session","data":{"exchange":…}}`, and closes. A plain request gets one response.
+    /// 3 sockets per login.
     #[oai(path = "/api/auth/qr/status", method = "get", operation_id = "getQrLoginStatus")]
     async fn status(
         &self,
@@ -60,18 +59,18 @@ impl QrLoginApi {
         watcher.answer(qr_id, poll_secret, first)
     }
 
-    /// Opens a QR login to decide about it
+    /// Opens a QR login for confirmation
     ///
-    /// Says who asks, and tells their screen that somebody looks.
+    /// Returns the requesting device, and notifies it that the code was opened.
     #[oai(path = "/api/auth/qr/open", method = "post", operation_id = "openQrLogin")]
     async fn open(&self, hub: Data<&Hub>, user: User, body: Body<OpenQrLogin>) -> ApiResult<QrAskerView> {
         ok(hub.accounts().open_qr_login(&user.0, &body.0.qr_id).await?.into())
     }
 
-    /// Confirms or refuses a QR login
+    /// Confirms or rejects a QR login
     ///
-    /// Confirming signs the asking screen in as the user of the request, so it needs the code that is shown
-    /// there; a wrong one ends the login.
+    /// Confirmation signs the requesting device in as the user of this request, and therefore requires the code that
+    /// is shown there. A wrong code ends the login.
     #[oai(path = "/api/auth/qr/confirm", method = "post", operation_id = "confirmQrLogin")]
     async fn confirm(
         &self,
@@ -91,26 +90,26 @@ impl QrLoginApi {
 
     /// Collects the session of a confirmed QR login
     ///
-    /// Once. Answers with the user and sets the session cookie, or with `kind=api_key` with an API key of the
-    /// user, for programs.
+    /// Works once. Responds with the user and sets the session cookie, or with `kind=api_key` returns an API key of
+    /// the user, for programs.
     #[oai(path = "/api/auth/qr/exchange", method = "post", operation_id = "exchangeQrLogin")]
     async fn exchange(
         &self,
-        door: Door<'_>,
-        /// What to give: `session` or `api_key`.
+        sign_in: SignIn<'_>,
+        /// Kind of credential: `session` or `api_key`.
         kind: Query<Option<QrExchangeKind>>,
         body: Body<ExchangeQrLogin>,
     ) -> WithCookie<QrOutcome> {
         let ExchangeQrLogin { qr_id, poll_secret, exchange } = body.0;
-        let accounts = door.hub.accounts();
-        let (poll_secret, exchange, client) = (&poll_secret.0, &exchange.0, &door.client);
+        let accounts = sign_in.hub.accounts();
+        let (poll_secret, exchange, client) = (&poll_secret.0, &exchange.0, &sign_in.client);
         if kind.0 == Some(QrExchangeKind::ApiKey) {
             let created = accounts.exchange_qr_login_for_key(&qr_id, poll_secret, exchange, client).await?;
             let key = QrKey { api_key: ShownOnce(created.secret) };
             return Ok(Response::new(ok(QrOutcome::Key(key))?));
         }
         let signed_in = accounts.exchange_qr_login(&qr_id, poll_secret, exchange, client).await?;
-        let cookies = door.entry_cookies(&signed_in).await?;
+        let cookies = sign_in.session_cookies(&signed_in).await?;
         let answer = Response::new(ok(QrOutcome::User(signed_in.me.into()))?);
         Ok(cookies.into_iter().fold(answer, |answer, cookie| answer.header(header::SET_COOKIE, cookie)))
     }

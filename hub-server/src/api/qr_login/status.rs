@@ -1,4 +1,4 @@
-//! How the status of a QR login is told: once, or on a socket at every change.
+//! The status of a QR login: one response, or a socket that sends every change.
 
 use std::{
     collections::HashMap,
@@ -35,9 +35,9 @@ use crate::{
     serve::websocket,
 };
 
-/// The answer to a question for the status: once, or as often as it changes.
+/// The response to a request for the status: one response, or a socket.
 pub(crate) enum QrStatusAnswer {
-    /// Once.
+    /// One response.
     Once(Box<Json<Envelope<QrStatusView>>>),
     /// The connection becomes a WebSocket.
     Socket(BoxWebSocketUpgraded),
@@ -67,7 +67,7 @@ impl ApiResponse for QrStatusAnswer {
         };
         MetaResponses {
             responses: vec![
-                response(StatusCode::OK, "Where it stands.", vec![json]),
+                response(StatusCode::OK, "Status of the login.", vec![json]),
                 response(StatusCode::SWITCHING_PROTOCOLS, "A WebSocket.", Vec::new()),
             ],
         }
@@ -78,7 +78,7 @@ impl ApiResponse for QrStatusAnswer {
     }
 }
 
-/// Who asks for the status: once, or on a socket.
+/// A request for the status: plain, or for a socket.
 pub(super) struct Watcher<'a> {
     pub(super) hub: &'a Hub,
     settings: &'a AppSettings,
@@ -102,7 +102,7 @@ impl<'a> FromRequest<'a> for Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    /// Answers once, or from now on.
+    /// Responds once, or with a socket.
     pub(super) fn answer(
         self,
         qr_id: String,
@@ -122,7 +122,7 @@ impl Watcher<'_> {
     }
 }
 
-/// Sends every change until the end, or until the client or the server goes.
+/// Sends every change until the login, the client or the server ends.
 async fn tell(
     hub: &Hub,
     mut socket: WebSocketStream,
@@ -148,19 +148,19 @@ async fn tell(
             tokio::select! {
                 next = &mut next => match next {
                     Ok(poll) => break poll,
-                    // It was collected elsewhere, or forgotten.
+                    // It was collected elsewhere, or deleted.
                     Err(error) if error.code() == ErrorCode::InvalidToken => {
                         break QrPoll { status: QrStatus::Expired, user_name: None, exchange: None };
                     }
                     Err(_) => return,
                 },
-                // Nothing is expected; pings are answered by the library, and an end is noticed.
+                // No frame is expected; the library responds to pings, and the end is noticed.
                 frame = socket.next() => match frame {
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                     Some(Ok(_)) => {}
                 },
                 () = draining.cancelled() => {
-                    close = (CloseCode::Away, "the server stops");
+                    close = (CloseCode::Away, "the server is shutting down");
                     let _ = socket.send(Message::Close(Some((close.0, close.1.to_owned())))).await;
                     return;
                 }
@@ -170,7 +170,7 @@ async fn tell(
     let _ = socket.send(Message::Close(Some((close.0, close.1.to_owned())))).await;
 }
 
-/// The status, and behind it the ticket: the status itself carries no secret (reliability Q5).
+/// The status, followed by the ticket: the status itself contains no secret.
 fn frames(poll: &QrPoll) -> Vec<Value> {
     let mut data = json!({ "status": poll.status.as_str() });
     if let Some(name) = &poll.user_name {
@@ -183,14 +183,14 @@ fn frames(poll: &QrPoll) -> Vec<Value> {
     frames
 }
 
-/// The sockets of QR logins: three per login, a thousand in all (reliability Q6).
+/// The sockets of QR logins: 3 per login, 1,000 in total.
 #[derive(Debug, Clone, Default)]
 pub struct QrSockets(Arc<Mutex<HashMap<String, u8>>>);
 
-const MOST_SOCKETS: usize = 1_000;
-const MOST_PER_LOGIN: u8 = 3;
+const MAX_SOCKETS: usize = 1_000;
+const MAX_PER_LOGIN: u8 = 3;
 
-/// One socket's place; free when dropped.
+/// The slot of one socket; released when dropped.
 struct Seat {
     sockets: QrSockets,
     qr_id: String,
@@ -200,11 +200,11 @@ impl QrSockets {
     fn take(&self, qr_id: &str) -> Result<Seat, ApiError> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let full = || ApiError::new(ErrorCode::RateLimited, "too many sockets watch QR logins");
-        if open.values().map(|count| usize::from(*count)).sum::<usize>() >= MOST_SOCKETS {
+        if open.values().map(|count| usize::from(*count)).sum::<usize>() >= MAX_SOCKETS {
             return Err(full());
         }
         let count = open.entry(qr_id.to_owned()).or_default();
-        if *count >= MOST_PER_LOGIN {
+        if *count >= MAX_PER_LOGIN {
             return Err(full());
         }
         *count += 1;

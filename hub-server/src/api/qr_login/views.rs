@@ -1,4 +1,4 @@
-//! The shapes of signing in by QR code.
+//! The shapes of sign-in by QR code.
 
 use hub_core::{
     accounts::{QrAsker, QrLogin, QrPoll},
@@ -11,53 +11,53 @@ use crate::{
     wire::{Secret, ShownOnce, Text, Time, enumeration},
 };
 
-/// A fresh QR login.
+/// A new QR login.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct QrLoginView {
-    /// The public id; it stands in the code.
+    /// Public id, contained in the code.
     pub qr_id: String,
-    /// What the code says: a link to the hub's page for confirming.
+    /// Content of the code: a link to the confirmation page of the hub.
     pub qr_text: String,
     /// The code as an SVG document.
     pub qr_svg: String,
-    /// To be shown beside the code; whoever confirms has to type it.
+    /// Code to display next to the QR code; the user who confirms has to enter it.
     pub user_code: String,
-    /// What sees and collects the outcome; nobody else may know it.
+    /// Secret with which the requesting device reads and collects the outcome.
     pub poll_secret: ShownOnce,
-    /// Until when the code can be used: two minutes.
+    /// When the code expires: after two minutes.
     pub expires_at: Time,
 }
 
 enumeration! {
-    /// Where a QR login stands.
+    /// Status of a QR login.
     QrLoginStatus = hub_core::accounts::QrStatus {
-        /// Nobody has opened the code.
+        /// The code was not opened yet.
         Waiting,
-        /// Somebody has.
+        /// The code was opened.
         Scanned,
-        /// They have confirmed it: the session can be collected.
+        /// Confirmed: the session can be collected.
         Confirmed,
-        /// Too late.
+        /// Expired.
         Expired,
-        /// They refused it, or the code was wrong.
+        /// Rejected, or the entered code was wrong.
         Cancelled,
     }
 }
 
-/// Where a QR login stands, for the screen that asked for it.
+/// Status of a QR login, for the requesting device.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none, example)]
 pub struct QrStatusView {
-    /// Where it stands.
+    /// The status.
     pub status: QrLoginStatus,
-    /// Who confirmed it.
+    /// The user who confirmed it.
     pub user_name: Option<String>,
-    /// The ticket for the session, once it is confirmed.
+    /// Ticket for the session, once confirmed.
     pub exchange: Option<ShownOnce>,
 }
 
-/// A QR login to be looked at.
+/// A QR login to confirm.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct OpenQrLogin {
@@ -65,17 +65,17 @@ pub struct OpenQrLogin {
     pub qr_id: Text<0, 128>,
 }
 
-/// Who asks for a session.
+/// The requesting device.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct QrAskerView {
-    /// Their address; empty when unknown.
+    /// Client address; empty if unknown.
     pub ip: String,
-    /// Their program; empty when unknown.
+    /// User agent; empty if unknown.
     pub user_agent: String,
-    /// When they asked.
+    /// When it was requested.
     pub requested_at: Time,
-    /// Until when it can be confirmed.
+    /// When it expires.
     pub expires_at: Time,
 }
 
@@ -85,13 +85,13 @@ pub struct QrAskerView {
 pub struct ConfirmQrLogin {
     /// The id in the code.
     pub qr_id: Text<0, 128>,
-    /// The code that the asking screen shows; needed to approve. A wrong one ends the login.
+    /// The code that the requesting device shows; required to approve. A wrong code ends the login.
     pub user_code: Option<Text<0, 32>>,
-    /// Whether to sign that screen in as oneself.
+    /// Whether to sign that device in as the user of this request.
     pub approve: bool,
 }
 
-/// Where a QR login stands after a decision.
+/// Result of a decision about a QR login.
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct QrDecision {
@@ -111,7 +111,7 @@ pub struct ExchangeQrLogin {
     pub exchange: Secret<128>,
 }
 
-/// What a ticket is exchanged for.
+/// Kind of credential for a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum QrExchangeKind {
@@ -121,7 +121,7 @@ pub enum QrExchangeKind {
     ApiKey,
 }
 
-/// What came of a QR login.
+/// Result of a QR login.
 #[derive(Debug, Union)]
 pub enum QrOutcome {
     /// The user who is signed in now.
@@ -134,7 +134,7 @@ pub enum QrOutcome {
 #[derive(Debug, Object)]
 #[oai(example)]
 pub struct QrKey {
-    /// The key; it is shown this once.
+    /// The key. It is not shown again.
     pub api_key: ShownOnce,
 }
 

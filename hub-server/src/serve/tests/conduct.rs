@@ -32,7 +32,7 @@ async fn a_drain_finishes_the_request_in_hand_and_takes_no_other() {
     leave.notify_one();
     let answer = held.hear_out().await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("finished"), "{answer}");
-    assert!(stage.tasks.wait(&Clock::system(), PATIENCE).await);
+    assert!(stage.tasks.wait(&Clock::system(), TEST_TIMEOUT).await);
     assert!(TcpStream::connect(stage.address).await.is_err(), "the listener is closed");
 }
 

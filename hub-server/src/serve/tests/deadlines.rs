@@ -13,7 +13,7 @@ async fn a_head_has_five_seconds_in_all() {
     assert_refused(&client.hear_out().await, 408, "INVALID_PARAMS");
     assert_eq!(stage.closed("slow_head"), 1);
 
-    // A drip does not buy time: the deadline stands where it stood.
+    // Single bytes do not extend the deadline.
     drop(client);
     let mut client = stage.connect().await;
     client.say("G").await;
@@ -141,6 +141,6 @@ async fn a_client_that_does_not_read_its_answer_is_cut() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, cut).await.expect("it is cut");
+    tokio::time::timeout(TEST_TIMEOUT, cut).await.expect("it is cut");
     until(|| stage.server.stats().open() == 0).await;
 }

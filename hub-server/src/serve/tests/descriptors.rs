@@ -1,4 +1,4 @@
-//! A process that runs out of file descriptors: it goes on accepting, if only to refuse (reliability N7).
+//! A process that runs out of file descriptors: it goes on accepting, if only to refuse.
 
 use std::{
     io::{BufRead, BufReader},
@@ -43,7 +43,7 @@ async fn a_process_without_descriptors_refuses_and_recovers() {
         let mut client = Client(TcpStream::connect(&address).await.unwrap());
         let _ = client.0.write_all(GET.as_bytes()).await;
         let mut first = [0; 12];
-        let read = tokio::time::timeout(PATIENCE, client.0.read_exact(&mut first)).await;
+        let read = tokio::time::timeout(TEST_TIMEOUT, client.0.read_exact(&mut first)).await;
         match read.expect("every connection is answered or closed") {
             Ok(_) if first.ends_with(b"200") => served.push(client),
             _ => refused += 1,
@@ -61,7 +61,7 @@ async fn a_process_without_descriptors_refuses_and_recovers() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, back).await.expect("it serves again");
+    tokio::time::timeout(TEST_TIMEOUT, back).await.expect("it serves again");
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -1,16 +1,16 @@
-//! Requests that two parsers may read in two ways, and requests that nobody can read: one answer each, then the
-//! connection ends (reliability N6, S4).
+//! Requests that two parsers may read in two ways, and unreadable requests: one response each, then the
+//! connection ends.
 
 use super::*;
 
 /// What is wrong, and the bytes. A second request hides behind most of them.
 const HEADS: &[(&str, &str)] = &[
     (
-        "length beside chunks",
+        "length with chunks",
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ),
     (
-        "chunks beside length",
+        "chunks with length",
         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
     ),
     ("two lengths", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),

@@ -17,7 +17,7 @@ mod malformed;
 mod upgrades;
 
 /// Real I/O ends within this, or something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server on a port of its own.
 struct Stage {
@@ -84,10 +84,10 @@ async fn until(mut holds: impl FnMut() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.expect("it comes to hold");
+    tokio::time::timeout(TEST_TIMEOUT, wait).await.expect("it comes to hold");
 }
 
-/// A client that says exactly what it is told to.
+/// A client that sends exactly the given bytes.
 struct Client(TcpStream);
 
 impl Client {
@@ -98,7 +98,7 @@ impl Client {
     /// Everything until the server closes.
     async fn hear_out(&mut self) -> String {
         let mut bytes = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
+        let read = tokio::time::timeout(TEST_TIMEOUT, self.0.read_to_end(&mut bytes)).await;
         // A reset after the answer is a way to close, too.
         let _ = read.expect("the server ends the connection");
         String::from_utf8(bytes).unwrap()
@@ -109,7 +109,7 @@ impl Client {
         let mut text = String::new();
         let mut buffer = [0; 4096];
         while !text.contains(end) {
-            let read = tokio::time::timeout(PATIENCE, self.0.read(&mut buffer)).await;
+            let read = tokio::time::timeout(TEST_TIMEOUT, self.0.read(&mut buffer)).await;
             match read.expect("the server answers").unwrap() {
                 0 => panic!("closed after {text:?}"),
                 count => text.push_str(std::str::from_utf8(&buffer[..count]).unwrap()),

@@ -39,7 +39,7 @@ async fn a_websocket_keeps_its_place_and_has_no_deadlines_of_http() {
     for text in ["hello", long.as_str()] {
         stage.clock.advance(Duration::from_secs(600));
         socket.send(Sent::text(text)).await.unwrap();
-        let answer = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap();
+        let answer = tokio::time::timeout(TEST_TIMEOUT, socket.next()).await.unwrap();
         assert!(answer.unwrap().unwrap().to_text().unwrap() == text);
     }
     assert_eq!(stage.server.stats().open(), 1, "an upgraded connection counts");

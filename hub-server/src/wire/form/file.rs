@@ -1,4 +1,4 @@
-//! A form that brings a file beside its texts: `multipart/form-data` (`contract.md` §5.2).
+//! A form with a file and text fields: `multipart/form-data`.
 
 use bytes::Bytes;
 use hub_core::{Error, ErrorCode, Hub, bots::Attachment, media::MediaRoom};
@@ -17,28 +17,28 @@ use crate::{
 };
 
 const FILE: &str = "file";
-/// Largest text of a form, in bytes: what a message may have, and more than a permission to answer has.
+/// Maximum size of a text field of a form, in bytes: that of a message, which exceeds that of a context token.
 const MAX_TEXT: u64 = 256 * 1024;
 
-/// A body whose form has these texts beside the file.
+/// A body whose form has these text fields in addition to the file.
 pub trait FormTexts: ParseFromJSON {
     /// Their names, which are those of the JSON body; other fields of a form are ignored.
     const TEXTS: &'static [&'static str];
 }
 
-/// A JSON object, or a form that may bring a file.
+/// A JSON object, or a form that may contain a file.
 #[derive(Debug)]
 pub struct FileForm<T> {
-    /// What was said beside the file.
+    /// The fields other than the file.
     pub value: T,
     /// The file; its bytes are never in JSON.
     pub file: Option<Attachment>,
-    /// Where the file is, until it is stored.
+    /// The file until it is stored.
     room: Option<MediaRoom>,
 }
 
 impl<T> FileForm<T> {
-    /// What was said in another way than by a form.
+    /// A body that is not a form.
     pub fn without_file(value: T) -> Self {
         Self { value, file: None, room: None }
     }
@@ -78,14 +78,14 @@ impl<'a, T: FormTexts> ApiExtractor<'a> for FileForm<T> {
     }
 }
 
-/// What the form may hold, for the document.
+/// The fields of the form, for the document.
 fn schema(texts: &[&'static str]) -> MetaSchemaRef {
     let property = |name: &&'static str| {
         let schema = MetaSchema { description: Some("As in the JSON body."), ..MetaSchema::new("string") };
         (*name, MetaSchemaRef::Inline(Box::new(schema)))
     };
     let file = MetaSchema {
-        description: Some("The file, with its name and its type; people see it after the text."),
+        description: Some("The file, with its name and type; it is shown after the text."),
         ..MetaSchema::new_with_format("string", "binary")
     };
     let file = (FILE, MetaSchemaRef::Inline(Box::new(file)));
@@ -143,7 +143,7 @@ fn unreadable(error: &multer::Error) -> ApiError {
     match error {
         multer::Error::FieldSizeExceeded { field_name, limit } => {
             let name = field_name.as_deref().unwrap_or("a field");
-            ApiError::new(ErrorCode::PayloadTooLarge, format!("{name} may have {limit} bytes"))
+            ApiError::new(ErrorCode::PayloadTooLarge, format!("{name} exceeds {limit} bytes"))
         }
         error if is_over_cap(error) => too_large().into(),
         error => Error::invalid("body", format!("is not a form: {error}")).into(),

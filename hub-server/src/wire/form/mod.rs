@@ -21,7 +21,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// A JSON object, or a form whose fields are texts.
 #[derive(Debug)]
 pub struct FormOrJson<T> {
-    /// What was sent.
+    /// The fields.
     pub value: T,
     /// Whether it was a form.
     pub is_form: bool,
@@ -61,8 +61,8 @@ impl<'a, T: ParseFromJSON> ApiExtractor<'a> for FormOrJson<T> {
     }
 }
 
-/// The texts of a form. Each appears once (RFC 6749 §3.1 says so of parameters; two texts of one name have no
-/// meaning elsewhere either).
+/// The text fields of a form. Each may appear once (RFC 6749, section 3.1, requires that of parameters; a repeated
+/// field has no meaning elsewhere either).
 #[derive(Debug, Default)]
 struct Fields(Map<String, Value>);
 
@@ -74,7 +74,7 @@ impl Fields {
         }
     }
 
-    /// What they say, by the rules of the JSON body.
+    /// Their values, by the rules of the JSON body.
     fn read<T: ParseFromJSON>(self) -> Result<T, ApiError> {
         read(&Value::Object(self.0))
     }

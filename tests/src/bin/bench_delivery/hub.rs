@@ -19,7 +19,7 @@ use crate::{
 /// Signs every webhook.
 pub const SECRET: &str = "a-webhook-secret-of-the-benchmark";
 /// How long a start may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How a hub is started.
 pub struct Setup {
@@ -28,7 +28,7 @@ pub struct Setup {
     pub database_url: Option<String>,
     pub simulator: String,
     pub receiver: String,
-    /// Where nobody listens.
+    /// Where no one listens.
     pub dead: String,
     pub log: String,
 }
@@ -61,7 +61,7 @@ impl Setup {
         let started = now_us();
         let process = Process::program(&self.program, &variables)?;
         while !is_ready(&port).await {
-            if Duration::from_micros(now_us() - started) > PATIENCE {
+            if Duration::from_micros(now_us() - started) > TEST_TIMEOUT {
                 return Err("the hub did not become ready".into());
             }
             Clock::system().sleep(Duration::from_millis(2)).await;
@@ -94,12 +94,12 @@ async fn ask(address: &str, path: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// An address where nobody listens.
+/// An address where no one listens.
 pub async fn free_address() -> Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?.to_string())
 }
 
-/// Somebody who owns bots.
+/// Someone who owns bots.
 pub struct Owner {
     caller: Caller,
     simulator: Caller,

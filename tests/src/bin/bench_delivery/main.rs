@@ -1,6 +1,6 @@
 //! `cargo run --release -p hub-tests --bin bench-delivery`: how fast messages go from the network's answer to
 //! their webhook, and what that costs. Simulator, receiver and hub (the shipped program) are processes of
-//! their own; next to each figure stands a bare client that posts the same signed bodies to the same receiver
+//! their own; next to each figure is a bare client that posts the same signed bodies to the same receiver
 //! in the same run. `tests/BENCHMARKS.md` has the last table and says how to read it.
 
 mod database;
@@ -29,7 +29,7 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 
 fn main() -> Result<()> {
     let Command { role, options } = Command::parse();
-    // Clients want one, although nothing here is encrypted; nobody else was here to set it.
+    // Clients want one, although nothing here is encrypted; no one else was here to set it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut runtime = match role {
         // Sends with every processor, like the hub.

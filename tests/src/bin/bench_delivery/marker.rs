@@ -24,7 +24,7 @@ impl Marker {
         text
     }
 
-    /// The first marker in these bytes, and what stands behind it.
+    /// The first marker in these bytes, and what follows it.
     pub fn find(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let at = bytes.windows(START.len()).position(|window| window == START)?;
         let (marker, rest) = bytes[at..].split_at_checked(LENGTH)?;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Numbers beyond this are not kept.
-const MOST: u64 = 4_000_000;
+const LONGEST_COUNTED: u64 = 4_000_000;
 
 /// Microseconds of the machine's clock, which all processes here share.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time, finer than milliseconds")]
@@ -30,7 +30,7 @@ impl Moments {
         let now = now_us();
         let mut table = self.table();
         table.seen += 1;
-        let place = usize::try_from(number.min(MOST)).unwrap_or_default();
+        let place = usize::try_from(number.min(LONGEST_COUNTED)).unwrap_or_default();
         if table.first.len() <= place {
             table.first.resize(place + 1, 0);
         }

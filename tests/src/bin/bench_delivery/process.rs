@@ -111,7 +111,7 @@ const TICK: Duration = Duration::from_millis(10);
 impl Stat {
     fn read(id: u32) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name stands in parentheses and may hold some itself.
+        // The name is in parentheses and may hold some itself.
         let (head, tail) = text.rsplit_once(')')?;
         let name = head.split_once('(')?.1.to_owned();
         let fields: Vec<&str> = tail.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The bare client: the same bodies with the same headers, signed anew each time, over kept connections to the
+//! The bare client: the same bodies with the same headers, signed again each time, over kept connections to the
 //! same receiver; no store, no order, no trace. What a hub could reach at most.
 
 use std::{

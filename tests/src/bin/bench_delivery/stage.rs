@@ -180,7 +180,7 @@ impl<'a> Stage<'a> {
         Ok(Reference { rate: per_second(posted, took), cpu: share(cpu, posted) })
     }
 
-    /// A receiver that refuses connections, and everybody writing on. To be called with a fresh hub.
+    /// A receiver that refuses connections, and everyone writing on. To be called with a fresh hub.
     pub async fn queue(&mut self, hub: Hub) -> Result<Queue> {
         self.redirect(&self.setup.dead).await?;
         Clock::system().sleep(Duration::from_secs(3)).await;

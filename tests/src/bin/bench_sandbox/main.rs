@@ -1,4 +1,4 @@
-//! `cargo run --release -p hub-tests --bin bench-sandbox`: what one run of a plugin costs, beside a bare evaluation of
+//! `cargo run --release -p hub-tests --bin bench-sandbox`: what one run of a plugin costs, next to a bare evaluation of
 //! the same source in the same engine in the same run. `tests/BENCHMARKS.md` has the last table.
 #![expect(clippy::print_stdout, reason = "a table is printed")]
 

@@ -67,7 +67,7 @@ impl Server {
                 let Ok(body) = request.into_body().collect().await else {
                     return plain(StatusCode::BAD_REQUEST, Bytes::new());
                 };
-                // Nobody may listen.
+                // No one may listen.
                 let _ = channel.send(body.to_bytes());
                 plain(StatusCode::OK, Bytes::new())
             }

@@ -1,4 +1,4 @@
-//! Clients: a WebSocket, and the moment that stands in a message.
+//! Clients: a WebSocket, and the moment that is in a message.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio_tungstenite::{
 use crate::{Result, moments::now_us};
 
 /// What is not there by then is lost.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const DIGITS: usize = 17;
 
 /// An open WebSocket.
@@ -69,7 +69,7 @@ impl Socket {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, next).await.map_err(|_| "a message did not come")?
+        tokio::time::timeout(TEST_TIMEOUT, next).await.map_err(|_| "a message did not come")?
     }
 
     /// Ages of the next texts that have a moment.

@@ -73,7 +73,7 @@ impl Hub {
         Channel { wx_id: text(&account["wx_id"]), key: text(&made["api_key"]) }
     }
 
-    /// Somebody writes these texts.
+    /// Someone writes these texts.
     pub async fn write(&self, channel: &Channel, texts: impl IntoIterator<Item = String>) {
         let messages: Vec<Value> =
             texts.into_iter().map(|text| json!({ "wx_id": channel.wx_id, "text": text })).collect();

@@ -1,4 +1,4 @@
-//! `cargo run --release -p hub-tests --bin bench-sockets`: what clients of channels cost and wait, beside a bare
+//! `cargo run --release -p hub-tests --bin bench-sockets`: what clients of channels cost and wait, next to a bare
 //! server in the same run: hyper, the same WebSocket library with the same buffers, no store and no keys. Network,
 //! hub (the shipped program) and bare server are processes of their own; the clients are this one.
 //! `tests/BENCHMARKS.md` says how to read it.
@@ -30,7 +30,7 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 
 fn main() -> Result<()> {
     let Command { role, options } = Command::parse();
-    // Clients want one, although nothing here is encrypted; nobody else was here to set it.
+    // Clients want one, although nothing here is encrypted; no one else was here to set it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         match role {

@@ -22,11 +22,11 @@ struct Question<'h> {
     body: Option<Value>,
 }
 
-/// The times of one question beside those of the question it must not be told from, round by round.
+/// The times of one request and of the request that it must be indistinguishable from, round by round.
 #[derive(Debug, Clone)]
 pub struct Compared {
     pub what: &'static str,
-    pub beside: &'static str,
+    pub other: &'static str,
     pub times: Vec<Duration>,
     pub others: Vec<Duration>,
     /// How far apart the medians may lie, in per cent.
@@ -36,7 +36,7 @@ pub struct Compared {
 /// Rounds before the first that counts.
 const WARM_UP: usize = 5;
 
-/// Sign-in by password (A5).
+/// Sign-in by password.
 pub async fn passwords(hub: &Hub, samples: usize) -> Result<Vec<Compared>> {
     let login = |what, name: &str, password: &str| Question {
         what,
@@ -60,7 +60,7 @@ pub async fn passwords(hub: &Hub, samples: usize) -> Result<Vec<Compared>> {
     .await
 }
 
-/// The beginning of a sign-in by passkey (C7).
+/// The beginning of a sign-in by passkey.
 pub async fn passkeys(hub: &Hub, samples: usize) -> Result<Vec<Compared>> {
     let begin = |what, name: &str| Question {
         what,
@@ -82,16 +82,16 @@ pub async fn passkeys(hub: &Hub, samples: usize) -> Result<Vec<Compared>> {
     .await
 }
 
-/// Somebody else's things beside absent ones (Z1).
+/// Objects of another user, compared with absent ones.
 pub async fn ids(hub: &Hub, samples: usize) -> Result<Vec<Compared>> {
     let get = |what, path: String| Question { what, caller: &hub.bob, method: Method::GET, path, body: None };
     let (bot, channel) = (&hub.bot, &hub.channel);
     let absent = "bot_01BX5ZZKBKACTAV9WEVGEMMVRZ";
     let mut all = Vec::new();
     for (none, theirs, tail) in [
-        ("bot: absent", "bot: somebody else's", String::new()),
-        ("channels: of an absent bot", "channels: of somebody else's bot", "/channels".to_owned()),
-        ("channel: of an absent bot", "channel: of somebody else's bot", format!("/channels/{channel}")),
+        ("bot: absent", "bot: another user's", String::new()),
+        ("channels: of an absent bot", "channels: of another user's bot", "/channels".to_owned()),
+        ("channel: of an absent bot", "channel: of another user's bot", format!("/channels/{channel}")),
     ] {
         let questions =
             [get(none, format!("/api/bots/{absent}{tail}")), get(theirs, format!("/api/bots/{bot}{tail}"))];
@@ -118,9 +118,9 @@ async fn compare(samples: usize, status: u16, aim: f64, questions: &[Question<'_
             }
         }
     }
-    let (beside, others) = (questions[0].what, times[0].clone());
+    let (other, others) = (questions[0].what, times[0].clone());
     let rest = questions.iter().zip(times).skip(1);
     Ok(rest
-        .map(|(question, times)| Compared { what: question.what, beside, times, others: others.clone(), aim })
+        .map(|(question, times)| Compared { what: question.what, other, times, others: others.clone(), aim })
         .collect())
 }

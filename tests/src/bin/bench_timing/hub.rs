@@ -14,7 +14,7 @@ use crate::{
     program,
 };
 
-/// Everybody's password.
+/// Everyone's password.
 pub const PASSWORD: &str = "correct horse battery staple";
 
 /// A hub in which ada has the demo's bot, bob nothing but a passkey and a password, carol is switched off, and dave has

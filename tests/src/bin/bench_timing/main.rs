@@ -1,7 +1,7 @@
-//! `cargo run --release -p hub-tests --bin bench-timing`: whether the time of an answer tells what its words do not:
-//! that an account exists, that it has a passkey, that something is somebody else's and not just absent (reliability
-//! A5, C7, Z1; S10). The hub is the shipped program in a process of its own, asked over one connection, one question
-//! after the other in an order by lot. `tests/BENCHMARKS.md` says how to read it.
+//! `cargo run --release -p hub-tests --bin bench-timing`: whether the time of a response reveals what its body does
+//! not: that an account exists, that it has a passkey, that an object belongs to another user and is not just absent.
+//! The hub is the shipped program in a process of its own; requests go over one connection, one at a time, in random
+//! order. `tests/BENCHMARKS.md` explains the results.
 
 mod cases;
 #[path = "../../../support/http.rs"]

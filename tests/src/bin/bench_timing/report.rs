@@ -14,14 +14,14 @@ use crate::{
 pub fn print(all: &[Compared]) -> Result<()> {
     let random = Random::system();
     let mut text =
-        String::from("| this | beside that | samples | medians | apart | p |\n|---|---|---|---|---|---|\n");
-    for Compared { what, beside, times, others, aim } in all {
+        String::from("| this | compared with | samples | medians | apart | p |\n|---|---|---|---|---|---|\n");
+    for Compared { what, other, times, others, aim } in all {
         let (this, that) = (median(times), median(others));
         let apart = (this.as_secs_f64() / that.as_secs_f64() - 1.0) * 100.0;
         let p = probability(times, others, &random);
         writeln!(
             text,
-            "| {what} | {beside} | {} each | {} / {} | {apart:+.1} % (aim ±{aim} %) | {p:.4} (aim > 0.01) |",
+            "| {what} | {other} | {} each | {} / {} | {apart:+.1} % (aim ±{aim} %) | {p:.4} (aim > 0.01) |",
             times.len(),
             millis(this),
             millis(that),

@@ -8,8 +8,8 @@ use super::{Attempt, setup::Setup};
 use crate::{
     ai::{self, AiFault, AiFaultClass, Completion, Message, Prompt, Tool, ToolCall, ToolScope, Usage},
     egress::EgressFault,
+    model::trace::TraceStatus,
     time::Instant,
-    traces::TraceStatus,
 };
 
 /// Most tools that a model is offered; further ones are left out.
@@ -62,13 +62,13 @@ impl<'d, 'a> Dialogue<'d, 'a> {
                 return Ok(completion);
             }
             if self.prompt.tools.is_empty() {
-                return Err(stubborn("the model asked for a tool, and was offered none"));
+                return Err(stubborn("the model requested a tool, but none was offered"));
             }
             if round < MAX_ROUNDS {
                 self.use_tools(completion).await?;
             }
         }
-        Err(stubborn("the model asked for tools five times and gave no answer"))
+        Err(stubborn("the model requested tools five times without a response"))
     }
 
     /// One call to the model.
@@ -77,7 +77,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let left = self.left()?;
         let answered = ai::complete(&self.attempt.ctx.egress, &self.setup.endpoint, &self.prompt, left).await;
         let counted = answered.as_ref().map_or_else(|fault| fault.class.as_str(), |_| "answered");
-        self.attempt.ctx.counters.ai_calls.count(counted);
+        self.attempt.ctx.node.counters.ai_calls.count(counted);
         let mut detail = json!({
             "source": self.setup.source,
             "model": self.prompt.model,
@@ -130,7 +130,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let answered = if is_offered {
             let tool = ctx.tools.call(&self.scope, call);
             let in_time = ctx.clock.timeout(self.left()?, tool).await;
-            in_time.unwrap_or_else(|| Err("the tool did not answer in time".to_owned()))
+            in_time.unwrap_or_else(|| Err("the tool did not respond in time".to_owned()))
         } else {
             Err(format!("there is no tool called {}", call.name))
         };
@@ -154,7 +154,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let used = self.attempt.ctx.clock.instant().since(self.limits.started);
         let left = self.limits.total.checked_sub(used).filter(|left| !left.is_zero());
         left.ok_or_else(|| {
-            let message = format!("no answer within {} ms", self.limits.total.as_millis());
+            let message = format!("no response within {} ms", self.limits.total.as_millis());
             AiFault::new(AiFaultClass::Egress(EgressFault::Timeout), message)
         })
     }

@@ -65,7 +65,7 @@ fn asked(job: &Job, is_group: bool) -> String {
     }
 }
 
-/// A text, or what stands for a message without one.
+/// A text, or a placeholder for a message without one.
 fn shown(text: &str, kind: MessageKind) -> &str {
     match kind {
         _ if !text.trim().is_empty() => text,
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ai::ImageUrl, channels::sinks::SinkId, delivery::job::Content as Said, id::Id, network::Quote,
+        ai::ImageUrl, delivery::job::Content as Said, id::Id, model::sinks::SinkId, network::Quote,
         time::Timestamp,
     };
 

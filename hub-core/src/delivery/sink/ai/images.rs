@@ -5,10 +5,10 @@ use data_encoding::BASE64;
 
 use crate::{
     ai::{ImageUrl, Part},
-    context::WorkContext,
-    delivery::job::Job,
+    delivery::{job::Job, work_store::WorkContext},
     error::{ErrorCode, Result},
-    media::{MediaRoom, MediaState},
+    media::MediaRoom,
+    model::media::MediaState,
     network::MessageKind,
 };
 

@@ -1,7 +1,7 @@
-//! The AI sink: a model answers the sender (`contract.md` §5).
+//! The AI sink: a model answers the sender.
 //!
-//! What is answered, and by whom, is worked out from the store alone, so that an attempt after a crash does the
-//! same; the answer is a reply keyed by its delivery, so that it is sent once.
+//! The response and its model are determined from the store alone, so that an attempt after a crash does the same;
+//! the reply is keyed by its delivery, so that it is sent once.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use self::{
 use crate::{
     admin::ai_config::NO_ENDPOINT,
     ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Prompt, ToolScope, Usage},
-    channels::runtime::ChannelRuntime,
-    context::WorkContext,
     delivery::{
+        channels::ChannelRuntime,
         job::Job,
         node::BotWork,
         redact::Redactor,
         retry::{Verdict, retry_after},
         stage::{Concluded, Outcome, Reply},
+        work_store::WorkContext,
     },
+    model::trace::{Step, StepName, TraceStatus},
     network::typing::TypingIndicator,
     secret::Secret,
     store::ai::{AiUsage, ConversationQuery},
     time::Timestamp,
-    traces::{Step, StepName, TraceStatus},
 };
 
 mod dialogue;
@@ -36,12 +36,12 @@ mod history;
 mod images;
 mod setup;
 
-/// Waits between attempts, in seconds: whoever writes to a bot does not wait for days.
+/// Waits between attempts, in seconds: a person does not wait for days.
 pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
 /// How often such a message is looked at, should nothing wake it.
 const RECHECK: Duration = Duration::from_secs(60 * 60);
 /// Replies of a channel to one conversation within [`LOOP_SPAN`]; what comes beyond is not answered, by which two
-/// bots that talk to each other stop (reliability I2).
+/// bots that talk to each other stop.
 const MAX_REPLIES: i64 = 20;
 const LOOP_SPAN: Duration = Duration::from_secs(60);
 
@@ -84,7 +84,7 @@ impl Attempt<'_> {
     async fn run(&mut self) -> Result<(Outcome, Vec<String>), Outcome> {
         let (ctx, channel, job) = (self.ctx, self.channel, self.job);
         let started = ctx.clock.instant();
-        // Commands and mentions are for others (`dialects.md` 1.11).
+        // Commands and mentions are for others.
         if job.text().trim_start().starts_with(['/', '@']) {
             return Err(self.ignore("commands and mentions are not answered"));
         }
@@ -175,7 +175,7 @@ impl Attempt<'_> {
         let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
         let cost = if tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
         if text.trim().is_empty() {
-            let summary = format!("{} returned an empty answer{cost}", setup.model);
+            let summary = format!("{} returned an empty response{cost}", setup.model);
             return (Outcome::Failure { summary, permanent: true }, Vec::new());
         }
         let summary = format!("answered by {}{cost}", setup.model);
@@ -203,14 +203,14 @@ impl Attempt<'_> {
     /// The message is none for a model.
     fn ignore(&mut self, reason: &'static str) -> Outcome {
         self.step("ai", TraceStatus::Skipped, self.ctx.clock.now(), json!({ "reason": reason }));
-        self.ctx.counters.ai_calls.count("ignored");
+        self.ctx.node.counters.ai_calls.count("ignored");
         Outcome::Ignored { reason }
     }
 
     /// The model could not be asked.
     fn fail(&mut self, told: &str, permanent: bool) -> Outcome {
         self.step("ai", TraceStatus::Error, self.ctx.clock.now(), json!({ "error": told }));
-        self.ctx.counters.ai_calls.count("not_asked");
+        self.ctx.node.counters.ai_calls.count("not_asked");
         Outcome::Failure { summary: told.to_owned(), permanent }
     }
 
@@ -224,7 +224,7 @@ impl Attempt<'_> {
             return;
         }
         let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-        self.ctx.counters.count_tokens(usage);
+        self.ctx.node.counters.count_tokens(usage);
         self.usage = Some(AiUsage {
             channel_id: self.channel.id,
             day: now.as_days(),

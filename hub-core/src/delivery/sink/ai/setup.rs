@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::{AiFault, Endpoint};
 use crate::{
     admin::ai_config::GlobalAi,
-    channels::{runtime::ChannelRuntime, sinks::AiSource},
-    context::WorkContext,
+    delivery::{channels::ChannelRuntime, work_store::WorkContext},
+    model::sinks::AiSource,
     store::ai::Conversation,
 };
 
@@ -20,7 +20,7 @@ pub(super) struct Setup {
     pub max_tokens: Option<u32>,
 }
 
-/// Why nobody is asked.
+/// Why no model is called.
 pub(super) enum Refusal {
     /// It cannot be found out now.
     Later(String),
@@ -48,7 +48,7 @@ impl Setup {
         }
     }
 
-    /// The channel's own endpoint, with its own key or none: never the administrator's (reliability E10).
+    /// The channel's own endpoint, with its own key or none: never the administrator's.
     fn custom(channel: &ChannelRuntime) -> Self {
         let ai = &channel.ai;
         Self {

@@ -6,10 +6,10 @@ use crate::network::sim::{
     testing::{Bot, Rig, message},
 };
 
-/// Base64 of the hex characters of ilink §12.2, and of the raw bytes.
+/// A key in two encodings, see `docs/ilink.md#keys`: base64 of the hex characters, and of the raw bytes.
 const FORM_B: &str = "MDAxMTIyMzM0NDU1NjY3Nzg4OTlhYWJiY2NkZGVlZmY=";
 const FORM_A: &str = "ABEiM0RVZneImaq7zN3u/w==";
-/// `iLink` under that key, ilink §12.1.
+/// `iLink` under that key, see `docs/ilink.md#cipher`.
 const CIPHERTEXT: [u8; 16] =
     [0xe9, 0xc3, 0x80, 0x60, 0x30, 0x42, 0x36, 0xca, 0x71, 0xab, 0x80, 0x83, 0x3c, 0x3e, 0x49, 0x9c];
 

@@ -58,7 +58,7 @@ impl Faults {
     pub(in crate::network::sim) fn add(&mut self, faults: Vec<Fault>, cap: usize) -> Result<Vec<u64>> {
         let faults = faults.into_iter().map(Fault::checked).collect::<Result<Vec<_>>>()?;
         if self.armed.len() + faults.len() > cap {
-            return Err(Error::conflict("as many faults are in force as may be"));
+            return Err(Error::conflict("too many active faults"));
         }
         let add = |fault| {
             self.last_id += 1;

@@ -1,4 +1,4 @@
-//! What the authorization page and the token endpoint answer.
+//! Responses of the authorization page and the token endpoint.
 
 use hub_core::{
     Error,
@@ -23,78 +23,78 @@ use crate::{
     wire::{BotId, InstallationId, ShownOnce},
 };
 
-/// One ability.
+/// A scope.
 #[derive(Debug, Object)]
 pub struct AbilityView {
-    /// Word of the scope.
+    /// Name of the scope.
     pub scope: String,
-    /// What it allows.
+    /// Description of the scope.
     pub words: String,
 }
 
-/// What a bot's owner is asked.
+/// An authorization request, as shown to the owner of the bot.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct AuthorizationView {
     /// The app.
     pub app: AppDetailView,
-    /// Where the answer leads.
+    /// Target of the redirect.
     pub redirect_uri: String,
-    /// What it would get.
+    /// Requested scopes.
     pub abilities: Vec<AbilityView>,
-    /// Echoed with the answer.
+    /// Returned unchanged.
     pub state: Option<String>,
-    /// The bot that the app names.
+    /// The bot in the request.
     pub bot: Option<BotView>,
-    /// The bots to choose from, when it names none.
+    /// The bots to choose from, if the request contains none.
     pub bots: Vec<BotView>,
     /// To be sent back with the decision.
     pub consent: String,
 }
 
-/// Where a decision leads.
+/// The redirect after a decision.
 #[derive(Debug, Object)]
 pub struct DecidedView {
-    /// The app's address, with a code or the refusal in its query.
+    /// The redirect URI of the app, with a code or an error in its query.
     pub redirect_to: String,
 }
 
-/// A token, in the words of RFC 6749 §5.1.
+/// A token, as in RFC 6749, section 5.1.
 #[derive(Debug, Object)]
 pub struct GrantedView {
-    /// The app's token on the bot.
+    /// Token of the app on the bot.
     pub access_token: ShownOnce,
     /// Always `bearer`.
     pub token_type: String,
-    /// Words of the scopes that were granted.
+    /// Granted scopes.
     pub scope: String,
-    /// The installation.
+    /// Id of the installation.
     pub installation_id: InstallationId,
-    /// The bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// What events are signed with.
+    /// Secret that signs events.
     pub webhook_secret: ShownOnce,
 }
 
-/// A refusal, in the words of RFC 6749 §5.2.
+/// An error, as in RFC 6749, section 5.2.
 #[derive(Debug, Object)]
 pub struct OauthErrorView {
-    /// The word for it: `invalid_request`, `invalid_client`, `invalid_grant` or `unsupported_grant_type`.
+    /// Error code: `invalid_request`, `invalid_client`, `invalid_grant` or `unsupported_grant_type`.
     pub error: String,
-    /// A sentence.
+    /// Description of the error.
     pub error_description: String,
 }
 
-/// A token, with the field names that published apps read.
+/// A token, with the field names of published apps.
 #[derive(Debug, Clone, Object)]
 pub struct OlderGrantedView {
-    /// The installation.
+    /// Id of the installation.
     pub installation_id: InstallationId,
-    /// The app's token on the bot.
+    /// Token of the app on the bot.
     pub app_token: ShownOnce,
-    /// What events are signed with.
+    /// Secret that signs events.
     pub webhook_secret: ShownOnce,
-    /// The bot.
+    /// Id of the bot.
     pub bot_id: BotId,
 }
 
@@ -144,7 +144,7 @@ impl From<Granted> for OlderGrantedView {
     }
 }
 
-/// The question: a page, or JSON.
+/// The authorization request: a page, or JSON.
 pub(crate) enum ConsentAnswer {
     /// For a browser.
     Page { status: StatusCode, html: Markup, policy: String },
@@ -153,13 +153,13 @@ pub(crate) enum ConsentAnswer {
 }
 
 impl ConsentAnswer {
-    /// The page of a question.
+    /// The page of an authorization request.
     pub(super) fn page(asked: &Authorization, texts: &Texts) -> Self {
         let (html, policy) = (page::consent(asked, texts), page::policy(Some(asked)));
         Self::Page { status: StatusCode::OK, html, policy }
     }
 
-    /// The page of what is wrong with it.
+    /// The page of an invalid authorization request.
     pub(super) fn problem(error: &Error, texts: &Texts) -> Self {
         let (status, html) = (status(error.code()), page::problem(error, texts));
         Self::Page { status, html, policy: page::policy(None) }
@@ -173,7 +173,7 @@ impl IntoResponse for ConsentAnswer {
                 .into_string()
                 .with_content_type("text/html; charset=utf-8")
                 .with_header(header::CONTENT_SECURITY_POLICY, policy)
-                // Without an origin the form could not show that it comes from here.
+                // Without an origin the form could not prove that it comes from here.
                 .with_header(header::REFERRER_POLICY, "same-origin")
                 .with_header(header::VARY, "Accept-Language")
                 .with_status(status)
@@ -193,8 +193,8 @@ impl ApiResponse for ConsentAnswer {
             },
             MetaMediaType { content_type: "text/html", schema: html },
         ];
-        let mut all = responses(StatusCode::OK, "The question.", content);
-        // A browser of somebody who is not signed in goes to do that first.
+        let mut all = responses(StatusCode::OK, "The authorization request.", content);
+        // A browser without a session is redirected to the sign-in page first.
         all.responses.extend(SeeOther::meta().responses);
         all
     }
@@ -204,11 +204,11 @@ impl ApiResponse for ConsentAnswer {
     }
 }
 
-/// What follows from a decision.
+/// The response to a decision.
 pub(crate) enum Decided {
-    /// The browser goes back to the app.
+    /// A browser is redirected to the app.
     Go(String),
-    /// The program is told where to go.
+    /// A program gets the URL.
     Told(Json<Envelope<DecidedView>>),
 }
 
@@ -225,7 +225,7 @@ impl ApiResponse for Decided {
     fn meta() -> MetaResponses {
         let schema = Envelope::<DecidedView>::schema_ref();
         let content = vec![MetaMediaType { content_type: "application/json", schema }];
-        let mut all = responses(StatusCode::OK, "Where to go.", content);
+        let mut all = responses(StatusCode::OK, "Target of the redirect.", content);
         all.responses.extend(SeeOther::meta().responses);
         all
     }
@@ -235,11 +235,11 @@ impl ApiResponse for Decided {
     }
 }
 
-/// What the token endpoint answers.
+/// The response of the token endpoint.
 pub(crate) enum TokenAnswer {
     /// A token.
     Granted(GrantedView),
-    /// None.
+    /// An error.
     Refused(TokenError),
 }
 
@@ -254,15 +254,13 @@ impl IntoResponse for TokenAnswer {
             TokenError::InvalidClient => {
                 (StatusCode::UNAUTHORIZED, "invalid_client", "the app is unknown, or its secret is wrong")
             }
-            // Also for a code that was used before, whose token has ended by now: `contract.md` §8 wants the
-            // answers of RFC 6749, and its §5.2 keeps 401 for a client that is not known.
+            // Also for a code that was used before, whose token has ended by now: RFC 6749, section 5.2, reserves 401
+            // for an unknown client.
             TokenError::InvalidGrant(why) => (StatusCode::BAD_REQUEST, "invalid_grant", why),
             TokenError::UnsupportedGrantType => {
                 (StatusCode::BAD_REQUEST, "unsupported_grant_type", "only authorization_code is supported")
             }
-            TokenError::Failed(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "server_error", "a fault of the hub")
-            }
+            TokenError::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server_error", "internal error"),
         };
         let body = OauthErrorView { error: word.to_owned(), error_description: why.to_owned() };
         let response = Json(body).with_status(status);
@@ -278,7 +276,7 @@ impl ApiResponse for TokenAnswer {
         let content =
             vec![MetaMediaType { content_type: "application/json", schema: GrantedView::schema_ref() }];
         let mut all = responses(StatusCode::OK, "A token.", content);
-        // In the document its refusals take the place of the hub's own: `openapi::finish`.
+        // In the document its errors replace those of the hub: `openapi::finish`.
         let schema = OauthErrorView::schema_ref();
         let refusal = vec![MetaMediaType { content_type: "application/json", schema }];
         all.responses.extend(responses(StatusCode::UNAUTHORIZED, "No token.", refusal).responses);

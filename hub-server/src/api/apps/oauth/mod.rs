@@ -1,5 +1,5 @@
-//! Putting apps onto bots by OAuth (spec §4; `contract.md` §8; reliability L11–L16): the page on which a bot's owner
-//! decides, the token endpoint, and the paths under which published apps know both.
+//! Installing apps by OAuth: the authorization page, the token endpoint, and the paths that published apps use for
+//! both.
 
 use hub_core::{
     Error, ErrorCode, Hub,
@@ -48,11 +48,11 @@ type Word = Text<0, 1024>;
 
 #[OpenApi(tag = "Tag::Apps")]
 impl AppOauthApi {
-    /// Asks a bot's owner about an app
+    /// Shows the authorization page of an app
     ///
-    /// A page for browsers, JSON for programs. The app is named by its id; `redirect_uri` is compared to the letter
-    /// with those it has registered; PKCE with `S256` is needed always. Whatever is wrong is told here and leads
-    /// nowhere. Nothing is decided by looking.
+    /// A page for browsers, JSON for programs. `client_id` is the id of the app; `redirect_uri` is compared exactly
+    /// with its registered ones; PKCE with `S256` is always required. An invalid request is reported here, without a
+    /// redirect. Nothing is granted by this request.
     #[oai(path = "/api/auth/oauth/authorize", method = "get", operation_id = "authorizeApp")]
     #[expect(clippy::too_many_arguments, reason = "each is a parameter of OAuth")]
     async fn authorize(
@@ -60,17 +60,17 @@ impl AppOauthApi {
         hub: Data<&Hub>,
         person: Person,
         request: &Request,
-        /// The app's id.
+        /// Id of the app.
         client_id: Query<Word>,
-        /// One of the app's addresses; may be left out when it has one alone.
+        /// One of the registered redirect URIs; may be absent if there is only one.
         redirect_uri: Query<Option<Word>>,
         /// `code`.
         response_type: Query<Option<Word>>,
-        /// Words with spaces between them; everything that the app asks for when left out.
+        /// Scopes, separated by spaces; everything that the app requests if absent.
         scope: Query<Option<Word>>,
-        /// Echoed, at most 512 characters.
+        /// Returned unchanged; at most 512 characters.
         state: Query<Option<Word>>,
-        /// The bot; its owner chooses when left out.
+        /// Id of the bot; the owner chooses if absent.
         bot_id: Query<Option<Word>>,
         /// SHA-256 of the verifier in base64url.
         code_challenge: Query<Option<Word>>,
@@ -91,10 +91,10 @@ impl AppOauthApi {
         consent(hub.0, &person.0, request, asked).await
     }
 
-    /// Decides about an app
+    /// Grants or denies the authorization of an app
     ///
-    /// With the parameters of the question and its `consent`. A form of the page is answered by sending the browser
-    /// back to the app, JSON with the address where to go.
+    /// With the parameters of the authorization request and its `consent`. After the form of the page, the browser is
+    /// redirected to the app; JSON gets the URL.
     #[oai(path = "/api/auth/oauth/authorize", method = "post", operation_id = "decideApp")]
     async fn decide(
         &self,
@@ -107,11 +107,11 @@ impl AppOauthApi {
         Ok(if is_form { Decided::Go(redirect_to) } else { Decided::Told(ok(DecidedView { redirect_to })?) })
     }
 
-    /// Exchanges a code for an app's token
+    /// Exchanges a code for a token of an app
     ///
-    /// As RFC 6749 §4.1.3 has it, with the verifier of RFC 7636; a form or JSON. A code is of use once, within 60
-    /// seconds; one that is shown again ends the token it was used for. Refusals are those of RFC 6749 §5.2:
-    /// `{error, error_description}` with 400, and with 401 for `invalid_client`.
+    /// As in RFC 6749, section 4.1.3, with the verifier of RFC 7636; a form or JSON. A code works once, within 60
+    /// seconds; presenting it again revokes the token that it was used for. Errors are those of RFC 6749, section
+    /// 5.2: `{error, error_description}` with 400, or 401 for `invalid_client`.
     #[oai(path = "/api/auth/oauth/token", method = "post", operation_id = "exchangeAppCode")]
     async fn token(
         &self,
@@ -127,9 +127,9 @@ impl AppOauthApi {
         })
     }
 
-    /// Asks a bot's owner about an app, under the app's own path
+    /// Shows the authorization page of an app, under the path of the app
     ///
-    /// As the authorization page, for the app's only registered address and with everything that it asks for.
+    /// Like the authorization page, for the only registered redirect URI and all scopes that the app requests.
     #[oai(path = "/api/apps/:id/oauth/authorize", method = "get", operation_id = "authorizeAppOlder")]
     #[expect(clippy::too_many_arguments, reason = "each is a parameter of OAuth")]
     async fn authorize_older(
@@ -138,9 +138,9 @@ impl AppOauthApi {
         person: Person,
         request: &Request,
         id: Path<AppId>,
-        /// The bot.
+        /// Id of the bot.
         bot_id: Query<Option<Word>>,
-        /// Echoed, at most 512 characters.
+        /// Returned unchanged; at most 512 characters.
         state: Query<Option<Word>>,
         /// SHA-256 of the verifier in base64url.
         code_challenge: Query<Option<Word>>,
@@ -156,10 +156,10 @@ impl AppOauthApi {
         consent(hub.0, &person.0, request, asked).await
     }
 
-    /// Exchanges a code for an app's token, under the app's own path
+    /// Exchanges a code for a token of an app, under the path of the app
     ///
-    /// For programs that know no grant types. The fields are at the top level, where published apps read them, and
-    /// again in `data`.
+    /// For programs without grant types. The fields are at the top level, where published apps read them, and also in
+    /// `data`.
     #[oai(path = "/api/apps/:id/oauth/exchange", method = "post", operation_id = "exchangeAppCodeOlder")]
     async fn exchange_older(
         &self,
@@ -180,16 +180,16 @@ impl AppOauthApi {
         }
     }
 
-    /// Begins the installation of an app at the app
+    /// Starts the installation of an app at its setup URL
     ///
-    /// Sends the browser to the app's `setup_url`, with the hub, the app, the bot, a state, and where to come back.
+    /// Redirects the browser to the app's `setup_url`, with the hub, the app, the bot, a state, and a return URL.
     #[oai(path = "/api/apps/:id/oauth/setup", method = "get", operation_id = "setUpApp")]
     async fn set_up(
         &self,
         hub: Data<&Hub>,
         person: Person,
         id: Path<AppId>,
-        /// The bot.
+        /// Id of the bot.
         bot_id: Query<BotId>,
     ) -> Result<SeeOther, ApiError> {
         Ok(SeeOther::to(hub.apps().setup(&person.0, id.0.0, bot_id.0.0).await?))
@@ -214,8 +214,8 @@ async fn consent(
     }
 }
 
-/// A refusal of the older path, which answers as the rest of the hub does: a code that is not good, or not any more,
-/// is a credential, so 401 (reliability L13).
+/// An error of the older path, which responds like the rest of the hub: an invalid or expired code is a credential,
+/// so 401.
 fn refused(error: TokenError) -> ApiError {
     match error {
         TokenError::InvalidRequest(why) => Error::invalid("code_verifier", why).into(),
@@ -226,7 +226,7 @@ fn refused(error: TokenError) -> ApiError {
     }
 }
 
-/// A signed-in user. A browser of somebody who is not is sent to sign in, and comes back.
+/// A signed-in user. A browser without a session is redirected to the sign-in page and back.
 #[derive(Debug, Clone, Copy)]
 pub struct Person(pub Actor);
 

@@ -1,4 +1,4 @@
-//! The page on which a bot's owner decides: without script, framed by nobody, and its form goes nowhere but here and
+//! The page on which the owner of a bot decides: no script, no framing, and a form that can only be sent here and
 //! from here to the app.
 
 use hub_core::{Error, apps::Authorization};
@@ -7,7 +7,8 @@ use url::Url;
 
 use super::texts::Texts;
 
-/// The page's policy. Browsers hold the form's way on to it as well, so the app's origin stands there.
+/// The content security policy of the page. Browsers also apply it to the redirect after the form, so it contains the
+/// origin of the app.
 pub(super) fn policy(asked: Option<&Authorization>) -> String {
     let origin = asked.and_then(|asked| Url::parse(&asked.redirect_uri).ok());
     let origin = origin.map(|url| format!(" {}", url.origin().ascii_serialization())).unwrap_or_default();
@@ -32,7 +33,7 @@ fn frame(lang: &str, title: &str, inside: &Markup) -> Markup {
     }
 }
 
-/// The question.
+/// The authorization request.
 pub(super) fn consent(asked: &Authorization, texts: &Texts) -> Markup {
     let app = &asked.app;
     let place = Url::parse(&asked.redirect_uri).map(|url| url.origin().ascii_serialization());
@@ -85,7 +86,7 @@ pub(super) fn consent(asked: &Authorization, texts: &Texts) -> Markup {
     frame(texts.lang, texts.title, &inside)
 }
 
-/// What is wrong with the question, for the app's author in the words of the API. It leads nowhere.
+/// The error of an invalid authorization request, for the author of the app. It contains no redirect.
 pub(super) fn problem(error: &Error, texts: &Texts) -> Markup {
     let inside = html! {
         h2 { (texts.problem) }

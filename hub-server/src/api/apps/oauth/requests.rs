@@ -1,4 +1,4 @@
-//! What is sent to the authorization page and the token endpoint.
+//! Requests to the authorization page and the token endpoint.
 
 use data_encoding::BASE64;
 use hub_core::{
@@ -11,45 +11,46 @@ use poem_openapi::{Enum, Object};
 
 use crate::{
     envelope::ApiError,
-    wire::{Secret, Text},
+    wire::{Checked, Secret, Text},
 };
 
 type Word = Text<0, 4096>;
+pub type State = Checked<0, 512>;
 type Hidden = Secret<4096>;
 
-/// Yes or no.
+/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum Choice {
-    /// The app gets onto the bot.
+    /// Install the app on the bot.
     Allow,
-    /// It does not.
+    /// Do not install it.
     Deny,
 }
 
-/// A decision about an app: the parameters of the question, and the answer.
+/// A decision about an app: the parameters of the authorization request, and the decision.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct DecideApp {
-    /// The app's id.
+    /// Id of the app.
     pub client_id: Word,
-    /// As in the question.
+    /// As in the authorization request.
     pub redirect_uri: Option<Word>,
-    /// As in the question.
+    /// As in the authorization request.
     pub response_type: Option<Word>,
-    /// As in the question.
+    /// As in the authorization request.
     pub scope: Option<Word>,
-    /// As in the question.
-    pub state: Option<Word>,
-    /// The bot.
+    /// As in the authorization request.
+    pub state: Option<State>,
+    /// Id of the bot.
     pub bot_id: Option<Word>,
-    /// As in the question.
+    /// As in the authorization request.
     pub code_challenge: Option<Word>,
-    /// As in the question.
+    /// As in the authorization request.
     pub code_challenge_method: Option<Word>,
-    /// From the question.
+    /// From the authorization page.
     pub consent: Word,
-    /// Yes or no.
+    /// The decision.
     pub decision: Choice,
 }
 
@@ -62,7 +63,7 @@ impl From<DecideApp> for Decision {
                 redirect_uri: text(body.redirect_uri),
                 response_type: text(body.response_type),
                 scope: text(body.scope),
-                state: text(body.state),
+                state: body.state.map(String::from),
                 bot_id: text(body.bot_id),
                 code_challenge: text(body.code_challenge),
                 code_challenge_method: text(body.code_challenge_method),
@@ -73,7 +74,7 @@ impl From<DecideApp> for Decision {
     }
 }
 
-/// A code to be exchanged. Parameters that are not known are ignored, as RFC 6749 §3.2 wants.
+/// A code to exchange. Unknown parameters are ignored, as RFC 6749, section 3.2, requires.
 #[derive(Debug, Default, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ExchangeCode {
@@ -81,27 +82,28 @@ pub struct ExchangeCode {
     pub grant_type: Option<Word>,
     /// The code.
     pub code: Option<Hidden>,
-    /// Where the code was sent.
+    /// The redirect URI of the authorization request.
     pub redirect_uri: Option<Word>,
-    /// The app's id; may come as the user of HTTP Basic instead.
+    /// Id of the app; alternatively the user of HTTP Basic.
     pub client_id: Option<Word>,
-    /// The app's secret, or as the password of HTTP Basic. PKCE is proof enough; a wrong one is refused.
+    /// Secret of the app; alternatively the password of HTTP Basic. Optional because of PKCE; a wrong one is
+    /// rejected.
     pub client_secret: Option<Hidden>,
     /// The verifier: 43 to 128 characters.
     pub code_verifier: Option<Hidden>,
 }
 
 impl ExchangeCode {
-    /// The request, with what the head says of the client.
+    /// The request, with the client from the headers.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` when the head and the body name two clients.
+    /// `INVALID_PARAMS` if headers and body name different clients.
     pub(super) fn into_request(self, headers: &HeaderMap) -> Result<TokenRequest, ApiError> {
         let mut client_id = self.client_id.map(String::from);
         let mut client_secret = self.client_secret.map(|secret| secret.0);
         if let Some((user, password)) = basic(headers) {
             if client_id.as_ref().is_some_and(|id| *id != user) || client_secret.is_some() {
-                return Err(Error::invalid("client_id", "must not stand beside HTTP Basic").into());
+                return Err(Error::invalid("client_id", "must be absent with HTTP Basic").into());
             }
             (client_id, client_secret) = (Some(user), Some(secret::Secret::new(password)));
         }
@@ -117,7 +119,7 @@ impl ExchangeCode {
     }
 }
 
-/// User and password of HTTP Basic, each written as a form writes them (RFC 6749 §2.3.1).
+/// User and password of HTTP Basic, each form-encoded (RFC 6749, section 2.3.1).
 fn basic(headers: &HeaderMap) -> Option<(String, String)> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, body) = text.split_once(' ')?;
@@ -132,7 +134,7 @@ fn basic(headers: &HeaderMap) -> Option<(String, String)> {
     Some((plain(user)?, plain(password)?))
 }
 
-/// A code to be exchanged, as published apps send it.
+/// A code to exchange, as published apps send it.
 #[derive(Debug, Object)]
 pub struct ExchangeCodeOlder {
     /// The code.

@@ -226,7 +226,7 @@ async fn the_page_names_app_bot_and_abilities_and_its_form_answers() {
     assert_eq!(parameter(to, "code"), None);
     let allowed = submit("allow").await;
     assert!(parameter(allowed.header("location").unwrap(), "code").unwrap().starts_with("hubo_"));
-    // Whoever is not signed in is sent to sign in, and comes back.
+    // A browser without a session is redirected to the sign-in page and back.
     let stranger = house.app.stranger().with("Accept", "text/html").get(&path).await;
     assert_eq!(stranger.response.status(), 303);
     let sign_in = Url::parse("http://hub.test").unwrap().join(stranger.header("location").unwrap()).unwrap();
@@ -394,7 +394,7 @@ async fn only_who_has_seen_the_question_answers_it() {
         changed[field] = value.into();
         scene.decide(&changed, &consent, "allow").await.error(403, "FORBIDDEN");
     }
-    // Somebody else, and a page of another site.
+    // Another user, and a page of another site.
     let mut body = question.clone();
     (body["consent"], body["decision"]) = (consent.clone().into(), "allow".into());
     let path = "/api/auth/oauth/authorize";
@@ -486,7 +486,7 @@ async fn of_twenty_exchanges_one_wins_and_a_replay_ends_its_token() {
     let token = text(&first.json, "access_token").to_owned();
     assert_eq!(scene.opens(&token).await, 200);
     rfc_error(&scene.exchange(&body).await, 400, "invalid_grant");
-    assert_eq!(scene.opens(&token).await, 401, "whoever had the code twice has no token");
+    assert_eq!(scene.opens(&token).await, 401, "a reused code leaves no token");
     let body = scene.exchange_body(&scene.code().await);
     let all = futures_util::future::join_all((0..20).map(|_| scene.exchange(&body))).await;
     let (won, lost): (Vec<_>, Vec<_>) = all.iter().partition(|reply| reply.response.status() == 200);
@@ -505,7 +505,7 @@ async fn of_twenty_exchanges_one_wins_and_a_replay_ends_its_token() {
 async fn what_is_too_large_is_refused_before_it_is_read() {
     let house = House::new().await;
     let scene = house.scene().await;
-    // Whoever exchanges is a stranger until the code is found good.
+    // The client is unauthenticated until the code is verified.
     let mut body = scene.exchange_body(&scene.code().await);
     body["resource"] = "x".repeat(20_000).into();
     scene.exchange(&body).await.error(413, "PAYLOAD_TOO_LARGE");

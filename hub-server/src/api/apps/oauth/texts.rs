@@ -1,47 +1,47 @@
-//! The words of the authorization page, in English and in Simplified Chinese.
+//! The texts of the authorization page, in English and in Simplified Chinese.
 
 use hub_core::apps::AppScope;
 
-/// Everything the page says.
+/// The texts of the page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Texts {
     pub(super) lang: &'static str,
-    /// The page's title.
+    /// Title of the page.
     pub(super) title: &'static str,
-    /// Before and behind the app's name.
+    /// Before and after the name of the app.
     pub(super) question: (&'static str, &'static str),
-    /// Before and behind the author's name.
+    /// Before and after the name of the author.
     pub(super) author: (&'static str, &'static str),
     pub(super) no_bot: &'static str,
     pub(super) bot: &'static str,
     pub(super) no_ability: &'static str,
     pub(super) abilities: &'static str,
-    /// Before and behind the app's address.
+    /// Before and after the address of the app.
     pub(super) leads_to: (&'static str, &'static str),
     pub(super) deny: &'static str,
     pub(super) allow: &'static str,
     pub(super) problem_title: &'static str,
     pub(super) problem: &'static str,
     pub(super) problem_help: &'static str,
-    /// What a scope allows.
+    /// Description of a scope.
     pub(super) ability: fn(AppScope) -> &'static str,
 }
 
 const ENGLISH: Texts = Texts {
     lang: "en",
-    title: "Let an app onto your bot",
-    question: ("Let ", " onto your bot?"),
+    title: "Install an app on your bot",
+    question: ("Install ", " on your bot?"),
     author: ("An app by the user ", "."),
     no_bot: "You have no bot yet. Bind one first, then come back.",
     bot: "Bot",
-    no_ability: "It asks for no ability.",
+    no_ability: "It requests no permissions.",
     abilities: "It will be able to",
-    leads_to: ("Either answer leads you to ", "."),
+    leads_to: ("Either choice returns you to ", "."),
     deny: "Deny",
     allow: "Allow",
     problem_title: "Authorization",
-    problem: "This authorization does not work",
-    problem_help: "Tell the app's author. Nothing was changed.",
+    problem: "This authorization request is invalid",
+    problem_help: "Report this to the author of the app. Nothing was changed.",
     ability: AppScope::in_words,
 };
 
@@ -69,7 +69,7 @@ const CHINESE: Texts = Texts {
     },
 };
 
-/// The words for a browser that prefers these languages.
+/// The texts for a browser that prefers these languages.
 pub(super) fn choose(accepted: Option<&str>) -> &'static Texts {
     if crate::login_page::prefers_chinese(accepted) { &CHINESE } else { &ENGLISH }
 }

@@ -159,7 +159,8 @@ async fn converse(client: &Client, simulator: &str, bot: &Bot) -> Result<()> {
     passed("sent");
     let id = bot.id.parse()?;
     let trace = until(async || {
-        let traces = client.list_traces(&id, None, None, None, None, None, None, None, None, None).await?;
+        let traces =
+            client.list_traces(&id, None, None, None, None, None, None, None, None, None, None).await?;
         Ok(traces.into_inner().data.items.into_iter().next())
     });
     let trace = client.get_trace(&bot.id.parse()?, &trace.await?.trace_id.parse()?).await?;

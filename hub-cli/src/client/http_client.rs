@@ -1,0 +1,240 @@
+//! Calls to the API of a hub server over TCP, with an API key.
+
+use std::{sync::Mutex, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use hub_core::{
+    ErrorCode,
+    delivery::retry::retry_after,
+    egress::{Call, Egress, EgressConfig},
+    secret::Secret,
+    time::{Clock, Stopwatch, Timestamp},
+};
+use serde_json::Value;
+use url::Url;
+
+use super::{Query, address_of};
+use crate::{
+    document::cell,
+    exit::{Exit, Failure, exit_of},
+    printer::{detail, speak},
+};
+
+/// Timeout of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum total wait of a call for a rate limit; limits are per minute.
+const MAX_WAIT: Duration = Duration::from_secs(120);
+/// Maximum size of a response, in bytes.
+const MAX_RESPONSE: usize = 16 << 20;
+
+/// How long to wait before a call is retried, as the server's `Retry-After` says. A 503 may have come after a change,
+/// so only idempotent calls are retried then.
+fn wait_for(method: &str, status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let is_harmless = status == StatusCode::TOO_MANY_REQUESTS
+        || (status == StatusCode::SERVICE_UNAVAILABLE && ["GET", "PUT", "DELETE"].contains(&method));
+    if is_harmless { retry_after(headers, now) } else { None }
+}
+
+/// A hub server with a credential.
+#[derive(Debug)]
+pub struct HttpClient {
+    base: Url,
+    token: Option<Secret>,
+    egress: Egress,
+    /// Name of the server for the note before the first change; `None` after it.
+    unsaid: Mutex<Option<String>>,
+}
+
+impl HttpClient {
+    /// A server at an address, called with an API key.
+    ///
+    /// # Errors
+    /// A usage failure for an address that is no `http` or `https` URL, or plain `http` beyond this machine.
+    pub fn new(base: &Url, token: Secret) -> Result<Self, Failure> {
+        Self::open(base, Some(token))
+    }
+
+    /// A server at an address, called without a credential.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn anonymous(base: &Url) -> Result<Self, Failure> {
+        Self::open(base, None)
+    }
+
+    fn open(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
+        let is_here = match base.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+            None => false,
+        };
+        if base.scheme() != "https" && !(base.scheme() == "http" && is_here) {
+            return Err(Failure::usage(format!(
+                "--server {base}: a key is only sent to https, or to this machine"
+            )));
+        }
+        let host = (!is_here && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
+        // The operator named the address, so private addresses are allowed.
+        let egress = Egress::new(EgressConfig::default())?.trusted()?;
+        Ok(Self { base: base.clone(), token, egress, unsaid: Mutex::new(host) })
+    }
+
+    /// The same with the name of a profile.
+    #[must_use]
+    pub fn named(self, name: String) -> Self {
+        if let Ok(mut unsaid) = self.unsaid.lock() {
+            *unsaid = unsaid.take().map(|_| name);
+        }
+        self
+    }
+
+    /// Prints the server's name and address once, before the first change on another machine.
+    fn say_where(&self) {
+        let name = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
+        if let Some(name) = name {
+            speak(&format!("→ {name} ({})", self.base));
+        }
+    }
+
+    /// An address of the server; query values are encoded here.
+    pub fn address(&self, path: &str, query: &Query<'_>) -> Url {
+        address_of(&self.base, path, query)
+    }
+
+    /// The same server, called with the token of an app.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn as_app(&self, token: Secret) -> Result<Self, Failure> {
+        let unsaid = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
+        Ok(Self { unsaid: Mutex::new(unsaid), ..Self::open(&self.base, Some(token))? })
+    }
+
+    /// The same server without a credential.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn anonymously(&self) -> Result<Self, Failure> {
+        Self::open(&self.base, None)
+    }
+
+    /// The `data` of a call; `path` begins with `/api/`, query values are encoded here.
+    ///
+    /// # Errors
+    /// The error of the server, with its exit code; `UNAVAILABLE` when it is unreachable.
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        query: &Query<'_>,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        Ok(self.exchange(method, path, query, body).await?["data"].take())
+    }
+
+    /// The whole document of a response.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        query: &Query<'_>,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        if method != "GET" {
+            self.say_where();
+        }
+        let url = self.address(path, query);
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
+        headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(agent));
+        if let Some(token) = &self.token {
+            let bearer = http::HeaderValue::try_from(format!("Bearer {}", token.expose()));
+            let mut bearer = bearer.map_err(|_| Failure::usage("the key contains invalid characters"))?;
+            bearer.set_sensitive(true);
+            headers.insert(http::header::AUTHORIZATION, bearer);
+        }
+        let call = || -> Result<Call, Failure> {
+            Ok(Call {
+                method: method.parse().map_err(|_| Failure::usage("not a method"))?,
+                url: self.egress.check_url(url.as_str())?,
+                headers: headers.clone(),
+                body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
+                deadline: REQUEST_TIMEOUT,
+                max_answer: MAX_RESPONSE,
+            })
+        };
+        let (clock, mut left) = (Clock::system(), MAX_WAIT);
+        let answer = loop {
+            let call = call()?;
+            detail(|| format!("> {method} {url}"));
+            let asked = Stopwatch::start();
+            let answer = self.egress.send(call).await.map_err(|error| {
+                let mut failure = Failure::unreachable(format!("no hub at {}", self.base));
+                failure.causes.push(error.to_string());
+                failure.with_hint("is the server running? for another address use --server")
+            })?;
+            detail(|| {
+                let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
+                format!("< {} in {millis} ms, {size} bytes", answer.status)
+            });
+            let wait = wait_for(method, answer.status, &answer.headers, clock.now());
+            let Some(wait) = wait.filter(|wait| *wait <= left) else { break answer };
+            let status = answer.status.as_u16();
+            speak(&format!("the server responded {status}; retrying in {} s", wait.as_secs()));
+            clock.sleep(wait).await;
+            left -= wait;
+        };
+        let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.status.is_success() && document["success"] == true {
+            return Ok(document);
+        }
+        let code = document["error"]["code"].as_str().unwrap_or_default();
+        let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
+            let what = format!("{} is not a hub: it responded {}", self.base, answer.status);
+            return Err(Failure::unreachable(what));
+        };
+        let message =
+            document["error"]["message"].as_str().unwrap_or("the hub rejected the request").to_owned();
+        let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
+        let request_id = document["error"]["request_id"].as_str();
+        let mut failure = Failure::new(exit, code.as_str(), message).said_by(&self.base, request_id);
+        let details = document["error"]["details"].as_array().into_iter().flatten();
+        failure = failure
+            .with_details(details.map(|detail| (cell(detail, "field"), cell(detail, "reason"))).collect());
+        if let Some(hint) = document["error"]["hint"].as_str() {
+            failure = failure.with_hint(hint);
+        }
+        Err(match exit {
+            Exit::Denied if code == ErrorCode::Forbidden => {
+                failure.with_hint("this needs an administrator, or a session in a browser")
+            }
+            Exit::Denied => failure.with_hint("hub-cli login, or a valid API key in HUB_TOKEN"),
+            _ => failure,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_harmless_twice_waits_for_a_busy_server() {
+        let now = Timestamp::from_millis(1_790_000_000_000);
+        let mut headers = HeaderMap::new();
+        let wait = |method, status, headers: &HeaderMap| wait_for(method, status, headers, now);
+        let (limited, busy) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(wait("GET", limited, &headers), None, "the server does not say when");
+        headers.insert("retry-after", http::HeaderValue::from_static("7"));
+        let seven = Some(Duration::from_secs(7));
+        assert_eq!((wait("POST", limited, &headers), wait("GET", busy, &headers)), (seven, seven));
+        assert_eq!(wait("POST", busy, &headers), None);
+        assert_eq!(wait("GET", StatusCode::OK, &headers), None);
+    }
+}

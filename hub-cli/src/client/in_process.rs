@@ -1,0 +1,57 @@
+//! The API of a hub whose files are open, called without a socket. The caller is the operator, who may see and change
+//! what belongs to every user, unless another one is named.
+
+use bytes::Bytes;
+use http::{Request, header};
+use hub_core::{Hub, access::Actor};
+use hub_server::{AppSettings, InProcess, rate_limit::RateLimitSettings, settings::Values};
+use serde_json::Value;
+use url::Url;
+
+use super::{Query, address_of};
+use crate::exit::Failure;
+
+/// A hub on this machine.
+#[derive(Debug, Clone)]
+pub struct InProcessClient {
+    api: InProcess,
+    base: Url,
+    pub hub: Hub,
+    actor: Actor,
+}
+
+impl InProcessClient {
+    pub fn new(hub: Hub) -> Self {
+        let base = hub.context().config.public_url.clone();
+        let values = Values { rate_limits: RateLimitSettings::UNLIMITED, ..Values::new(base.clone()) };
+        let api = InProcess::new(hub.clone(), AppSettings::from(values));
+        Self { api, base, hub, actor: Actor::Operator }
+    }
+
+    /// The same hub with another caller.
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        Self { actor, ..self.clone() }
+    }
+
+    pub async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        query: &Query<'_>,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        let mut url = address_of(&self.base, path, query);
+        // The paths of the API itself, whatever the path of the public URL.
+        url.set_path(path);
+        let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let request = Request::builder()
+            .method(method)
+            .uri(url.as_str())
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        let response = self.api.call(self.actor, request).await?;
+        serde_json::from_slice(response.body())
+            .map_err(|error| hub_core::Error::internal(format!("{method} {path}: {error}")).into())
+    }
+}

@@ -1,0 +1,198 @@
+//! A client of the HTTP API with two transports: a server, and the API of the hub in a data folder, run in this process.
+
+use std::sync::Arc;
+
+use hub_core::{Hub, access::Actor};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+mod http_client;
+mod in_process;
+mod lookup;
+mod target;
+mod traces;
+
+pub use http_client::HttpClient;
+use in_process::InProcessClient;
+pub use lookup::{ChannelRef, InstallationRef, id_of};
+use target::Target;
+pub use target::address;
+
+use crate::{
+    args::{HubArgs, LocalArgs, PageArgs},
+    exit::Failure,
+    local::{self, Open},
+};
+
+/// Parameters of a query; those without a value are left out.
+pub type Query<'q> = [(&'q str, Option<String>)];
+
+/// A hub.
+#[derive(Debug, Clone)]
+pub struct Client(Transport);
+
+#[derive(Debug, Clone)]
+enum Transport {
+    /// A server.
+    Http(Arc<HttpClient>),
+    /// The files of a hub on this machine; a server that works on them notices changes within a second.
+    InProcess(Box<InProcessClient>),
+}
+
+impl Client {
+    /// The hub of these arguments. A server, when one or a profile is named; the files, when they are; else the
+    /// server of the profile in use, and without one the files of this machine.
+    ///
+    /// # Errors
+    /// When a server is named without a profile for it; what opening the files fails with.
+    pub async fn open(args: &HubArgs, local: bool) -> Result<Self, Failure> {
+        match server(args, local)? {
+            Some(server) => Ok(Self(Transport::Http(Arc::new(server)))),
+            None => Self::in_process(&args.local).await,
+        }
+    }
+
+    /// The hub in a data folder or a database.
+    ///
+    /// # Errors
+    /// What opening the files fails with.
+    pub async fn in_process(args: &LocalArgs) -> Result<Self, Failure> {
+        let hub = local::open(args, Open::Existing).await?;
+        Ok(Self(Transport::InProcess(Box::new(InProcessClient::new(hub)))))
+    }
+
+    /// Closes the files.
+    pub async fn close(self) {
+        if let Transport::InProcess(client) = self.0 {
+            client.hub.shutdown().await;
+        }
+    }
+
+    /// The hub whose files are open, for what its API does not offer.
+    pub fn hub(&self) -> Option<&Hub> {
+        match &self.0 {
+            Transport::InProcess(client) => Some(&client.hub),
+            Transport::Http(_) => None,
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> Option<&HttpClient> {
+        match &self.0 {
+            Transport::Http(server) => Some(server),
+            Transport::InProcess(_) => None,
+        }
+    }
+
+    /// Checks that a server processes what is stored: with files, one has to run on them.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when none does.
+    pub async fn expect_work(&self) -> Result<(), Failure> {
+        match self.hub() {
+            Some(hub) if !hub.is_at_work().await? => {
+                Err(Failure::unreachable("no server is running on these files, so nothing would be sent")
+                    .with_hint("start hub-server first"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same hub with another caller; a server keeps the caller of its key.
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        match &self.0 {
+            Transport::InProcess(client) => Self(Transport::InProcess(Box::new(client.acting_as(actor)))),
+            Transport::Http(_) => self.clone(),
+        }
+    }
+
+    /// The `data` of a response; `path` begins with `/api/`, query values are encoded here.
+    ///
+    /// # Errors
+    /// The error of the response, with the exit code of its category; `UNAVAILABLE` when no hub responds.
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        query: &Query<'_>,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        Ok(self.exchange(method, path, query, body).await?["data"].take())
+    }
+
+    /// The whole document of a response.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        query: &Query<'_>,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        match &self.0 {
+            Transport::Http(server) => server.exchange(method, path, query, body).await,
+            Transport::InProcess(client) => client.exchange(method, path, query, body).await,
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.call("GET", path, &[], &Value::Null).await
+    }
+
+    /// A page of a list.
+    pub async fn list(&self, path: &str, filters: &Query<'_>, page: &PageArgs) -> Result<Value, Failure> {
+        let paging = [("limit", Some(page.limit.to_string())), ("cursor", page.cursor.clone())];
+        self.call("GET", path, &[filters, &paging].concat(), &Value::Null).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call("POST", path, &[], body).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call("PUT", path, &[], body).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.call("DELETE", path, &[], &Value::Null).await
+    }
+}
+
+/// The server of these arguments, as [`Client::open`] chooses it; `None` for files.
+///
+/// # Errors
+/// When a server is named without a profile for it.
+pub fn server(args: &HubArgs, local: bool) -> Result<Option<HttpClient>, Failure> {
+    let target = target::choose(args, local)?;
+    let open = |Target { server, key, name }: Target| {
+        let client = HttpClient::new(&server, key)?;
+        Ok(match name {
+            Some(name) => client.named(name),
+            None => client,
+        })
+    };
+    target.map(open).transpose()
+}
+
+/// An address below a base; query values are encoded here.
+fn address_of(base: &Url, path: &str, query: &Query<'_>) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    let given = query.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let mut pairs = url.query_pairs_mut();
+    pairs.clear().extend_pairs(given);
+    drop(pairs);
+    if url.query() == Some("") {
+        url.set_query(None);
+    }
+    url
+}
+
+/// A document of the API as a type.
+pub fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {
+    serde_json::from_value(document)
+        .map_err(|error| Failure::unreachable(format!("the server's response cannot be read: {error}")))
+}

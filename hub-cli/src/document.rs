@@ -1,0 +1,43 @@
+//! JSON documents of the API: fields as text, pages, bodies of requests.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A field as text; empty when it is absent.
+pub fn cell(document: &Value, field: &str) -> String {
+    match &document[field] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// A field as text; the items of a list with commas.
+pub fn words(document: &Value, field: &str) -> String {
+    match &document[field] {
+        Value::Array(items) => {
+            let word = |item: &Value| item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            items.iter().map(word).collect::<Vec<_>>().join(",")
+        }
+        _ => cell(document, field),
+    }
+}
+
+/// Takes the items of a page.
+pub fn take_items(page: &mut Value) -> Vec<Value> {
+    page["items"].as_array_mut().map(std::mem::take).unwrap_or_default()
+}
+
+/// The cursor of the page after this one.
+pub fn next_cursor(page: &Value) -> Option<String> {
+    page["next_cursor"].as_str().map(str::to_owned)
+}
+
+/// A body of a request, without the fields that have no value.
+pub fn without_nulls(body: &impl Serialize) -> Value {
+    let mut body = json!(body);
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    body
+}

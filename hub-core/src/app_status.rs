@@ -1,0 +1,72 @@
+//! Events for apps about the status of their bot, in the transaction of the change.
+
+use serde_json::{Value, json};
+
+use crate::{
+    access::AppScope,
+    error::Result,
+    id::{AppEventId, AppId, BotId, Ids, InstallationId},
+    model::{app_event::AppEventKind, bot::BotStatus},
+    store::{Tx, app_events::NewAppEvent},
+    time::Timestamp,
+};
+
+/// Status of a bot before a change; `None` if the bot does not exist.
+pub(crate) async fn status_of(tx: &mut Tx, bot_id: BotId) -> Result<Option<BotStatus>> {
+    Ok(tx.bots().find(None, bot_id).await?.map(|bot| bot.status))
+}
+
+/// Notifies the apps on a bot that subscribed to its status, and may read it, of a change; not if only the reason
+/// changed. Returns whether there is an event.
+pub(crate) async fn tell_status(
+    tx: &mut Tx,
+    ids: &Ids,
+    bot_id: BotId,
+    before: Option<BotStatus>,
+    now: Timestamp,
+) -> Result<bool> {
+    let Some(bot) = tx.bots().find(None, bot_id).await?.filter(|bot| Some(bot.status) != before) else {
+        return Ok(false);
+    };
+    let kind = AppEventKind::BotStatus;
+    let apps = tx.installations().runtimes(bot_id).await?;
+    let data = json!({ "bot_id": bot_id, "status": bot.status.as_str(),
+        "previous": before.map(BotStatus::as_str), "reason": bot.status_reason });
+    let events: Vec<_> = apps
+        .iter()
+        .filter(|app| app.events.contains(&kind) && app.app.scopes.has(AppScope::BotRead))
+        .map(|app| {
+            let of = (app.app.app_id, bot_id, app.app.installation_id);
+            plain(of, kind, &data, ids, now, now)
+        })
+        .collect();
+    if !events.is_empty() {
+        tx.app_events().insert(&events.iter().collect::<Vec<_>>()).await?;
+    }
+    Ok(!events.is_empty())
+}
+
+/// An event without a request.
+pub(crate) fn plain(
+    (app_id, bot_id, installation_id): (AppId, BotId, InstallationId),
+    kind: AppEventKind,
+    data: &Value,
+    ids: &Ids,
+    at: Timestamp,
+    now: Timestamp,
+) -> NewAppEvent {
+    let id: AppEventId = ids.next();
+    let event = json!({ "type": kind.as_str(), "id": id, "timestamp": at.as_seconds(), "data": data });
+    NewAppEvent {
+        id,
+        app_id,
+        bot_id,
+        installation_id,
+        message_id: None,
+        trace_id: None,
+        kind: kind.as_str().to_owned(),
+        peer: String::new(),
+        event: event.to_string(),
+        now,
+    }
+}

@@ -1,0 +1,185 @@
+//! Settings of the domain: plain values with defaults. This crate reads no file and no environment.
+
+#[cfg(feature = "providers")]
+pub(crate) mod provider;
+
+use std::time::Duration;
+
+use url::Url;
+
+use crate::network::{Network, WindowRules};
+
+#[cfg(feature = "providers")]
+pub use provider::{OAuthEndpoints, Provider, ProviderKind};
+
+/// Who may register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Registration {
+    /// Everyone.
+    #[default]
+    Open,
+    /// Users with an invitation.
+    Invite,
+    /// No one.
+    Closed,
+}
+
+/// Settings of a hub; every limit of the domain is one of them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HubConfig {
+    /// Who may register.
+    pub registration: Registration,
+    /// Whether the very first user must show the setup token: set when the server listens beyond loopback.
+    pub setup_token_required: bool,
+    /// Where people reach the hub: passkeys belong to its host, providers send people back to it, QR codes
+    /// and links to files lead to it.
+    pub public_url: Url,
+    /// External providers to sign in with.
+    #[cfg(feature = "providers")]
+    pub providers: Vec<Provider>,
+    /// A session ends after this long without a request.
+    pub session_idle: Duration,
+    /// A session ends after this long in any case.
+    pub session_lifetime: Duration,
+    /// Password hashes computed at the same time; beyond that, and 64 waiting, logins get `RATE_LIMITED`.
+    pub password_hashers: usize,
+    /// Bots per user.
+    pub max_bots: u32,
+    /// Channels per bot.
+    pub max_channels: u32,
+    /// Longest text of a message to send, in bytes.
+    pub max_text: usize,
+    /// How long traces and the logs of apps are kept.
+    pub trace_retention: Duration,
+    /// How long entries of the audit log are kept.
+    pub audit_retention: Duration,
+    /// How long messages are kept.
+    pub message_retention: Duration,
+    /// How long the answer of a call with an idempotency key is kept.
+    pub idempotency_lifetime: Duration,
+    /// Name of this node in bot statuses and leases; its id if empty.
+    pub node_name: String,
+    /// A node that stops renewing its leases loses them after this long. They are renewed three times as often.
+    pub lease: Duration,
+    /// Deliveries in memory per kind of sink; beyond that the backlog stays in the store.
+    pub max_jobs: usize,
+    /// Webhook requests in flight, over all channels.
+    pub max_in_flight: usize,
+    /// Messages being answered by models, over all channels.
+    pub max_ai_in_flight: usize,
+    /// An outbox item that could not be sent for this long is given up.
+    pub outbox_lifetime: Duration,
+    /// Open outbox items per person; beyond that sends are refused.
+    pub max_outbox_per_peer: u32,
+    /// Messages to one person within five minutes; further ones are queued. `None` for the network's own limit, 0 for
+    /// no limit. A network without such a limit keeps none.
+    pub sends_per_five_minutes: Option<u32>,
+    /// A webhook is switched off after failing everything for this long.
+    pub disable_failing_after: Duration,
+    /// How long a poll that is held by the network may end by itself at shutdown before it is cut: a cut poll can
+    /// lose what the network was just answering. With the announcement that polling ended it has to fit into five
+    /// seconds.
+    pub poll_grace: Duration,
+    /// WebSockets of channel clients and of apps on this node; further ones get `RATE_LIMITED`.
+    pub max_sockets: usize,
+    /// The same on one channel.
+    pub max_sockets_per_channel: usize,
+    /// The same on all channels of one user.
+    pub max_sockets_per_user: usize,
+    /// Long polls that wait on this node.
+    pub max_polls: usize,
+    /// The same on one channel.
+    pub max_polls_per_channel: usize,
+    /// How long `shutdown` waits for work in flight.
+    pub drain: Duration,
+    /// Limits on files.
+    pub media: MediaLimits,
+}
+
+impl HubConfig {
+    /// When bots on a network may write to people: its own rules, with the limit that is set here.
+    pub fn window_rules(&self, network: &dyn Network) -> WindowRules {
+        let mut rules = network.window_rules();
+        let set = |own| self.sends_per_five_minutes.unwrap_or(own);
+        rules.burst = rules.burst.map(set).filter(|burst| *burst > 0);
+        rules
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Default for HubConfig {
+    fn default() -> Self {
+        Self {
+            registration: Registration::Open,
+            setup_token_required: false,
+            public_url: Url::parse("http://localhost:9800").expect("it is a URL"),
+            #[cfg(feature = "providers")]
+            providers: Vec::new(),
+            session_idle: 7 * DAY,
+            session_lifetime: 30 * DAY,
+            password_hashers: 2,
+            max_bots: 20,
+            max_channels: 50,
+            max_text: 64 * 1024,
+            trace_retention: 7 * DAY,
+            audit_retention: 365 * DAY,
+            message_retention: 30 * DAY,
+            idempotency_lifetime: DAY,
+            node_name: String::new(),
+            lease: Duration::from_secs(12),
+            max_jobs: 20_000,
+            max_in_flight: 128,
+            max_ai_in_flight: 32,
+            outbox_lifetime: DAY,
+            max_outbox_per_peer: 200,
+            sends_per_five_minutes: None,
+            disable_failing_after: 5 * DAY,
+            poll_grace: Duration::from_secs(4),
+            max_sockets: 5_000,
+            max_sockets_per_channel: 5,
+            max_sockets_per_user: 50,
+            max_polls: 2_000,
+            max_polls_per_channel: 2,
+            drain: Duration::from_secs(10),
+            media: MediaLimits::default(),
+        }
+    }
+}
+
+/// Limits on files; every one is a setting.
+#[derive(Debug, Clone)]
+pub struct MediaLimits {
+    /// Largest file that is fetched from a network, in bytes.
+    pub max_inbound: usize,
+    /// Largest file that is taken to be sent, in bytes.
+    pub max_outbound: usize,
+    /// Bytes of all files of one user.
+    pub max_per_owner: u64,
+    /// Bytes of files in memory while they are fetched, encrypted or uploaded; more wait.
+    pub max_in_memory: usize,
+    /// How long a webhook waits for the files of a message that has no text.
+    pub webhook_wait: Duration,
+    /// How long a link to a file works, at least.
+    pub link_lifetime: Duration,
+    /// How long a link for an upload works.
+    pub upload_lifetime: Duration,
+    /// How long an uploaded file waits to be sent.
+    pub unsent_lifetime: Duration,
+}
+
+impl Default for MediaLimits {
+    fn default() -> Self {
+        Self {
+            max_inbound: 100 << 20,
+            max_outbound: 50 << 20,
+            max_per_owner: 10 << 30,
+            max_in_memory: 256 << 20,
+            webhook_wait: Duration::from_secs(5),
+            link_lifetime: Duration::from_secs(24 * 3600),
+            upload_lifetime: Duration::from_secs(15 * 60),
+            unsent_lifetime: Duration::from_secs(24 * 3600),
+        }
+    }
+}

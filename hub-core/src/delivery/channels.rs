@@ -1,0 +1,247 @@
+//! A bot's channels as the workers use them: loaded in one read, compiled, with their secrets open.
+//!
+//! Nothing here asks who wants to know: it is for `delivery`, which works for the bot itself.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+
+use crate::{
+    delivery::{plugins::Installed, work_store::WorkContext},
+    error::{Error, Result},
+    filter::{CompiledFilter, Filter, FilterInput},
+    id::{BotId, ChannelId},
+    model::{
+        app::AppRuntime,
+        channel::{ChannelRecord, OnPluginError, decode},
+        handle::Handle,
+        sinks::{AiSettings, SinkId, WebSocketSettings, WebhookSettings},
+    },
+    network::MessageKind,
+    secret::{Sealer, Secret},
+    time::Timestamp,
+};
+
+/// The rules of one bot at one revision.
+#[derive(Debug, Clone)]
+pub struct BotChannels {
+    /// The revision: what is accepted under these rules says so, and is refused when they have changed.
+    pub config_rev: i64,
+    /// Every channel, oldest first, those that are off included.
+    pub channels: Vec<Arc<ChannelRuntime>>,
+    /// The apps on the bot that receive events, oldest first.
+    pub apps: Vec<AppRuntime>,
+}
+
+/// One channel, ready for use.
+#[derive(Debug, Clone)]
+pub struct ChannelRuntime {
+    /// Id.
+    pub id: ChannelId,
+    /// The bot.
+    pub bot_id: BotId,
+    /// Name for people.
+    pub name: String,
+    /// With a handle only messages that mention it are taken.
+    pub handle: Option<Handle>,
+    /// Whether any message is taken.
+    pub enabled: bool,
+    /// Which messages are taken.
+    pub filter: ChannelFilter,
+    /// The WebSocket sink.
+    pub websocket: WebSocketSettings,
+    /// The webhook sink; off also when the hub switched it off by itself.
+    pub webhook: WebhookSettings,
+    /// What authenticates and signs webhook requests.
+    pub webhook_secret: Option<Secret>,
+    /// The secret before, which signs too until its time is over: [`ChannelRuntime::old_secret_at`].
+    pub webhook_old_secret: Option<OldSecret>,
+    /// The AI sink.
+    pub ai: AiSettings,
+    /// Key of the AI sink's own endpoint.
+    pub ai_api_key: Option<Secret>,
+    /// Its plugins that are switched on, in the order they run.
+    pub plugins: Vec<Arc<Installed>>,
+    /// What happens to a delivery whose plugin failed.
+    pub on_plugin_error: OnPluginError,
+    /// How long a failing delivery may hold back its conversation.
+    pub lane_hold: Duration,
+    /// The ids as filters see them.
+    id_texts: (String, String),
+}
+
+/// A webhook secret that was replaced, and until when it signs. The rules may stay loaded for longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldSecret {
+    /// The secret.
+    pub secret: Secret,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+/// A channel's filter, or why there is none to go by.
+#[derive(Debug, Clone)]
+pub enum ChannelFilter {
+    /// It works.
+    Ready(CompiledFilter),
+    /// What is stored no longer compiles. Nothing passes: what the channel must not see cannot be known.
+    Broken(String),
+}
+
+/// What routing looks at in a message.
+#[derive(Debug, Clone, Copy)]
+pub struct RouteInput<'a> {
+    /// Text of the message.
+    pub content: &'a str,
+    /// The sender.
+    pub user_id: &'a str,
+    /// The sender's display name.
+    pub user_name: &'a str,
+    /// The conversation.
+    pub session_id: &'a str,
+    /// What the message is.
+    pub kind: MessageKind,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+}
+
+/// What a channel does with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route<'a> {
+    /// It takes it.
+    Passed {
+        /// The text for this channel: without the mention of its handle at the start.
+        content: &'a str,
+    },
+    /// It does not.
+    Skipped {
+        /// Why, for the trace: `disabled`, `handle`, or what the filter says.
+        reason: Cow<'static, str>,
+    },
+}
+
+/// Loads the rules of a bot.
+///
+/// # Errors
+/// `NOT_FOUND` when the bot is gone. `INTERNAL_ERROR` when settings or secrets of a channel cannot be read:
+/// then nothing is accepted for the bot, rather than sent unsigned or not at all.
+pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
+    let (config_rev, records) = ctx.store.channels(bot_id).await?;
+    // Read after the revision: what is newer than it says is loaded again.
+    let mut plugins: HashMap<ChannelId, Vec<Arc<Installed>>> = super::plugins::load(ctx, bot_id).await?;
+    let apps = ctx.store.apps(bot_id).await?;
+    let sealer = ctx.sealer.clone();
+    let compile = move || {
+        let mut channels = Vec::with_capacity(records.len());
+        for record in records {
+            let plugins = plugins.remove(&record.id).unwrap_or_default();
+            channels.push(Arc::new(ChannelRuntime::new(record, plugins, &sealer)?));
+        }
+        Ok::<_, Error>(channels)
+    };
+    Ok(BotChannels { config_rev, channels: ctx.computations.run(compile).await??, apps })
+}
+
+impl BotChannels {
+    /// Channels whose clients also see what the bot sends.
+    pub fn shown_outbound(&self) -> Vec<ChannelId> {
+        let shown = |channel: &&Arc<ChannelRuntime>| {
+            channel.enabled && channel.websocket.enabled && channel.websocket.include_outbound
+        };
+        self.channels.iter().filter(shown).map(|channel| channel.id).collect()
+    }
+}
+
+impl ChannelRuntime {
+    fn new(record: ChannelRecord, plugins: Vec<Arc<Installed>>, sealer: &Sealer) -> Result<Self> {
+        let old_secret = record.webhook_old_secret(sealer)?;
+        Ok(Self {
+            id: record.id,
+            bot_id: record.bot_id,
+            handle: record.handle()?,
+            enabled: record.enabled,
+            filter: ChannelFilter::new(&record),
+            websocket: decode(&record.websocket)?,
+            webhook: record.webhook()?,
+            webhook_secret: record.webhook_secret(sealer)?,
+            webhook_old_secret: old_secret
+                .zip(record.webhook_old_until)
+                .map(|(secret, until)| OldSecret { secret, until }),
+            ai: decode(&record.ai)?,
+            ai_api_key: record.ai_api_key(sealer)?,
+            plugins,
+            on_plugin_error: record.on_plugin_error,
+            lane_hold: Duration::from_secs(record.lane_hold_s.into()),
+            id_texts: (record.id.to_string(), record.bot_id.to_string()),
+            name: record.name,
+        })
+    }
+
+    /// What the channel does with a message: first the handle, which also decides what the text is, then the
+    /// filter, which sees that text.
+    pub fn route<'a>(&self, message: &RouteInput<'a>) -> Route<'a> {
+        let skipped = |reason: &'static str| Route::Skipped { reason: reason.into() };
+        if !self.enabled {
+            return skipped("disabled");
+        }
+        let content = match &self.handle {
+            None => message.content,
+            Some(handle) => match handle.addressed(message.content) {
+                Some(content) => content,
+                None => return skipped("handle"),
+            },
+        };
+        let (channel_id, bot_id) = &self.id_texts;
+        let input = FilterInput {
+            content,
+            user_id: message.user_id,
+            user_name: message.user_name,
+            session_id: message.session_id,
+            kind: message.kind,
+            timestamp: message.sent_at.as_seconds(),
+            bot_id,
+            channel_id,
+        };
+        match &self.filter {
+            ChannelFilter::Broken(reason) => {
+                Route::Skipped { reason: format!("the filter does not work: {reason}").into() }
+            }
+            ChannelFilter::Ready(filter) => match filter.matches(&input) {
+                decision if decision.passed => Route::Passed { content },
+                decision => Route::Skipped { reason: decision.reason },
+            },
+        }
+    }
+
+    /// The sinks that a message it takes is delivered to, in addition to the log that clients read.
+    pub fn sinks(&self) -> impl Iterator<Item = SinkId> + use<> {
+        let sinks = [(SinkId::Webhook, self.webhook.enabled), (SinkId::Ai, self.ai.enabled)];
+        sinks.into_iter().filter_map(|(sink, on)| on.then_some(sink))
+    }
+
+    /// The channel's id as text.
+    pub fn id_text(&self) -> &str {
+        &self.id_texts.0
+    }
+
+    /// The bot's id as text.
+    pub fn bot_id_text(&self) -> &str {
+        &self.id_texts.1
+    }
+
+    /// The webhook secret before the current one, when it still signs at `now`.
+    pub fn old_secret_at(&self, now: Timestamp) -> Option<&Secret> {
+        self.webhook_old_secret.as_ref().filter(|old| now < old.until).map(|old| &old.secret)
+    }
+}
+
+impl ChannelFilter {
+    fn new(record: &ChannelRecord) -> Self {
+        let filter = decode::<Filter>(&record.filter);
+        match filter.and_then(|filter| filter.compile()) {
+            Ok(filter) => Self::Ready(filter),
+            Err(error) => {
+                tracing::warn!(channel = %record.id, %error, "a stored filter does not work; nothing passes");
+                Self::Broken(error.message().to_owned())
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A channel's plugins as the workers use them: read once with the channel's rules, ready to run.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use crate::{
+    delivery::work_store::WorkContext,
+    error::Result,
+    id::{BotId, ChannelId, PluginId, PluginVersionId},
+    plugins::{VersionState, breaker::Breaker, manifest::Manifest, stored},
+    sandbox::{Hooks, Source},
+    store::channel_plugins::InstalledRow,
+};
+
+/// A plugin that is installed and switched on in a channel.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    /// The plugin.
+    pub plugin_id: PluginId,
+    /// Its name.
+    pub name: String,
+    /// The version that runs.
+    pub version_id: PluginVersionId,
+    /// Its name.
+    pub version: String,
+    /// SHA-256 of the source, in hex.
+    pub content_hash: String,
+    /// What there is to run.
+    pub code: Code,
+    /// Its hooks, known after a run. A plugin cannot change them later.
+    pub hooks: OnceLock<Hooks>,
+    /// Its runs in a row that did not end by themselves.
+    pub breaker: Breaker,
+}
+
+/// What there is to run of an installed plugin.
+#[derive(Debug, Clone)]
+pub enum Code {
+    /// This.
+    Ready {
+        /// The source.
+        source: Source,
+        /// Its metadata.
+        manifest: Arc<Manifest>,
+    },
+    /// Nothing: the version was rejected or withdrawn, or cannot be read any more; why.
+    Stopped(String),
+    /// Nothing, as long as the hub stops it here; why. Messages are not sent without what it would have done,
+    /// unless the channel says so.
+    Paused(String),
+}
+
+/// Loads the plugins of a bot's channels, each channel's in the order they run. Equal versions share their
+/// source.
+pub(crate) async fn load(
+    ctx: &WorkContext,
+    bot_id: BotId,
+) -> Result<HashMap<ChannelId, Vec<Arc<Installed>>>> {
+    let (rows, scripts) = ctx.store.plugins(bot_id).await?;
+    if rows.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let compile = move || {
+        let read = |script: String| match Manifest::parse(&script) {
+            Ok(manifest) => Code::Ready { source: Source::new(script), manifest: Arc::new(manifest) },
+            // Rules were narrowed since it was submitted.
+            Err(error) => Code::Stopped(error.message().to_owned()),
+        };
+        let codes: HashMap<String, Code> =
+            scripts.into_iter().map(|(id, script)| (id, read(script))).collect();
+        let mut channels: HashMap<ChannelId, Vec<Arc<Installed>>> = HashMap::new();
+        for row in rows.into_iter().filter(|row| row.enabled) {
+            channels
+                .entry(stored(&row.channel_id)?)
+                .or_default()
+                .push(Arc::new(Installed::new(row, &codes)?));
+        }
+        Ok(channels)
+    };
+    ctx.computations.run(compile).await?
+}
+
+impl Installed {
+    fn new(row: InstalledRow, codes: &HashMap<String, Code>) -> Result<Self> {
+        let state = VersionState::parse(&row.state)?;
+        let code = match codes.get(&row.version_id) {
+            _ if !state.runs() => {
+                let reason = row.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                Code::Stopped(format!("the version was {}{reason}", state.as_str()))
+            }
+            _ if row.paused.is_some() => Code::Paused(row.paused.unwrap_or_default()),
+            Some(code) => code.clone(),
+            None => Code::Stopped("its source is gone".to_owned()),
+        };
+        Ok(Self {
+            plugin_id: stored(&row.plugin_id)?,
+            version_id: stored(&row.version_id)?,
+            name: row.name,
+            version: row.version,
+            content_hash: row.content_hash,
+            code,
+            hooks: OnceLock::new(),
+            breaker: Breaker::default(),
+        })
+    }
+}

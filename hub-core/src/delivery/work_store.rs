@@ -1,0 +1,410 @@
+//! What the workers ask of the store: every read and write between a network's answer and a finished delivery,
+//! each one call and, where it writes, one commit.
+//!
+//! [`Store`] is what they ask in earnest. A trait is between them so that the same workers also run, unchanged,
+//! on a store in memory that loses commits, answers and nodes on purpose, from a seed (`delivery::simulation`).
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+
+use crate::{
+    app_status::{status_of, tell_status},
+    context::Context,
+    error::{Error, Result},
+    id::{BotId, ChannelId, DeliveryId, Ids, MediaId, NodeId, PluginVersionId},
+    media::{FileStore, Files},
+    model::{app::AppRuntime, bot::BotStatus, channel::ChannelRecord, sinks::SinkKey},
+    network::WindowRules,
+    secret::Sealed,
+    store::{
+        Store,
+        ai::{AiConfigRow, Conversation, ConversationQuery},
+        channel_plugins::InstalledRow,
+        deliveries::{Finished, JobRow},
+        due::Followed,
+        inbox::{Accept, Accepted},
+        leases::{Extended, Lease, WorkRow},
+        media::{MediaRow, SettledMedia},
+        outbox::NewOutbound,
+        sending::{Begun, OpenItem, Settled},
+        traces::TraceUpdate,
+    },
+    time::Timestamp,
+};
+
+/// Files with the same MD5 whose keys are tried on a new one.
+const MAX_EARLIER_KEYS: u32 = 3;
+
+/// The store as the workers see it. Every write returns `UNAVAILABLE` if its commit failed, or may have failed; a
+/// write rejected because of its content has another code.
+#[async_trait]
+#[expect(missing_docs, reason = "each call is documented where its statement is")]
+pub trait WorkStore: FileStore {
+    /// See [`Store::is_shared`].
+    fn is_shared(&self) -> bool;
+    /// See [`Store::claim`].
+    fn claim_file(&self) -> Result<Option<File>>;
+    /// See [`Store::sync_clock`].
+    async fn sync_clock(&self) -> Result<()>;
+
+    async fn void_leases(&self) -> Result<()>;
+    async fn release_leases(&self, node: NodeId) -> Result<()>;
+    /// Gives one lease back, as if its holder had died.
+    async fn give_up_lease(&self, lease: &Lease) -> Result<()>;
+    /// Whether a bot has no holder.
+    async fn any_free_bot(&self, now: Timestamp) -> Result<bool>;
+    /// Moves due times along with a step of the shared clock since `before`, extends the leases of a node, then takes
+    /// up to `take` free bots.
+    async fn extend_leases(
+        &self,
+        node: NodeId,
+        name: &str,
+        lease: Duration,
+        before: Option<Followed>,
+        take: u32,
+    ) -> Result<Extended>;
+    async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>>;
+    async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)>;
+    /// Whether any node holds a lease on the bot.
+    async fn is_held(&self, bot_id: BotId) -> Result<bool>;
+
+    /// The revision of a bot's settings and its channels, oldest first.
+    async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)>;
+    /// What is installed in a bot's channels, in the order of each channel, and the sources of its versions.
+    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)>;
+    /// Stops a plugin in a channel; `false` when it is stopped already, or another version of it runs there.
+    async fn pause_plugin(
+        &self,
+        channel_id: ChannelId,
+        version_id: PluginVersionId,
+        reason: String,
+    ) -> Result<bool>;
+    /// The apps on a bot that are switched on.
+    async fn apps(&self, bot_id: BotId) -> Result<Vec<AppRuntime>>;
+    /// Stores a bot's status, and the events for apps. `false` when nothing changed, or the lease is gone.
+    async fn set_status(
+        &self,
+        lease: &Lease,
+        status: BotStatus,
+        reason: Option<String>,
+        ids: &Ids,
+        now: Timestamp,
+    ) -> Result<bool>;
+    /// Notes the failure of a poll.
+    async fn note_poll(&self, lease: &Lease, error: String) -> Result<()>;
+
+    async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
+    /// What people are called whose messages have no name.
+    async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>>;
+    async fn accept(&self, batch: Accept) -> Result<Accepted>;
+
+    /// Files of a bot that are still to be fetched, the next one first.
+    async fn downloading(&self, bot_id: BotId, limit: u32) -> Result<Vec<MediaRow>>;
+    async fn opened_with_md5(&self, bot_id: BotId, md5: &str) -> Result<Vec<(MediaId, Sealed)>>;
+    async fn settle_media(&self, settled: SettledMedia) -> Result<bool>;
+
+    async fn backlog(
+        &self,
+        lease: &Lease,
+        full: &[SinkKey],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<JobRow>>;
+    async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
+    async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()>;
+    async fn finish(&self, finished: Arc<Finished>) -> Result<()>;
+    async fn abandon(
+        &self,
+        id: DeliveryId,
+        fence: i64,
+        reason: &'static str,
+        now: Timestamp,
+        trace: TraceUpdate,
+    ) -> Result<bool>;
+
+    /// The administrator's AI endpoint.
+    async fn ai_config(&self) -> Result<Option<AiConfigRow>>;
+    /// What a model is shown of a conversation.
+    async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation>;
+    /// Which of these keys belong to messages that are in the outbox, or were.
+    async fn known_keys(&self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>>;
+    /// Puts replies into the outbox before the attempt that made them has ended; `false` when the lease is gone.
+    async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool>;
+
+    async fn open_items(
+        &self,
+        bot_id: BotId,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenItem>>;
+    async fn begin(&self, begun: Begun) -> Result<bool>;
+    async fn settle(&self, settled: Settled) -> Result<bool>;
+}
+
+/// The shared parts of the hub as the workers use them.
+pub type WorkContext = Context<Arc<dyn WorkStore>>;
+
+impl Context {
+    /// The same parts for the workers.
+    pub fn for_work(&self) -> WorkContext {
+        self.with_store(Arc::new(self.store.clone()))
+    }
+}
+
+impl WorkContext {
+    /// Files, for workers and sinks.
+    pub(crate) fn files(&self) -> Files<'_> {
+        self.files_in(&*self.store)
+    }
+}
+
+#[async_trait]
+impl WorkStore for Store {
+    fn is_shared(&self) -> bool {
+        Self::is_shared(self)
+    }
+
+    fn claim_file(&self) -> Result<Option<File>> {
+        self.claim()
+    }
+
+    async fn sync_clock(&self) -> Result<()> {
+        Self::sync_clock(self).await
+    }
+
+    async fn void_leases(&self) -> Result<()> {
+        self.write(|tx| async move { tx.leases().void_all().await }.boxed()).await
+    }
+
+    async fn release_leases(&self, node: NodeId) -> Result<()> {
+        self.write(move |tx| async move { tx.leases().release(node).await }.boxed()).await
+    }
+
+    async fn give_up_lease(&self, lease: &Lease) -> Result<()> {
+        let lease = lease.clone();
+        self.write(move |tx| async move { tx.leases().give_up(&lease).await }.boxed()).await
+    }
+
+    async fn extend_leases(
+        &self,
+        node: NodeId,
+        name: &str,
+        lease: Duration,
+        before: Option<Followed>,
+        take: u32,
+    ) -> Result<Extended> {
+        let (name, clock) = (name.to_owned(), self.clock().clone());
+        let extended = self.write(move |tx| {
+            async move {
+                let (followed, step) = tx.due().follow_clock(before, &clock).await?;
+                let (now, until) = (followed.reading.wall, followed.reading.wall + lease);
+                // Our own first: a lease that expired while this process slept, and that no node took, is extended.
+                let mut held = tx.leases().renew(node, until).await?;
+                let taken = tx.leases().acquire(node, &name, now, until, take).await?;
+                let is_full = taken.len() >= take as usize;
+                held.extend(taken);
+                Ok(Extended { held, is_full, followed, step })
+            }
+            .boxed()
+        });
+        let extended = extended.await?;
+        self.set_offset(extended.followed.reading);
+        Ok(extended)
+    }
+
+    async fn any_free_bot(&self, now: Timestamp) -> Result<bool> {
+        self.read().await?.leases().any_free(now).await
+    }
+
+    async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {
+        self.read().await?.leases().work(lease).await
+    }
+
+    async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
+        self.read().await?.leases().with_work(node, now).await
+    }
+
+    async fn is_held(&self, bot_id: BotId) -> Result<bool> {
+        let found = self.read().await?.bots().find(None, bot_id).await?;
+        Ok(found.is_some_and(|bot| bot.lease_owner.is_some()))
+    }
+
+    async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)> {
+        let mut read = self.read().await?;
+        // The revision first: a change between the two reads makes what is loaded newer than it claims, and
+        // the next batch is refused once too often, never once too seldom.
+        let config_rev = read.channels().config_rev(bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
+        Ok((config_rev, read.channels().of_bot(bot_id).await?))
+    }
+
+    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)> {
+        let mut read = self.read().await?;
+        let rows = read.channel_plugins().installed_of_bot(bot_id).await?;
+        let mut ids: Vec<String> =
+            rows.iter().filter(|row| row.enabled).map(|row| row.version_id.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let scripts = if ids.is_empty() { Vec::new() } else { read.channel_plugins().scripts(&ids).await? };
+        Ok((rows, scripts))
+    }
+
+    async fn pause_plugin(
+        &self,
+        channel_id: ChannelId,
+        version_id: PluginVersionId,
+        reason: String,
+    ) -> Result<bool> {
+        self.write(move |tx| {
+            async move { tx.channel_plugins().pause(channel_id, version_id, &reason).await }.boxed()
+        })
+        .await
+    }
+
+    async fn apps(&self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
+        self.read().await?.installations().runtimes(bot_id).await
+    }
+
+    async fn set_status(
+        &self,
+        lease: &Lease,
+        status: BotStatus,
+        reason: Option<String>,
+        ids: &Ids,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let (&Lease { bot_id, fence }, ids) = (lease, ids.clone());
+        self.write(move |tx| {
+            async move {
+                let before = status_of(tx, bot_id).await?;
+                let changed = tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await?;
+                if changed {
+                    tell_status(tx, &ids, bot_id, before, now).await?;
+                }
+                Ok(changed)
+            }
+            .boxed()
+        })
+        .await
+    }
+
+    async fn note_poll(&self, lease: &Lease, error: String) -> Result<()> {
+        let Lease { bot_id, fence } = *lease;
+        self.write(move |tx| {
+            async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await.map(drop) }.boxed()
+        })
+        .await
+    }
+
+    async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>> {
+        self.read().await?.messages().texts_by_network_id(bot_id, network_ids).await
+    }
+
+    async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
+        self.read().await?.contacts().names(bot_id, users).await
+    }
+
+    async fn accept(&self, batch: Accept) -> Result<Accepted> {
+        Self::accept(self, batch).await
+    }
+
+    async fn downloading(&self, bot_id: BotId, limit: u32) -> Result<Vec<MediaRow>> {
+        self.read().await?.media().downloading(bot_id, limit).await
+    }
+
+    async fn opened_with_md5(&self, bot_id: BotId, md5: &str) -> Result<Vec<(MediaId, Sealed)>> {
+        self.read().await?.media().opened_with_md5(bot_id, md5, MAX_EARLIER_KEYS).await
+    }
+
+    async fn settle_media(&self, settled: SettledMedia) -> Result<bool> {
+        self.write(move |tx| async move { tx.media().settle(&settled).await }.boxed()).await
+    }
+
+    async fn backlog(
+        &self,
+        lease: &Lease,
+        full: &[SinkKey],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<JobRow>> {
+        self.read().await?.deliveries().backlog(lease.bot_id, lease.fence, full, now, limit).await
+    }
+
+    async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>> {
+        self.write(move |tx| async move { tx.deliveries().claim(&ids, fence).await }.boxed()).await
+    }
+
+    async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()> {
+        self.write(move |tx| async move { tx.deliveries().disclaim(&ids, fence).await }.boxed()).await
+    }
+
+    async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
+        Self::finish(self, finished).await
+    }
+
+    async fn abandon(
+        &self,
+        id: DeliveryId,
+        fence: i64,
+        reason: &'static str,
+        now: Timestamp,
+        trace: TraceUpdate,
+    ) -> Result<bool> {
+        self.write(move |tx| {
+            async move { tx.deliveries().abandon(id, fence, reason, now, &trace).await }.boxed()
+        })
+        .await
+    }
+
+    async fn ai_config(&self) -> Result<Option<AiConfigRow>> {
+        self.read().await?.ai().config().await
+    }
+
+    async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation> {
+        self.read().await?.ai().conversation(query).await
+    }
+
+    async fn known_keys(&self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>> {
+        self.read().await?.outbox().known(bot_id, keys).await
+    }
+
+    async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool> {
+        let lease = lease.clone();
+        self.write(move |tx| {
+            async move {
+                if tx.leases().work(&lease).await?.is_none() {
+                    return Ok(false);
+                }
+                tx.outbox().enqueue(&replies).await?;
+                Ok(true)
+            }
+            .boxed()
+        })
+        .await
+    }
+
+    async fn open_items(
+        &self,
+        bot_id: BotId,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenItem>> {
+        self.read().await?.sending().open(bot_id, rules, now, limit).await
+    }
+
+    async fn begin(&self, begun: Begun) -> Result<bool> {
+        self.begin_send(begun).await
+    }
+
+    async fn settle(&self, settled: Settled) -> Result<bool> {
+        self.settle_send(settled).await
+    }
+}

@@ -1,0 +1,216 @@
+//! Which messages a channel takes.
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::{
+    error::{Problems, Result},
+    network::MessageKind,
+    text::is_within,
+};
+
+mod cost;
+mod expression;
+
+pub use crate::filter::expression::{Expression, MAX_EXPRESSION};
+
+const MAX_ENTRIES: usize = 100;
+const MAX_USER_ID: usize = 256;
+const MAX_KEYWORD: usize = 256;
+
+/// Every kind of message, for the list of types.
+const KINDS: [MessageKind; 6] = [
+    MessageKind::Text,
+    MessageKind::Image,
+    MessageKind::Voice,
+    MessageKind::Video,
+    MessageKind::File,
+    MessageKind::Other,
+];
+
+/// How the lists of a filter combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    /// Every list that is not empty has to match.
+    #[default]
+    All,
+    /// One of the lists that are not empty has to match.
+    Any,
+}
+
+/// A channel's filter: as stored, and as an update. An empty filter takes every message. Inside a list one
+/// entry is enough; `match` says how the lists combine; the expression, if there is one, has to be true in
+/// any case.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Filter {
+    /// Senders, byte for byte.
+    pub user_ids: Vec<String>,
+    /// Texts that the content contains, without regard to case and width of letters (NFKC).
+    pub keywords: Vec<String>,
+    /// `text`, `image`, `voice`, `video`, `file`, `other`.
+    pub message_types: Vec<String>,
+    /// How the lists combine.
+    #[serde(rename = "match")]
+    pub mode: Match,
+    /// A CEL expression over the fields of [`FilterInput`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+}
+
+/// What a filter looks at; in expressions by the names of the webhook's payload.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterInput<'a> {
+    /// `content`.
+    pub content: &'a str,
+    /// `sender.user_id`.
+    pub user_id: &'a str,
+    /// `sender.user_name`.
+    pub user_name: &'a str,
+    /// `sessionID`.
+    pub session_id: &'a str,
+    /// `msg_type` as a number, `message_type` by name.
+    pub kind: MessageKind,
+    /// `timestamp`, in Unix seconds.
+    pub timestamp: i64,
+    /// `bot_id`.
+    pub bot_id: &'a str,
+    /// `channel_id`.
+    pub channel_id: &'a str,
+}
+
+/// What a filter decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the channel takes the message.
+    pub passed: bool,
+    /// For the trace: `passed`, or what did not match: `sender`, `keyword`, `type` (several with commas),
+    /// `expression`, or `expression error: …`.
+    pub reason: Cow<'static, str>,
+}
+
+impl Filter {
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// As [`Filter::compile`].
+    pub fn validate(&self) -> Result<()> {
+        self.compile().map(drop)
+    }
+
+    /// Checks everything, and makes the filter ready for use. Takes milliseconds when there is an expression.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every bad field.
+    pub fn compile(&self) -> Result<CompiledFilter> {
+        let mut problems = Problems::default();
+        for (field, list) in [
+            ("user_ids", &self.user_ids),
+            ("keywords", &self.keywords),
+            ("message_types", &self.message_types),
+        ] {
+            problems.check(list.len() <= MAX_ENTRIES, field, "must have at most 100 entries");
+        }
+        for (index, user_id) in self.user_ids.iter().enumerate().take(MAX_ENTRIES) {
+            let fits = !user_id.is_empty() && is_within(user_id, MAX_USER_ID);
+            problems.check(fits, format!("user_ids[{index}]"), "must be 1 to 256 characters");
+        }
+        let keywords: Vec<String> = self.keywords.iter().take(MAX_ENTRIES).map(|word| fold(word)).collect();
+        for (index, word) in self.keywords.iter().enumerate().take(MAX_ENTRIES) {
+            let fits = is_within(word, MAX_KEYWORD) && !keywords[index].trim().is_empty();
+            problems.check(fits, format!("keywords[{index}]"), "must be 1 to 256 characters and not blank");
+        }
+        for (index, name) in self.message_types.iter().enumerate().take(MAX_ENTRIES) {
+            problems.check(
+                KINDS.iter().any(|kind| kind.as_str() == name),
+                format!("message_types[{index}]"),
+                "must be one of text, image, voice, video, file, other",
+            );
+        }
+        let expression = self.expression.as_deref().map(Expression::compile).transpose();
+        let expression = expression.unwrap_or_else(|reason| {
+            problems.add("expression", reason);
+            None
+        });
+        problems.finish()?;
+        let kinds =
+            KINDS.into_iter().filter(|kind| self.message_types.iter().any(|name| kind.as_str() == name));
+        Ok(CompiledFilter(Arc::new(Compiled {
+            user_ids: self.user_ids.clone(),
+            keywords,
+            kinds: kinds.collect(),
+            mode: self.mode,
+            expression,
+        })))
+    }
+}
+
+/// A filter ready for use. Cheap to clone.
+#[derive(Clone)]
+pub struct CompiledFilter(Arc<Compiled>);
+
+struct Compiled {
+    user_ids: Vec<String>,
+    /// Folded.
+    keywords: Vec<String>,
+    kinds: Vec<MessageKind>,
+    mode: Match,
+    expression: Option<Expression>,
+}
+
+impl CompiledFilter {
+    /// Whether a message passes, and if not, why.
+    pub fn matches(&self, input: &FilterInput<'_>) -> Decision {
+        let filter = &*self.0;
+        let refused = |reason| Decision { passed: false, reason };
+        if let Some(reason) = filter.unmatched_lists(input) {
+            return refused(reason.into());
+        }
+        match filter.expression.as_ref().map(|expression| expression.matches(input)) {
+            None | Some(Ok(true)) => Decision { passed: true, reason: "passed".into() },
+            Some(Ok(false)) => refused("expression".into()),
+            Some(Err(error)) => refused(format!("expression error: {error}").into()),
+        }
+    }
+}
+
+impl Compiled {
+    /// The names of the lists that keep the message out.
+    fn unmatched_lists(&self, input: &FilterInput<'_>) -> Option<String> {
+        let keyword = || {
+            let content = fold(input.content);
+            self.keywords.iter().any(|word| content.contains(word.as_str()))
+        };
+        // `None` for an empty list, which has no say.
+        let lists = [
+            (
+                "sender",
+                (!self.user_ids.is_empty()).then(|| self.user_ids.iter().any(|id| id == input.user_id)),
+            ),
+            ("keyword", (!self.keywords.is_empty()).then(keyword)),
+            ("type", (!self.kinds.is_empty()).then(|| self.kinds.contains(&input.kind))),
+        ];
+        let missed: Vec<&str> =
+            lists.iter().filter(|(_, matched)| *matched == Some(false)).map(|(name, _)| *name).collect();
+        let one_matched = lists.iter().any(|(_, matched)| *matched == Some(true));
+        let passed = missed.is_empty() || (self.mode == Match::Any && one_matched);
+        (!passed).then(|| missed.join(", "))
+    }
+}
+
+impl fmt::Debug for CompiledFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CompiledFilter")
+    }
+}
+
+/// Compatibility forms (full width, ligatures) and case are the same to a person who searches.
+fn fold(text: &str) -> String {
+    text.nfkc().flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests;

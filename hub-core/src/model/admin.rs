@@ -1,0 +1,95 @@
+//! What administrators see of users, and totals of the hub.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    access::Role,
+    model::user::{User, UserStatus},
+    time::Timestamp,
+};
+
+/// A user as administrators see them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminUser {
+    /// The account.
+    pub user: User,
+    /// Whether a password can be used to sign in.
+    pub has_password: bool,
+    /// How many bots they have.
+    pub bots: u32,
+    /// How many sessions, ended ones that are not forgotten yet included.
+    pub sessions: u32,
+    /// How many API keys.
+    pub api_keys: u32,
+    /// When one of the sessions was last used, to the minute.
+    pub last_seen_at: Option<Timestamp>,
+}
+
+/// Which users are wanted; what is `None` does not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserQuery {
+    /// With this role.
+    pub role: Option<Role>,
+    /// In this status.
+    pub status: Option<UserStatus>,
+    /// Whose username or name to show has this text, without regard to case.
+    pub q: Option<String>,
+}
+
+impl UserQuery {
+    /// The name of this list for [`PageRequest::parse`](crate::page::PageRequest::parse): a cursor of another filter is
+    /// refused.
+    pub fn list_name(&self) -> String {
+        format!("admin.users:{self:?}")
+    }
+}
+
+/// What changes about a user; what is absent stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserPatch {
+    /// Another role.
+    pub role: Option<Role>,
+    /// Switched on or off.
+    pub status: Option<UserStatus>,
+    /// Another name to show, 1 to 64 characters.
+    pub display_name: Option<String>,
+}
+
+impl UserPatch {
+    /// The entry of the audit log for the change.
+    pub(crate) fn summary(&self) -> Value {
+        let mut summary = Map::new();
+        if let Some(role) = self.role {
+            summary.insert("role".into(), role.as_str().into());
+        }
+        if let Some(status) = self.status {
+            summary.insert("status".into(), status.as_str().into());
+        }
+        if let Some(name) = &self.display_name {
+            summary.insert("display_name".into(), name.as_str().into());
+        }
+        Value::Object(summary)
+    }
+}
+
+/// Users by what they may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UserCounts {
+    /// All.
+    pub total: u64,
+    /// Those who may sign in.
+    pub active: u64,
+    /// Those who may not.
+    pub disabled: u64,
+    /// Administrators.
+    pub admins: u64,
+}
+
+/// Deliveries that are still to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeliveryCounts {
+    /// In their lane.
+    pub pending: u64,
+    /// Waiting for their next try.
+    pub parked: u64,
+}

@@ -1,0 +1,210 @@
+//! A channel as it is stored: settings as JSON text, secrets sealed, each bound to its column and row.
+
+use std::{str::FromStr, time::Duration};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    model::{
+        handle::Handle,
+        sinks::{AiSettings, Change, WebhookSettings},
+    },
+    secret::{Sealed, Sealer, Secret, TokenHash},
+    time::Timestamp,
+};
+
+/// How long a replaced webhook secret signs in addition to the new one.
+pub const OLD_SECRET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A stored channel. What it holds is for the workers and for [`Channel`](crate::channels::Channel), which is what callers see.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are documented where they are shown: `Channel`")]
+pub struct ChannelRecord {
+    pub id: ChannelId,
+    pub bot_id: BotId,
+    pub name: String,
+    pub handle: Option<String>,
+    pub enabled: bool,
+    pub key_last4: String,
+    /// JSON of the filter.
+    pub filter: String,
+    /// JSON of the WebSocket sink's settings.
+    pub websocket: String,
+    /// JSON of the webhook sink's settings.
+    pub webhook: String,
+    pub webhook_secret: Option<Sealed>,
+    pub webhook_old_secret: Option<Sealed>,
+    pub webhook_old_until: Option<Timestamp>,
+    /// Why the hub switched the webhook off by itself.
+    pub webhook_disabled: Option<String>,
+    /// JSON of the AI sink's settings.
+    pub ai: String,
+    pub ai_api_key: Option<Sealed>,
+    pub on_plugin_error: OnPluginError,
+    pub lane_hold_s: u32,
+    /// Number of the newest message in the channel's log.
+    pub last_seq: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl ChannelRecord {
+    /// The handle. The stored value was validated when it was saved.
+    pub fn handle(&self) -> Result<Option<Handle>> {
+        self.handle.as_deref().map(|handle| handle.parse().map_err(Error::internal)).transpose()
+    }
+
+    /// The webhook's settings as they work: off also when the hub switched the sink off by itself.
+    pub fn webhook(&self) -> Result<WebhookSettings> {
+        let mut settings: WebhookSettings = decode(&self.webhook)?;
+        settings.enabled &= self.webhook_disabled.is_none();
+        Ok(settings)
+    }
+
+    /// The AI sink's settings.
+    pub fn ai(&self) -> Result<AiSettings> {
+        decode(&self.ai)
+    }
+
+    /// The current webhook secret.
+    pub fn webhook_secret(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        open(sealer, &self.place("webhook_secret"), self.webhook_secret.as_ref())
+    }
+
+    /// The webhook secret before the current one; it signs until `webhook_old_until`.
+    pub fn webhook_old_secret(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        open(sealer, &self.place("webhook_old_secret"), self.webhook_old_secret.as_ref())
+    }
+
+    /// The key of the AI sink's own endpoint.
+    pub fn ai_api_key(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        open(sealer, &self.place("ai_api_key"), self.ai_api_key.as_ref())
+    }
+
+    /// Keeps, clears or replaces the webhook secret. A replaced one goes on signing for [`OLD_SECRET_LIFE`];
+    /// setting the same one again replaces nothing.
+    pub fn change_webhook_secret(
+        &mut self,
+        change: &Change<Secret>,
+        sealer: &Sealer,
+        now: Timestamp,
+    ) -> Result<()> {
+        match change {
+            Change::Keep => {}
+            Change::Clear => {
+                self.webhook_secret = None;
+                self.webhook_old_secret = None;
+                self.webhook_old_until = None;
+            }
+            Change::Set(new) => {
+                let current = self.webhook_secret(sealer)?;
+                if current.as_ref() == Some(new) {
+                    return Ok(());
+                }
+                if let Some(current) = current {
+                    self.webhook_old_secret = Some(sealer.seal(&self.place("webhook_old_secret"), &current));
+                    self.webhook_old_until = Some(now + OLD_SECRET_LIFE);
+                }
+                self.webhook_secret = Some(sealer.seal(&self.place("webhook_secret"), new));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps, clears or replaces the key of the AI sink's own endpoint.
+    pub fn change_ai_api_key(&mut self, change: &Change<Secret>, sealer: &Sealer) {
+        match change {
+            Change::Keep => {}
+            Change::Clear => self.ai_api_key = None,
+            Change::Set(new) => self.ai_api_key = Some(sealer.seal(&self.place("ai_api_key"), new)),
+        }
+    }
+
+    /// Everything a caller said about a new channel but its secrets, for comparing two calls.
+    pub(crate) fn wanted(&self) -> impl Serialize + '_ {
+        (
+            (self.bot_id, &self.name, &self.handle, self.enabled, self.on_plugin_error, self.lane_hold_s),
+            (&self.filter, &self.websocket, &self.webhook, &self.ai),
+        )
+    }
+
+    /// The place a secret is sealed for: a value copied to another column or row does not open.
+    pub(crate) fn place(&self, column: &str) -> String {
+        format!("channels.{column}:{}", self.id)
+    }
+}
+
+fn open(sealer: &Sealer, place: &str, sealed: Option<&Sealed>) -> Result<Option<Secret>> {
+    sealed.map(|sealed| sealer.open(place, sealed)).transpose()
+}
+
+/// Settings as JSON text.
+pub(crate) fn encode<T: Serialize>(settings: &T) -> Result<String> {
+    serde_json::to_string(settings).map_err(Error::internal)
+}
+
+/// Settings from the JSON text of a row; damage is our fault, not the caller's.
+pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(Error::internal)
+}
+
+/// What happens to a delivery whose plugin failed in `onRequest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnPluginError {
+    /// Nothing is sent; the delivery failed and is tried again.
+    #[default]
+    Retry,
+    /// The request is sent as it was before the plugin.
+    Send,
+    /// Nothing is sent, and the delivery is over.
+    Drop,
+}
+
+impl OnPluginError {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Send => "send",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+impl FromStr for OnPluginError {
+    type Err = Error;
+
+    /// # Errors
+    /// `INVALID_PARAMS` on the field `on_plugin_error`.
+    fn from_str(text: &str) -> Result<Self> {
+        [Self::Retry, Self::Send, Self::Drop]
+            .into_iter()
+            .find(|choice| choice.as_str() == text)
+            .ok_or_else(|| Error::invalid("on_plugin_error", "must be one of: retry, send, drop"))
+    }
+}
+
+/// A key on its way into the store.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// What is looked up when the key is presented.
+    pub hash: TokenHash,
+    /// What lists show.
+    pub last4: String,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Until when the key before it stays valid; `None` ends it at once.
+    pub old_until: Option<Timestamp>,
+}
+
+/// What a change does besides writing the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aftermath {
+    /// Nothing.
+    Nothing,
+    /// A webhook that the hub switched off by itself starts over.
+    RestartWebhook,
+}

@@ -1,0 +1,18 @@
+//! Records: plain values that the store returns and the nouns show. Nothing here reads a store or knows who asks.
+
+pub mod admin;
+pub mod app;
+pub mod app_event;
+pub mod audit;
+pub mod bot;
+pub mod channel;
+pub mod handle;
+pub mod media;
+pub mod message;
+pub(crate) mod private;
+pub mod revocation;
+pub mod session;
+pub mod sinks;
+pub mod trace;
+pub mod user;
+pub mod window;

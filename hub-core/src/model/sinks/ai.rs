@@ -1,0 +1,253 @@
+//! Settings of the AI sink.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    egress::Egress,
+    error::{Problems, Result},
+    model::sinks::Change,
+    secret::Secret,
+    text::is_within,
+};
+
+const MAX_MODEL: usize = 200;
+const MAX_PROMPT: usize = 32 * 1024;
+const MAX_HISTORY: u32 = 100;
+const MAX_TOKENS: u32 = 131_072;
+const MAX_TIMEOUT_MS: u32 = 120_000;
+const MAX_KEY: usize = 4096;
+const MAX_ERROR_REPLY: usize = 1000;
+
+/// Whose model endpoint answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AiSource {
+    /// The one the administrator configured, with its key.
+    #[default]
+    #[serde(alias = "builtin")] // the word of older clients
+    Global,
+    /// The channel's own; never called with the administrator's key.
+    Custom,
+}
+
+/// The AI sink as stored: without the key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AiSettings {
+    /// Whether messages are answered.
+    pub enabled: bool,
+    /// Whose endpoint answers.
+    pub source: AiSource,
+    /// Base URL of a custom endpoint, up to and without `/chat/completions`.
+    pub base_url: String,
+    /// Name of the model; empty for the global endpoint's default.
+    pub model: String,
+    /// System prompt.
+    pub system_prompt: String,
+    /// Turns of the conversation that the model is shown.
+    pub max_history: u32,
+    /// Longest answer in tokens; `None` for the model's default.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature; `None` for the model's default.
+    pub temperature: Option<f64>,
+    /// Whether what the model thought aloud is taken out of the answer.
+    pub hide_thinking: bool,
+    /// Whether Markdown is taken out of the answer.
+    pub strip_markdown: bool,
+    /// Limit of one answer, the tools that it needs included, in milliseconds.
+    pub timeout_ms: u32,
+    /// Whether the model may use the tools of installed apps.
+    pub tools: bool,
+    /// What the sender gets when the model fails permanently or answers nothing; empty for nothing.
+    pub error_reply: String,
+}
+
+impl Default for AiSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            source: AiSource::default(),
+            base_url: String::new(),
+            model: String::new(),
+            system_prompt: String::new(),
+            max_history: 20,
+            max_tokens: None,
+            temperature: None,
+            hide_thinking: true,
+            strip_markdown: false,
+            timeout_ms: 60_000,
+            tools: false,
+            error_reply: String::new(),
+        }
+    }
+}
+
+/// What replaces the AI sink's settings; the fields are those of [`AiSettings`] and the key, and what is left
+/// out gets its default.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields are documented where they are stored")]
+pub struct AiUpdate {
+    pub enabled: bool,
+    pub source: AiSource,
+    pub base_url: String,
+    /// Key of a custom endpoint; endpoints in the own network often want none.
+    pub api_key: Change<Secret>,
+    pub model: String,
+    pub system_prompt: String,
+    pub max_history: u32,
+    pub max_tokens: Option<u32>,
+    pub temperature: Option<f64>,
+    pub hide_thinking: bool,
+    pub strip_markdown: bool,
+    pub timeout_ms: u32,
+    pub tools: bool,
+    pub error_reply: String,
+}
+
+impl Default for AiUpdate {
+    /// On: who configures an AI sink wants it.
+    fn default() -> Self {
+        let stored = AiSettings::default();
+        Self {
+            enabled: true,
+            source: stored.source,
+            base_url: stored.base_url,
+            api_key: Change::Keep,
+            model: stored.model,
+            system_prompt: stored.system_prompt,
+            max_history: stored.max_history,
+            max_tokens: stored.max_tokens,
+            temperature: stored.temperature,
+            hide_thinking: stored.hide_thinking,
+            strip_markdown: stored.strip_markdown,
+            timeout_ms: stored.timeout_ms,
+            tools: stored.tools,
+            error_reply: stored.error_reply,
+        }
+    }
+}
+
+impl AiUpdate {
+    /// Checks everything, and gives what is to be stored.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every bad field, relative to this update.
+    pub fn validate(&self, egress: &Egress) -> Result<AiSettings> {
+        let mut problems = Problems::default();
+        let base_url = self.checked_base_url(egress, &mut problems);
+        let needs_model = self.enabled && self.source == AiSource::Custom;
+        problems.check(!needs_model || !self.model.is_empty(), "model", "must be set for a custom endpoint");
+        let plain_name = is_within(&self.model, MAX_MODEL) && !self.model.chars().any(char::is_control);
+        problems.check(
+            plain_name,
+            "model",
+            "must be at most 200 characters, none of them a control character",
+        );
+        problems.check(
+            is_within(&self.system_prompt, MAX_PROMPT),
+            "system_prompt",
+            "must be at most 32768 characters",
+        );
+        let in_range = |value: u32, max: u32| (1..=max).contains(&value);
+        problems.check(in_range(self.max_history, MAX_HISTORY), "max_history", "must be from 1 to 100");
+        problems.check(
+            self.max_tokens.is_none_or(|tokens| in_range(tokens, MAX_TOKENS)),
+            "max_tokens",
+            "must be from 1 to 131072, or left out",
+        );
+        problems.check(
+            self.temperature.is_none_or(|temperature| (0.0..=2.0).contains(&temperature)),
+            "temperature",
+            "must be from 0 to 2, or left out",
+        );
+        problems.check(in_range(self.timeout_ms, MAX_TIMEOUT_MS), "timeout_ms", "must be from 1 to 120000");
+        if let Change::Set(key) = &self.api_key {
+            let key = key.expose();
+            let visible = (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
+            problems.check(visible, "api_key", "must be visible ASCII without spaces, at most 4096 bytes");
+        }
+        let fits = is_within(&self.error_reply, MAX_ERROR_REPLY) && !self.error_reply.contains('\0');
+        problems.check(fits, "error_reply", "must be at most 1000 characters without NUL");
+        problems.finish()?;
+        Ok(AiSettings {
+            enabled: self.enabled,
+            source: self.source,
+            base_url,
+            model: self.model.clone(),
+            system_prompt: self.system_prompt.clone(),
+            max_history: self.max_history,
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            hide_thinking: self.hide_thinking,
+            strip_markdown: self.strip_markdown,
+            timeout_ms: self.timeout_ms,
+            tools: self.tools,
+            error_reply: self.error_reply.clone(),
+        })
+    }
+
+    fn checked_base_url(&self, egress: &Egress, problems: &mut Problems) -> String {
+        if self.base_url.is_empty() {
+            let needed = self.enabled && self.source == AiSource::Custom;
+            problems.check(!needed, "base_url", "must be set for a custom endpoint");
+            return String::new();
+        }
+        match egress.check_url(&self.base_url) {
+            Ok(url) if url.as_url().query().is_some() => {
+                problems.add("base_url", "must not have a query");
+                String::new()
+            }
+            Ok(url) => url.as_url().as_str().trim_end_matches('/').to_owned(),
+            Err(error) => {
+                for detail in error.details() {
+                    problems.add("base_url", detail.reason.clone());
+                }
+                String::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::EgressConfig;
+
+    fn validate(json: &str) -> Result<AiSettings> {
+        let update: AiUpdate = serde_json::from_str(json).unwrap();
+        update.validate(&Egress::new(EgressConfig::default()).unwrap())
+    }
+
+    #[test]
+    fn good_settings_are_stored_without_the_key() {
+        assert_eq!(validate("{}").unwrap(), AiSettings { enabled: true, ..AiSettings::default() });
+        assert_eq!(validate(r#"{"source":"builtin"}"#).unwrap().source, AiSource::Global, "an older word");
+        let json = r#"{"source":"custom","base_url":"https://ai.example/v1/","api_key":"sk-1","model":"m","temperature":2}"#;
+        let settings = validate(json).unwrap();
+        assert_eq!(settings.base_url, "https://ai.example/v1");
+        assert!(!serde_json::to_string(&settings).unwrap().contains("sk-1"));
+    }
+
+    #[test]
+    fn every_bad_field_is_named() {
+        let json = r#"{"source":"custom","base_url":"http://[::1]/v1","api_key":"a b","max_history":0,
+            "max_tokens":0,"temperature":2.1,"timeout_ms":120001}"#;
+        let error = validate(json).unwrap_err();
+        let fields: Vec<_> = error.details().iter().map(|detail| detail.field.as_ref()).collect();
+        assert_eq!(
+            fields,
+            ["base_url", "model", "max_history", "max_tokens", "temperature", "timeout_ms", "api_key"]
+        );
+        for json in [
+            r#"{"source":"custom","model":"m"}"#,
+            r#"{"base_url":"https://ai.example/v1?key=1"}"#,
+            r#"{"base_url":"ftp://ai.example/"}"#,
+        ] {
+            assert_eq!(validate(json).unwrap_err().details()[0].field, "base_url", "{json}");
+        }
+        for unknown in [r#"{"url":"x"}"#, r#"{"source":"mine"}"#, r#"{"max_history":-1}"#] {
+            assert!(serde_json::from_str::<AiUpdate>(unknown).is_err(), "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The settings of a channel's sinks: what is stored, what an update may say, and what makes it acceptable. Secrets
+//! are never part of what is stored here: the store keeps them sealed, apart.
+
+use std::{borrow::Cow, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::Url;
+
+use crate::{
+    error::{Error, Problems, Result},
+    id::ChannelId,
+};
+
+mod ai;
+mod webhook;
+
+pub use ai::{AiSettings, AiSource, AiUpdate};
+pub use webhook::{
+    AuthMethod, AuthSettings, AuthUpdate, DEFAULT_AUTH_HEADER, DEFAULT_SCHEDULE_S, Ordering, RetrySettings,
+    WebhookSettings, WebhookUpdate,
+};
+pub(crate) use webhook::{MAX_RETRIES, MAX_WAIT_S};
+
+/// Which sink of a channel a delivery goes to. A kind that a channel may have several of carries the id of the one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SinkId {
+    /// The webhook.
+    Webhook,
+    /// The AI sink.
+    Ai,
+}
+
+impl SinkId {
+    /// One sink of every kind, for what is kept by kind.
+    pub const KINDS: [Self; 2] = [Self::Webhook, Self::Ai];
+
+    /// The form in the store: `webhook`, `ai`.
+    pub const fn text(self) -> Cow<'static, str> {
+        match self {
+            Self::Webhook => Cow::Borrowed("webhook"),
+            Self::Ai => Cow::Borrowed("ai"),
+        }
+    }
+}
+
+impl FromStr for SinkId {
+    type Err = Error;
+
+    /// # Errors
+    /// `INTERNAL_ERROR`: only a newer program can have stored another form.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "webhook" => Ok(Self::Webhook),
+            "ai" => Ok(Self::Ai),
+            other => Err(Error::internal(format!("{other} is no sink"))),
+        }
+    }
+}
+
+impl Serialize for SinkId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+/// One sink of one channel: what has a queue of its own, so that none waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SinkKey {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The sink.
+    pub sink: SinkId,
+}
+
+impl Serialize for SinkKey {
+    /// The form that statements compare with: `ch_…/webhook`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}/{}", self.channel, self.sink.text()))
+    }
+}
+
+/// What an update does to a value that is not shown: left out keeps it, `null` clears it, a value sets it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Change<T> {
+    /// The field was left out.
+    #[default]
+    Keep,
+    /// The field was `null`.
+    Clear,
+    /// The field had a value.
+    Set(T),
+}
+
+impl<T> Change<T> {
+    /// The value after the change.
+    pub fn apply<'a>(&'a self, stored: Option<&'a T>) -> Option<&'a T> {
+        match self {
+            Self::Keep => stored,
+            Self::Clear => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
+    /// For a field with `#[serde(default)]`, which is what tells "left out" from `null`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Clear, Self::Set))
+    }
+}
+
+/// The WebSocket sink: as stored, and as an update.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebSocketSettings {
+    /// Whether clients may connect and are sent messages.
+    pub enabled: bool,
+    /// Whether what the bot sends is shown to the clients too.
+    pub include_outbound: bool,
+    /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for WebSocketSettings {
+    /// A fresh channel has this sink on.
+    fn default() -> Self {
+        Self { enabled: true, include_outbound: false, allowed_origins: Vec::new() }
+    }
+}
+
+/// Most origins of a channel.
+const MAX_ORIGINS: usize = 20;
+
+impl WebSocketSettings {
+    /// Whether a page of this origin may connect.
+    pub fn allows(&self, origin: &str) -> bool {
+        self.allowed_origins.iter().any(|allowed| allowed == "*" || allowed == origin)
+    }
+
+    /// Checks every origin.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming each that is none.
+    pub fn validate(&self) -> Result<()> {
+        let mut problems = Problems::default();
+        let fits = self.allowed_origins.len() <= MAX_ORIGINS;
+        problems.check(fits, "allowed_origins", format!("must be at most {MAX_ORIGINS}"));
+        for (place, origin) in self.allowed_origins.iter().enumerate().take(MAX_ORIGINS) {
+            // As browsers send it: scheme and host in lower case, no default port, nothing behind.
+            let parsed = Url::parse(origin).map(|url| url.origin());
+            let is_origin =
+                parsed.is_ok_and(|found| found.is_tuple() && found.ascii_serialization() == *origin);
+            let reason = "must be an origin such as https://app.example, or *";
+            problems.check(is_origin || origin == "*", format!("allowed_origins.{place}"), reason);
+        }
+        problems.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(default)]
+        secret: Change<Secret>,
+    }
+
+    #[test]
+    fn left_out_null_and_value_differ() {
+        let stored = Secret::from("old");
+        for (text, change, after) in [
+            ("{}", Change::Keep, Some("old")),
+            (r#"{"secret":null}"#, Change::Clear, None),
+            (r#"{"secret":"new"}"#, Change::Set(Secret::from("new")), Some("new")),
+        ] {
+            let body: Body = serde_json::from_str(text).unwrap();
+            assert_eq!(body.secret, change);
+            assert_eq!(body.secret.apply(Some(&stored)).map(Secret::expose), after);
+        }
+        assert!(serde_json::from_str::<Body>(r#"{"secret":1}"#).is_err());
+    }
+
+    #[test]
+    fn websocket_settings_have_defaults_and_no_other_fields() {
+        let fresh: WebSocketSettings = serde_json::from_str("{}").unwrap();
+        assert_eq!(fresh, WebSocketSettings::default());
+        assert!(serde_json::from_str::<WebSocketSettings>(r#"{"on":true}"#).is_err());
+    }
+}

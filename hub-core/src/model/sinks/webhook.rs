@@ -1,0 +1,446 @@
+//! Settings of the webhook sink.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    egress::{
+        Egress,
+        headers::{check_name, check_value},
+    },
+    error::{Error, Problems, Result},
+    model::sinks::Change,
+    random::Random,
+    secret::Secret,
+    signing,
+};
+
+/// Waits between attempts, in seconds, unless a channel has its own.
+pub const DEFAULT_SCHEDULE_S: [u32; 7] = [5, 30, 120, 600, 3600, 21_600, 86_400];
+/// Name of the header of the method `header`, unless a channel has its own.
+pub const DEFAULT_AUTH_HEADER: &str = "X-Custom-Auth";
+
+const MAX_TIMEOUT_MS: u32 = 30_000;
+pub(crate) const MAX_RETRIES: usize = 20;
+/// A week.
+pub(crate) const MAX_WAIT_S: u32 = 604_800;
+const MAX_CONCURRENCY: u32 = 64;
+const MAX_RATE: u32 = 1000;
+/// A shorter key of a signature can be guessed from one signed message.
+const MIN_SIGNING_SECRET: usize = 16;
+const MAX_SECRET: usize = 4096;
+
+/// How the hub authenticates itself to the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMethod {
+    /// Not at all.
+    #[default]
+    None,
+    /// `Authorization: Bearer <secret>`.
+    Bearer,
+    /// A header of the channel's choice holds the secret.
+    Header,
+    /// `X-Signature` over the body.
+    Hmac,
+}
+
+impl AuthMethod {
+    /// The name in settings: `none`, `bearer`, `header`, `hmac`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Bearer => "bearer",
+            Self::Header => "header",
+            Self::Hmac => "hmac",
+        }
+    }
+}
+
+/// Authentication as stored: without the secret.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuthSettings {
+    /// The method.
+    pub method: AuthMethod,
+    /// Header of the method `header`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_name: Option<String>,
+}
+
+impl AuthSettings {
+    /// The header of the method `header`.
+    pub fn header_name_or_default(&self) -> &str {
+        self.header_name.as_deref().unwrap_or(DEFAULT_AUTH_HEADER)
+    }
+}
+
+/// Which deliveries of a channel wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ordering {
+    /// Those of one conversation, strictly in the order they arrived.
+    #[default]
+    Conversation,
+    /// None.
+    None,
+}
+
+impl Ordering {
+    /// The name in settings: `conversation`, `none`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conversation => "conversation",
+            Self::None => "none",
+        }
+    }
+}
+
+/// When failed deliveries are tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetrySettings {
+    /// Seconds before each retry; after the last the delivery is dead.
+    pub schedule_s: Vec<u32>,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self { schedule_s: DEFAULT_SCHEDULE_S.to_vec() }
+    }
+}
+
+/// The webhook sink as stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WebhookSettings {
+    /// Whether messages are sent.
+    pub enabled: bool,
+    /// Where to; empty until it is set.
+    pub url: String,
+    /// How the hub authenticates itself.
+    pub auth: AuthSettings,
+    /// Limit of one attempt, in milliseconds.
+    pub timeout_ms: u32,
+    /// When failed deliveries are tried again.
+    pub retry: RetrySettings,
+    /// Which deliveries wait for each other.
+    pub ordering: Ordering,
+    /// Most requests at the same time.
+    pub max_concurrency: u32,
+    /// Most requests per second; `None` for any number.
+    pub rate_limit_per_s: Option<u32>,
+    /// Whether a JSON answer with a text `reply` is sent to the sender.
+    pub auto_reply: bool,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            url: String::new(),
+            auth: AuthSettings::default(),
+            timeout_ms: 10_000,
+            retry: RetrySettings::default(),
+            ordering: Ordering::default(),
+            max_concurrency: 8,
+            rate_limit_per_s: None,
+            auto_reply: false,
+        }
+    }
+}
+
+/// Authentication in an update.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthUpdate {
+    /// The method.
+    pub method: AuthMethod,
+    /// Header of the method `header`; [`DEFAULT_AUTH_HEADER`] when left out.
+    pub header_name: Option<String>,
+    /// Token, header value or key, depending on the method. With the method `none` it signs all the same. `hmac` without
+    /// a secret gets a generated one.
+    pub secret: Change<Secret>,
+}
+
+/// Replaces the settings of the webhook sink. The fields are those of [`WebhookSettings`]. A field that is left out
+/// gets its default, except the secret, which is kept; to keep the other settings too, start from the stored ones:
+/// `WebhookUpdate { url, ..channel.webhook.into() }`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields are documented where they are stored")]
+pub struct WebhookUpdate {
+    pub enabled: bool,
+    pub url: String,
+    pub auth: AuthUpdate,
+    pub timeout_ms: u32,
+    pub retry: RetrySettings,
+    pub ordering: Ordering,
+    pub max_concurrency: u32,
+    pub rate_limit_per_s: Option<u32>,
+    pub auto_reply: bool,
+}
+
+impl Default for WebhookUpdate {
+    /// Enabled, with the other settings at the defaults of [`WebhookSettings`].
+    fn default() -> Self {
+        Self { enabled: true, ..WebhookSettings::default().into() }
+    }
+}
+
+/// Keeps the stored settings and the secret, for an update that changes some of them:
+///
+/// ```
+/// use hub_core::channels::sinks::{WebhookSettings, WebhookUpdate};
+///
+/// let stored = WebhookSettings { auto_reply: true, ..WebhookSettings::default() };
+/// let update = WebhookUpdate { url: "https://shop.example/hook".into(), ..stored.into() };
+/// assert!(update.auto_reply);
+/// ```
+impl From<WebhookSettings> for WebhookUpdate {
+    fn from(stored: WebhookSettings) -> Self {
+        Self {
+            enabled: stored.enabled,
+            url: stored.url,
+            auth: AuthUpdate {
+                method: stored.auth.method,
+                header_name: stored.auth.header_name,
+                secret: Change::Keep,
+            },
+            timeout_ms: stored.timeout_ms,
+            retry: stored.retry,
+            ordering: stored.ordering,
+            max_concurrency: stored.max_concurrency,
+            rate_limit_per_s: stored.rate_limit_per_s,
+            auto_reply: stored.auto_reply,
+        }
+    }
+}
+
+impl WebhookUpdate {
+    /// Checks everything, and gives what is to be stored. `stored` is the secret the channel has now: together
+    /// with `auth.secret` it decides whether the method has one it can use.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` naming every bad field, relative to this update.
+    pub fn validate(&self, egress: &Egress, stored: Option<&Secret>) -> Result<WebhookSettings> {
+        let mut problems = Problems::default();
+        let url = self.checked_url(egress, &mut problems);
+        self.auth.check(stored, &mut problems);
+        let in_range = |value: u32, max: u32| (1..=max).contains(&value);
+        problems.check(in_range(self.timeout_ms, MAX_TIMEOUT_MS), "timeout_ms", "must be from 1 to 30000");
+        problems.check(
+            in_range(self.max_concurrency, MAX_CONCURRENCY),
+            "max_concurrency",
+            "must be from 1 to 64",
+        );
+        problems.check(
+            self.rate_limit_per_s.is_none_or(|rate| in_range(rate, MAX_RATE)),
+            "rate_limit_per_s",
+            "must be from 1 to 1000, or left out",
+        );
+        let schedule = &self.retry.schedule_s;
+        problems.check(
+            (1..=MAX_RETRIES).contains(&schedule.len())
+                && schedule.iter().all(|wait| in_range(*wait, MAX_WAIT_S)),
+            "retry.schedule_s",
+            "must be 1 to 20 waits of 1 to 604800 seconds",
+        );
+        problems.finish()?;
+        Ok(WebhookSettings {
+            enabled: self.enabled,
+            url,
+            auth: AuthSettings { method: self.auth.method, header_name: self.auth.header_name.clone() },
+            timeout_ms: self.timeout_ms,
+            retry: self.retry.clone(),
+            ordering: self.ordering,
+            max_concurrency: self.max_concurrency,
+            rate_limit_per_s: self.rate_limit_per_s,
+            auto_reply: self.auto_reply,
+        })
+    }
+
+    /// The URL as it is stored; a sink that is off may be without.
+    fn checked_url(&self, egress: &Egress, problems: &mut Problems) -> String {
+        if self.url.is_empty() {
+            problems.check(!self.enabled, "url", "must be set");
+            return String::new();
+        }
+        match egress.check_url(&self.url) {
+            Ok(url) => url.as_url().to_string(),
+            Err(error) => {
+                for detail in error.details() {
+                    problems.add(detail.field.clone(), detail.reason.clone());
+                }
+                String::new()
+            }
+        }
+    }
+}
+
+impl AuthUpdate {
+    /// Generates a secret where the method signs, none was given and none is `stored`, and sets it.
+    pub(crate) fn generate(&mut self, stored: Option<&Secret>, random: &Random) -> Option<Secret> {
+        let is_wanted = self.method == AuthMethod::Hmac && self.secret == Change::Keep && stored.is_none();
+        let secret = is_wanted.then(|| signing::new_secret(random))?;
+        self.secret = Change::Set(secret.clone());
+        Some(secret)
+    }
+
+    pub(crate) fn check(&self, stored: Option<&Secret>, problems: &mut Problems) {
+        if let Some(name) = &self.header_name {
+            match check_name(name) {
+                Err(reason) => problems.add("auth.header_name", reason),
+                // It says what the body is; a secret in it would break every receiver.
+                Ok(name) => {
+                    problems.check(
+                        name != http::header::CONTENT_TYPE,
+                        "auth.header_name",
+                        "is a header that cannot be set",
+                    );
+                }
+            }
+        }
+        let field = "auth.secret";
+        let Some(secret) = self.secret.apply(stored).map(Secret::expose) else {
+            problems.check(self.method == AuthMethod::None, field, "must be set for this method");
+            return;
+        };
+        match self.method {
+            _ if secret.is_empty() || secret.len() > MAX_SECRET => {
+                problems.add(field, "must be 1 to 4096 bytes long");
+            }
+            AuthMethod::Bearer => problems.check(
+                secret.bytes().all(|b| b.is_ascii_graphic()),
+                field,
+                "must be visible ASCII without spaces",
+            ),
+            AuthMethod::Header => match check_value(secret) {
+                Err(reason) => problems.add(field, reason),
+                Ok(_) => {
+                    problems.check(
+                        secret.trim_ascii() == secret,
+                        field,
+                        "must not start or end with a space",
+                    );
+                }
+            },
+            AuthMethod::None | AuthMethod::Hmac if !signing::is_readable(secret) => {
+                problems.add(field, "starts with whsec_ and must be base64 after it");
+            }
+            AuthMethod::None | AuthMethod::Hmac => problems.check(
+                secret.len() >= MIN_SIGNING_SECRET,
+                field,
+                "signs the body and must be at least 16 bytes long",
+            ),
+        }
+    }
+}
+
+impl TryFrom<&AuthSettings> for signing::Method {
+    type Error = Error;
+
+    fn try_from(auth: &AuthSettings) -> Result<Self> {
+        Ok(match auth.method {
+            AuthMethod::None => Self::None,
+            AuthMethod::Bearer => Self::Bearer,
+            AuthMethod::Hmac => Self::Hmac,
+            AuthMethod::Header => {
+                let name = check_name(auth.header_name_or_default());
+                Self::Header { name: name.map_err(|reason| Error::invalid("auth.header_name", reason))? }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::EgressConfig;
+
+    fn problems(json: &str, stored: Option<&str>) -> Vec<String> {
+        let update: WebhookUpdate = serde_json::from_str(json).unwrap();
+        let egress = Egress::new(EgressConfig::default()).unwrap();
+        let error = update.validate(&egress, stored.map(Secret::from).as_ref()).unwrap_err();
+        error.details().iter().map(|detail| detail.field.to_string()).collect()
+    }
+
+    fn accepted(json: &str, stored: Option<&str>) -> WebhookSettings {
+        let update: WebhookUpdate = serde_json::from_str(json).unwrap();
+        let egress = Egress::new(EgressConfig::default()).unwrap();
+        update.validate(&egress, stored.map(Secret::from).as_ref()).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_out_gets_its_default() {
+        let settings = accepted(r#"{"url":"https://example.com#x"}"#, None);
+        let expected = WebhookSettings {
+            enabled: true,
+            url: "https://example.com/".into(),
+            ..WebhookSettings::default()
+        };
+        assert_eq!(settings, expected);
+        let json = serde_json::to_string(&settings).unwrap();
+        assert!(!json.contains("secret") && json.contains("[5,30,120,600,3600,21600,86400]"), "{json}");
+        assert_eq!(serde_json::from_str::<WebhookSettings>(&json).unwrap(), settings);
+        assert!(accepted(r#"{"enabled":false}"#, None).url.is_empty());
+    }
+
+    #[test]
+    fn every_bad_field_is_named() {
+        let json = r#"{"url":"http://10.0.0.1/","auth":{"method":"header","header_name":"Host","secret":"é"},
+            "timeout_ms":30001,"retry":{"schedule_s":[]},"max_concurrency":65,"rate_limit_per_s":0}"#;
+        let fields = [
+            "url",
+            "auth.header_name",
+            "auth.secret",
+            "timeout_ms",
+            "max_concurrency",
+            "rate_limit_per_s",
+            "retry.schedule_s",
+        ];
+        assert_eq!(problems(json, None), fields);
+        assert_eq!(problems("{}", None), ["url"]);
+        for schedule in ["[0]", "[604801]", &format!("[{}1]", "1,".repeat(20))] {
+            let json = format!(r#"{{"enabled":false,"retry":{{"schedule_s":{schedule}}}}}"#);
+            assert_eq!(problems(&json, None), ["retry.schedule_s"]);
+        }
+        for unknown in [r#"{"secret":"x"}"#, r#"{"auth":{"key":"x"}}"#, r#"{"auth":{"method":"basic"}}"#] {
+            assert!(serde_json::from_str::<WebhookUpdate>(unknown).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn secrets_fit_their_method() {
+        let update = |method: &str, secret: &str| {
+            format!(r#"{{"enabled":false,"auth":{{"method":"{method}"{secret}}}}}"#)
+        };
+        for (method, secret, stored) in [
+            ("none", "", None),
+            ("none", r#","secret":null"#, Some("x")),
+            ("none", r#","secret":"0123456789abcdef""#, None),
+            ("bearer", r#","secret":"t""#, None),
+            ("bearer", "", Some("stored")),
+            ("header", r#","secret":"a b""#, None),
+            ("hmac", "", Some("0123456789abcdef")),
+        ] {
+            accepted(&update(method, secret), stored);
+        }
+        for (method, secret, stored) in [
+            ("none", r#","secret":"short""#, None),
+            ("none", r#","secret":"""#, None),
+            ("bearer", "", None),
+            ("bearer", r#","secret":null"#, Some("stored")),
+            ("bearer", r#","secret":"a b""#, None),
+            ("header", "", None),
+            ("header", r#","secret":"a\r\nb: c""#, None),
+            ("header", r#","secret":" a""#, None),
+            ("header", r#","header_name":"content-type","secret":"a""#, None),
+            ("hmac", "", None),
+            ("hmac", r#","secret":"0123456789abcde""#, None),
+            // Kept from another method, and too weak for this one.
+            ("hmac", "", Some("short")),
+        ] {
+            assert_eq!(problems(&update(method, secret), stored).len(), 1, "{method} {secret} {stored:?}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Traces of messages, and their steps.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    id::{BotId, ChannelId, MessageId, TraceId},
+    time::Timestamp,
+};
+
+/// Status of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceStatus {
+    /// Work goes on.
+    Pending,
+    /// Everything that had to happen did.
+    Ok,
+    /// It was given up.
+    Error,
+    /// A filter or a plugin said that nothing has to happen.
+    Skipped,
+}
+
+impl TraceStatus {
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Self {
+        match word {
+            "ok" => Self::Ok,
+            "error" => Self::Error,
+            "skipped" => Self::Skipped,
+            _ => Self::Pending,
+        }
+    }
+}
+
+/// The names of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepName {
+    /// The hub has the message.
+    #[serde(rename = "received")]
+    Received,
+    /// The channel's handle and filter looked at it.
+    #[serde(rename = "filter")]
+    Filter,
+    /// A plugin's request hook ran.
+    #[serde(rename = "plugin.on_request")]
+    PluginOnRequest,
+    /// A request went out.
+    #[serde(rename = "request")]
+    Request,
+    /// What came back.
+    #[serde(rename = "response")]
+    Response,
+    /// A plugin's response hook ran.
+    #[serde(rename = "plugin.on_response")]
+    PluginOnResponse,
+    /// A reply, accepted or sent.
+    #[serde(rename = "reply")]
+    Reply,
+    /// The AI sink worked.
+    #[serde(rename = "ai")]
+    Ai,
+    /// The WebSocket sink worked.
+    #[serde(rename = "websocket")]
+    Websocket,
+}
+
+impl StepName {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Filter => "filter",
+            Self::PluginOnRequest => "plugin.on_request",
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::PluginOnResponse => "plugin.on_response",
+            Self::Reply => "reply",
+            Self::Ai => "ai",
+            Self::Websocket => "websocket",
+        }
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What happened.
+    pub name: StepName,
+    /// Who did it: `inbox`, `filter`, `webhook`, `outbox`, `plugin`, …
+    pub kind: String,
+    /// How it ended.
+    pub status: TraceStatus,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// What there is to know, depending on the step; free of secrets.
+    pub detail: Value,
+}
+
+impl Step {
+    /// A step that began at `started_at` and ended at `ended_at`.
+    pub fn new(
+        name: StepName,
+        kind: &str,
+        status: TraceStatus,
+        started_at: Timestamp,
+        ended_at: Timestamp,
+        detail: Value,
+    ) -> Self {
+        let duration_ms = u64::try_from(ended_at.since(started_at).as_millis()).unwrap_or(u64::MAX);
+        Self { name, kind: kind.to_owned(), status, started_at, duration_ms, detail }
+    }
+}
+
+/// Steps as the text that is appended to a stored array.
+pub(crate) fn steps_text(steps: &[Step]) -> String {
+    let array = crate::text::json(steps);
+    array[1..array.len() - 1].to_owned()
+}
+
+/// A message's way through one channel. As a document it looks as in the API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Id.
+    pub trace_id: TraceId,
+    /// The message.
+    pub message_id: MessageId,
+    /// Its bot.
+    pub bot_id: BotId,
+    /// The channel; `None` for a send that no channel caused.
+    pub channel_id: Option<ChannelId>,
+    /// The trace that this one repeats.
+    pub replay_of: Option<TraceId>,
+    /// Status.
+    pub status: TraceStatus,
+    /// One line.
+    pub summary: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Until the last step's end, in milliseconds.
+    pub duration_ms: u64,
+    /// Attempts at the sink; of several sinks the most.
+    pub attempts: u64,
+    /// Name of the channel; absent for a send that no channel caused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_name: Option<String>,
+    /// The person on the other side, as the network identifies them.
+    #[serde(default)]
+    pub user_id: String,
+    /// Their name; empty when unknown.
+    #[serde(default)]
+    pub user_name: String,
+    /// The first 120 characters of the message's text.
+    #[serde(default)]
+    pub preview: String,
+    /// When the next attempt is due; absent in lists, and when none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+    /// Attempts after which the webhook gives up; absent when it has none to make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u64>,
+    /// The steps in order; empty in lists.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+}
+
+impl Trace {
+    /// A trace of nothing but these steps.
+    pub fn new(
+        trace_id: TraceId,
+        message_id: MessageId,
+        bot_id: BotId,
+        started_at: Timestamp,
+        steps: Vec<Step>,
+    ) -> Self {
+        Self {
+            trace_id,
+            message_id,
+            bot_id,
+            channel_id: None,
+            replay_of: None,
+            status: TraceStatus::Pending,
+            summary: String::new(),
+            started_at,
+            duration_ms: 0,
+            attempts: 0,
+            channel_name: None,
+            user_id: String::new(),
+            user_name: String::new(),
+            preview: String::new(),
+            next_attempt_at: None,
+            max_attempts: None,
+            steps,
+        }
+    }
+
+    /// Whether it is the trace of a send, not of a received message: there is nothing to deliver then. Needs the
+    /// steps.
+    pub fn is_of_a_send(&self) -> bool {
+        let first = self.steps.first();
+        first.is_some_and(|step| {
+            step.name == StepName::Received && !["inbox", "replay"].contains(&&*step.kind)
+        })
+    }
+}
+
+/// State of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// In its lane, waiting or in flight.
+    Pending,
+    /// Out of its lane, waiting for its time.
+    Parked,
+    /// The sink has it.
+    Done,
+    /// A plugin said that the sink need not have it.
+    Skipped,
+    /// Given up; may be replayed.
+    Dead,
+}
+
+impl DeliveryState {
+    /// The word in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Parked => "parked",
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Dead => "dead",
+        }
+    }
+}

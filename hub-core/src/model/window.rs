@@ -1,0 +1,120 @@
+//! The sending window: when the network lets a bot write to a person (`docs/ilink.md#sending-window`). Pure: the
+//! numbers are the network's, the time is passed in.
+
+use std::fmt;
+
+use crate::{network::WindowRules, time::Timestamp};
+
+/// The accounting of one person's window, as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Window {
+    /// When the person last wrote; absent when they never did since the last login.
+    pub opened_at: Option<Timestamp>,
+    /// Sends since then.
+    pub sends: u32,
+    /// What the network said when it refused a send since then.
+    pub closed: Option<String>,
+}
+
+/// Why nothing may be sent to a person now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// They have not written since the bot was bound.
+    NeverWrote,
+    /// They last wrote too long ago.
+    TooOld,
+    /// Every send since their last message is used up.
+    UsedUp,
+    /// The network said so, whatever was counted.
+    ByNetwork(String),
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverWrote => {
+                f.write_str("this person has not written to the bot yet; they have to write first")
+            }
+            Self::TooOld => f.write_str("this person's last message is too old; they have to write again"),
+            Self::UsedUp => f.write_str(
+                "every send since this person's last message is used up; they have to write again",
+            ),
+            Self::ByNetwork(said) => {
+                write!(f, "the network refuses sends until this person writes again: {said}")
+            }
+        }
+    }
+}
+
+impl Window {
+    /// How many sends are left; `None` for any number.
+    ///
+    /// # Errors
+    /// The first rule that forbids a send now.
+    pub fn check(&self, rules: &WindowRules, now: Timestamp) -> Result<Option<u32>, Closed> {
+        if self.opened_at.is_none() {
+            return Err(Closed::NeverWrote);
+        }
+        if let Some(said) = &self.closed {
+            return Err(Closed::ByNetwork(said.clone()));
+        }
+        if self.expires_at(rules).is_some_and(|end| now >= end) {
+            return Err(Closed::TooOld);
+        }
+        match rules.sends.map(|sends| sends.saturating_sub(self.sends)) {
+            Some(0) => Err(Closed::UsedUp),
+            left => Ok(left),
+        }
+    }
+
+    /// When the window ends by age; `None` when it is not open or ages never.
+    pub fn expires_at(&self, rules: &WindowRules) -> Option<Timestamp> {
+        Some(self.opened_at? + rules.age?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::time::ManualClock;
+
+    const RULES: WindowRules = WindowRules {
+        age: Some(Duration::from_secs(23 * 3600 + 1800)),
+        sends: Some(10),
+        burst: None,
+        gap: Duration::ZERO,
+    };
+
+    #[test]
+    fn table() {
+        let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+        let open = |sends| Window { opened_at: Some(clock.now()), sends, closed: None };
+        let minutes = |n: u64| clock.now() + Duration::from_secs(60 * n);
+        let refused = Window { closed: Some("prepare failed".into()), ..open(2) };
+        for (case, window, at, expected) in [
+            ("S2: no one wrote", Window::default(), minutes(0), Err(Closed::NeverWrote)),
+            ("fresh", open(0), minutes(0), Ok(Some(10))),
+            ("S3: the tenth", open(9), minutes(0), Ok(Some(1))),
+            ("S3: the eleventh", open(10), minutes(0), Err(Closed::UsedUp)),
+            ("counted beyond", open(12), minutes(0), Err(Closed::UsedUp)),
+            ("S16: 23 h 29 min", open(0), minutes(1409), Ok(Some(10))),
+            ("S16: 23 h 30 min", open(0), minutes(1410), Err(Closed::TooOld)),
+            ("S16: 23 h 31 min", open(0), minutes(1411), Err(Closed::TooOld)),
+            ("S4: the network said no", refused, minutes(0), Err(Closed::ByNetwork("prepare failed".into()))),
+        ] {
+            assert_eq!(window.check(&RULES, at), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_network_without_limits_still_wants_the_person_to_write_first() {
+        let rules = WindowRules::default();
+        let now = Timestamp::from_millis(1_790_000_000_000);
+        let open = Window { opened_at: Some(Timestamp::MIN), sends: 4_000_000, closed: None };
+        assert_eq!(open.check(&rules, now), Ok(None));
+        assert_eq!(open.expires_at(&rules), None);
+        assert_eq!(Window::default().check(&rules, now), Err(Closed::NeverWrote));
+    }
+}

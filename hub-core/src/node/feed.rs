@@ -1,0 +1,204 @@
+//! What the clients of one channel on this node share.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::sync::watch;
+
+use crate::{
+    error::{Error, ErrorCode},
+    id::{BotId, ChannelId},
+    model::{bot::BotStatus, sinks::WebSocketSettings},
+    node::entry::LogEntry,
+    secret::KeyMark,
+    store::log::PulseRow,
+    time::Timestamp,
+};
+
+/// Entries that are kept.
+pub(crate) const MAX_RECENT: usize = 64;
+/// Bytes of them.
+const MAX_RECENT_BYTES: usize = 256 * 1024;
+
+/// One channel with clients.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub channel_id: ChannelId,
+    pub bot_id: BotId,
+    pub head: watch::Sender<Head>,
+    /// Held while the newest page is read, so that one client reads it for all.
+    pub recent: tokio::sync::Mutex<Recent>,
+}
+
+/// The end of the log, and the state of the channel.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Head {
+    pub seq: i64,
+    pub acked: i64,
+    pub state: Arc<ChannelState>,
+}
+
+/// State of a channel, as needed by its clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelState {
+    /// Its name.
+    pub name: String,
+    /// Status of its bot.
+    pub bot_status: BotStatus,
+    /// Its WebSocket sink.
+    pub websocket: WebSocketSettings,
+    /// Whether the channel and its owner are switched on.
+    pub(crate) open: bool,
+    /// The keys that count; none when the channel is gone.
+    pub(crate) keys: Vec<KeyMark>,
+}
+
+/// Why a client is a client no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Its key was replaced, or the channel is gone.
+    Revoked,
+    /// The channel or its owner was switched off.
+    Off,
+    /// The WebSocket sink was switched off.
+    SinkOff,
+}
+
+impl Ended {
+    /// For people.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Revoked => "the channel key is unknown or was replaced",
+            Self::Off => "the channel is switched off",
+            Self::SinkOff => "the channel's WebSocket sink is switched off",
+        }
+    }
+}
+
+impl From<Ended> for Error {
+    fn from(ended: Ended) -> Self {
+        let code = match ended {
+            Ended::Revoked => ErrorCode::InvalidToken,
+            Ended::Off | Ended::SinkOff => ErrorCode::Forbidden,
+        };
+        Self::new(code, ended.reason())
+    }
+}
+
+impl Default for ChannelState {
+    /// A channel that is gone.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            bot_status: BotStatus::Pending,
+            websocket: WebSocketSettings::default(),
+            open: false,
+            keys: Vec::new(),
+        }
+    }
+}
+
+impl ChannelState {
+    fn of(pulse: &PulseRow, now: Timestamp) -> Self {
+        let old = pulse.old_key_until.filter(|until| now.as_millis() < *until);
+        let old = old.and(pulse.old_key_hash.as_deref());
+        Self {
+            name: pulse.name.clone(),
+            bot_status: BotStatus::parse(&pulse.bot_status).unwrap_or(BotStatus::Error),
+            // What no longer parses is off, not open.
+            websocket: serde_json::from_str(&pulse.websocket)
+                .unwrap_or(WebSocketSettings { enabled: false, ..WebSocketSettings::default() }),
+            open: pulse.enabled && pulse.owner_status == "active",
+            keys: [Some(pulse.key_hash.as_str()), old].into_iter().flatten().map(KeyMark::of).collect(),
+        }
+    }
+
+    /// Why the holder of a key is no client any more; a poll does not need the WebSocket sink.
+    pub(crate) fn ended(&self, key: KeyMark, is_socket: bool) -> Option<Ended> {
+        if !self.keys.contains(&key) {
+            Some(Ended::Revoked)
+        } else if !self.open {
+            Some(Ended::Off)
+        } else if is_socket && !self.websocket.enabled {
+            Some(Ended::SinkOff)
+        } else {
+            None
+        }
+    }
+}
+
+impl Feed {
+    pub(crate) fn new(channel_id: ChannelId, bot_id: BotId) -> Self {
+        Self { channel_id, bot_id, head: watch::Sender::default(), recent: tokio::sync::Mutex::default() }
+    }
+
+    /// A commit gave out this number.
+    pub(crate) fn advance(&self, seq: i64) {
+        self.head.send_if_modified(|head| {
+            let more = seq > head.seq;
+            head.seq = head.seq.max(seq);
+            more
+        });
+    }
+
+    /// The store was looked at; `None` when it does not have the channel.
+    pub(crate) fn look(&self, pulse: Option<&PulseRow>, now: Timestamp) {
+        let state = pulse.map(|pulse| ChannelState::of(pulse, now)).unwrap_or_default();
+        self.head.send_if_modified(|head| {
+            let mut news = false;
+            if let Some(pulse) = pulse {
+                news = pulse.last_seq > head.seq;
+                head.seq = head.seq.max(pulse.last_seq);
+                head.acked = head.acked.max(pulse.acked_seq);
+            }
+            if *head.state != state {
+                head.state = Arc::new(state);
+                news = true;
+            }
+            news
+        });
+    }
+}
+
+/// The newest entries, as far as some client has read them: what follows `from`, up to `to`.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    from: i64,
+    to: i64,
+    entries: VecDeque<Arc<LogEntry>>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// What follows a position, if all of it is here and still right.
+    pub(crate) fn after(&self, position: i64, limit: usize, now: Timestamp) -> Option<Vec<Arc<LogEntry>>> {
+        if position < self.from || self.to <= position {
+            return None;
+        }
+        let start = self.entries.partition_point(|entry| entry.seq <= position);
+        let following = self.entries.iter().skip(start).take(limit);
+        following.map(|entry| entry.is_fresh(now).then(|| Arc::clone(entry))).collect()
+    }
+
+    /// Where the entries end.
+    pub(crate) const fn end(&self) -> i64 {
+        self.to
+    }
+
+    /// Adds a page that follows a position; what does not reach up to it is forgotten.
+    pub(crate) fn extend(&mut self, position: i64, page: &[Arc<LogEntry>]) {
+        let Some(last) = page.last() else { return };
+        if position != self.to {
+            *self = Self { from: position, to: position, ..Self::default() };
+        }
+        self.to = last.seq;
+        for entry in page {
+            self.bytes += entry.data().len();
+            self.entries.push_back(Arc::clone(entry));
+        }
+        while self.entries.len() > MAX_RECENT || self.bytes > MAX_RECENT_BYTES {
+            let Some(oldest) = self.entries.pop_front() else { break };
+            self.from = oldest.seq;
+            self.bytes -= oldest.data().len();
+        }
+    }
+}

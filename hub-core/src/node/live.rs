@@ -1,0 +1,302 @@
+//! Who listens to which channel on this node, and how commits reach them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
+};
+
+use tokio::sync::Notify;
+
+use crate::{
+    access::ChannelActor,
+    config::HubConfig,
+    error::Result,
+    id::{BotId, ChannelId},
+    node::{
+        feed::Feed,
+        places::{Places, Taking, too_many},
+        reader::Reader,
+    },
+    store::log::{Ack, Listening},
+};
+
+/// How a client listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Over a WebSocket, until it goes.
+    Socket,
+    /// By one long poll.
+    Poll,
+}
+
+/// The clients of all channels on this node.
+#[derive(Clone, Default)]
+pub struct Live(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    open: Mutex<Open>,
+    /// Acknowledged and not stored yet.
+    acks: Mutex<HashMap<ChannelId, i64>>,
+    /// Channels with unspecified changes in the store.
+    stale: Mutex<HashSet<ChannelId>>,
+    /// Sockets on other nodes, as far as is known.
+    elsewhere: RwLock<HashMap<ChannelId, u32>>,
+    /// One of these has something to be done about.
+    work: Notify,
+    reader: OnceLock<Arc<Reader>>,
+}
+
+#[derive(Default)]
+struct Open {
+    feeds: HashMap<ChannelId, Listened>,
+    sockets: usize,
+    polls: usize,
+    /// Channels without listeners at the last announcement.
+    untold: HashSet<ChannelId>,
+}
+
+struct Listened {
+    feed: Arc<Feed>,
+    sockets: usize,
+    polls: usize,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.open();
+        f.debug_struct("Live").field("sockets", &open.sockets).field("polls", &open.polls).finish()
+    }
+}
+
+impl Live {
+    /// No listeners.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sockets and polls of this node.
+    pub fn count(&self) -> (usize, usize) {
+        let open = self.open();
+        (open.sockets, open.polls)
+    }
+
+    /// Sockets on a channel, on all nodes as far as is known.
+    pub fn sockets(&self, channel: ChannelId) -> usize {
+        let here = self.open().feeds.get(&channel).map_or(0, |listened| listened.sockets);
+        let elsewhere = self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner);
+        here + elsewhere.get(&channel).map_or(0, |count| *count as usize)
+    }
+
+    /// A commit gave out this number: wakes the clients here, and says whether other nodes have any.
+    pub(crate) fn committed(&self, channel: ChannelId, seq: i64) -> bool {
+        let feed = self.open().feeds.get(&channel).map(|listened| Arc::clone(&listened.feed));
+        if let Some(feed) = feed {
+            feed.advance(seq);
+        }
+        self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains_key(&channel)
+    }
+
+    /// The store has something new about a channel: its clients here learn of it after a look. Says whether
+    /// other nodes have any.
+    pub(crate) fn refresh(&self, channel: ChannelId) -> bool {
+        if self.open().feeds.contains_key(&channel) {
+            lock(&self.0.stale).insert(channel);
+            self.0.work.notify_one();
+        }
+        self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains_key(&channel)
+    }
+
+    /// As [`Live::refresh`], for all channels of a bot.
+    pub(crate) fn refresh_bot(&self, bot: BotId) {
+        let channels = self.channels(|feed| feed.bot_id == bot);
+        if !channels.is_empty() {
+            lock(&self.0.stale).extend(channels);
+            self.0.work.notify_one();
+        }
+    }
+
+    /// As [`Live::refresh`], for all channels.
+    pub(crate) fn refresh_all(&self) {
+        lock(&self.0.stale).extend(self.channels(|_| true));
+    }
+
+    /// Another node has a first client of a channel.
+    pub(crate) fn heard_of(&self, channel: ChannelId) {
+        self.elsewhere_mut().entry(channel).or_insert(1);
+    }
+
+    pub(crate) fn set_elsewhere(&self, sockets: HashMap<ChannelId, u32>) {
+        *self.elsewhere_mut() = sockets;
+    }
+
+    fn elsewhere_mut(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<ChannelId, u32>> {
+        self.0.elsewhere.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that everything up to a number was taken; stored in a moment.
+    pub(crate) fn acknowledge(&self, channel: ChannelId, seq: i64) {
+        let mut acks = lock(&self.0.acks);
+        let known = acks.entry(channel).or_insert(0);
+        *known = (*known).max(seq);
+        drop(acks);
+        self.0.work.notify_one();
+    }
+
+    /// What was acknowledged and may not be stored yet.
+    pub(crate) fn unstored_ack(&self, channel: ChannelId) -> i64 {
+        lock(&self.0.acks).get(&channel).copied().unwrap_or(0)
+    }
+
+    /// Copies what is to be stored; [`Live::stored`] takes it away.
+    pub(crate) fn acks(&self) -> Vec<Ack> {
+        lock(&self.0.acks).iter().map(|(&channel, &seq)| Ack { channel, seq }).collect()
+    }
+
+    pub(crate) fn stored(&self, acks: &[Ack]) {
+        let mut waiting = lock(&self.0.acks);
+        for ack in acks {
+            if waiting.get(&ack.channel) == Some(&ack.seq) {
+                waiting.remove(&ack.channel);
+            }
+        }
+    }
+
+    pub(crate) fn take_stale(&self) -> Vec<ChannelId> {
+        lock(&self.0.stale).drain().collect()
+    }
+
+    /// Channels that changed since the last announcement.
+    pub(crate) fn take_untold(&self) -> HashSet<ChannelId> {
+        std::mem::take(&mut self.open().untold)
+    }
+
+    /// Who listens here, for other nodes.
+    pub(crate) fn listening(&self) -> Vec<Listening> {
+        let row = |(&channel, listened): (&ChannelId, &Listened)| Listening {
+            channel,
+            sockets: u32::try_from(listened.sockets).unwrap_or(u32::MAX),
+        };
+        self.open().feeds.iter().map(row).collect()
+    }
+
+    pub(crate) fn feed(&self, channel: ChannelId) -> Option<Arc<Feed>> {
+        self.open().feeds.get(&channel).map(|listened| Arc::clone(&listened.feed))
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open().feeds.is_empty()
+    }
+
+    /// Waits until there is something to store, to look at or to tell.
+    pub(crate) async fn work(&self) {
+        self.0.work.notified().await;
+    }
+
+    /// The reader of all clients, created for the first of them.
+    pub(crate) fn reader(&self, create: impl FnOnce() -> Reader) -> Arc<Reader> {
+        Arc::clone(self.0.reader.get_or_init(|| Arc::new(create())))
+    }
+
+    fn channels(&self, wanted: impl Fn(&Feed) -> bool) -> Vec<ChannelId> {
+        let open = self.open();
+        open.feeds
+            .values()
+            .map(|listened| &listened.feed)
+            .filter(|feed| wanted(feed))
+            .map(|f| f.channel_id)
+            .collect()
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        lock(&self.0.open)
+    }
+
+    /// Takes a place at a channel.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when there is none.
+    pub(crate) fn enter(
+        &self,
+        client: &ChannelActor,
+        audience: Audience,
+        places: &Places,
+        limits: &HubConfig,
+    ) -> Result<(Arc<Feed>, Place)> {
+        let mut open = self.open();
+        let listened = open.feeds.get(&client.channel_id);
+        let (sockets, polls) = listened.map_or((0, 0), |listened| (listened.sockets, listened.polls));
+        let full = match audience {
+            Audience::Socket if sockets >= limits.max_sockets_per_channel => "WebSockets on this channel",
+            Audience::Poll if polls >= limits.max_polls_per_channel => "polls waiting on this channel",
+            Audience::Poll if open.polls >= limits.max_polls => "polls waiting on this node",
+            Audience::Socket | Audience::Poll => "",
+        };
+        if !full.is_empty() {
+            return Err(too_many(full));
+        }
+        let taking = match audience {
+            Audience::Socket => Some(places.take(client.owner_id, limits)?),
+            Audience::Poll => None,
+        };
+        let is_new = listened.is_none();
+        let listened = open.feeds.entry(client.channel_id).or_insert_with(|| Listened {
+            feed: Arc::new(Feed::new(client.channel_id, client.bot_id)),
+            sockets: 0,
+            polls: 0,
+        });
+        let feed = Arc::clone(&listened.feed);
+        match audience {
+            Audience::Socket => {
+                listened.sockets += 1;
+                open.sockets += 1;
+            }
+            Audience::Poll => {
+                listened.polls += 1;
+                open.polls += 1;
+            }
+        }
+        if is_new {
+            open.untold.insert(client.channel_id);
+            self.0.work.notify_one();
+        }
+        let place = Place { live: self.clone(), channel_id: client.channel_id, audience, _taking: taking };
+        Ok((feed, place))
+    }
+}
+
+/// A client's place; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    live: Live,
+    channel_id: ChannelId,
+    audience: Audience,
+    _taking: Option<Taking>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.live.open();
+        let open = &mut *open;
+        let Some(listened) = open.feeds.get_mut(&self.channel_id) else { return };
+        match self.audience {
+            Audience::Socket => {
+                listened.sockets -= 1;
+                open.sockets -= 1;
+            }
+            Audience::Poll => {
+                listened.polls -= 1;
+                open.polls -= 1;
+            }
+        }
+        if listened.sockets + listened.polls == 0 {
+            open.feeds.remove(&self.channel_id);
+            open.untold.remove(&self.channel_id);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,40 @@
+//! What this node holds in memory: who is connected, what is counted, and the bus that wakes its workers. Nothing
+//! here outlives the process.
+
+use std::sync::Arc;
+
+pub(crate) mod entry;
+pub(crate) mod feed;
+pub(crate) mod live;
+pub(crate) mod places;
+pub(crate) mod reader;
+pub(crate) mod seats;
+pub(crate) mod typists;
+
+pub use live::Live;
+pub use places::Places;
+pub use seats::Seats;
+pub use typists::Typists;
+
+use crate::{counters::Counters, events::Events, invariants::Violations, wake::Wake};
+
+/// The state of one node; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Node {
+    /// Hints for the workers.
+    pub wake: Wake,
+    /// Invariants that were violated.
+    pub violations: Violations,
+    /// Event bus.
+    pub events: Events,
+    /// Counters.
+    pub counters: Arc<Counters>,
+    /// Places for WebSockets.
+    pub places: Places,
+    /// Clients of channels.
+    pub live: Live,
+    /// Sockets of apps.
+    pub seats: Seats,
+    /// Connections that show people that a bot is typing.
+    pub typists: Typists,
+}

@@ -1,0 +1,382 @@
+//! What follows from stored messages: channel logs, deliveries, traces, contacts and the bots' cursors, written
+//! with them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection, postgres::PgArguments, sqlite::SqliteArguments};
+
+use super::{
+    conn::Conn,
+    fault::classify,
+    inbox::{Accept, seq_of},
+    rows::{self, Arrays, Column, Places, Row, Values},
+    traces::{NewTrace, insert_traces},
+};
+use crate::{
+    error::Result,
+    id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
+    model::sinks::SinkId,
+    secret::Sealed,
+};
+
+/// Stores what channels received, out of these rows.
+macro_rules! insert_log {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO channel_log (channel_id, seq, message_id, content)
+             SELECT channel, seq, message, content FROM ",
+            $rows
+        )
+    };
+}
+
+/// Stores the work for sinks, out of these rows.
+macro_rules! insert_deliveries {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, sink, lane, seq, state, attempts,
+                due_at, claim, created_at)
+             SELECT id, message, bot, channel, trace, sink, lane, seq, 'pending', 0, at, claim, at FROM ",
+            $rows
+        )
+    };
+}
+
+/// Stores who wrote, out of these rows. An older permission never replaces a newer one.
+macro_rules! meet {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO contacts (bot_id, user_id, user_name, remark, avatar_url, message_count, last_message_at,
+                context_token, window_opened_at, window_sends)
+             SELECT bot, person, name, '', '', count, at, token, opened, 0 FROM ",
+            $rows,
+            " ON CONFLICT (bot_id, user_id) DO UPDATE SET
+                user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
+                message_count = contacts.message_count + excluded.message_count,
+                last_message_at = excluded.last_message_at,
+                context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
+                window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN 0 ELSE contacts.window_sends END,
+                window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN NULL ELSE contacts.window_closed END,
+                window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
+                    THEN excluded.window_opened_at ELSE contacts.window_opened_at END"
+        )
+    };
+}
+
+/// Stores where networks go on, out of these rows.
+macro_rules! move_cursors {
+    ($rows:literal) => {
+        concat!(
+            "UPDATE bots SET cursor = COALESCE(x.new_cursor, bots.cursor), last_poll_at = x.at, last_error = NULL,
+                last_inbound_at = COALESCE(x.inbound, last_inbound_at)
+             FROM ",
+            $rows,
+            " WHERE bots.id = x.bot"
+        )
+    };
+}
+
+struct LogRow<'a> {
+    channel: ChannelId,
+    seq: i64,
+    message: MessageId,
+    content: Option<&'a str>,
+}
+
+struct DeliveryRow<'a> {
+    id: DeliveryId,
+    message: MessageId,
+    bot: BotId,
+    channel: ChannelId,
+    trace: TraceId,
+    sink: SinkId,
+    lane: &'a str,
+    seq: i64,
+    claim: i64,
+    at: i64,
+}
+
+struct ContactRow<'a> {
+    bot: BotId,
+    person: &'a str,
+    name: &'a str,
+    count: i64,
+    at: i64,
+    token: Option<&'a str>,
+    opened: i64,
+}
+
+struct CursorRow<'a> {
+    bot: BotId,
+    cursor: Option<&'a str>,
+    inbound: Option<i64>,
+    at: i64,
+}
+
+impl Row for LogRow<'_> {
+    const COLUMNS: &'static [Column] =
+        &[Column::Text("channel"), Column::Number("seq"), Column::Text("message"), Column::Text("content")];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.channel.to_string());
+        values.push(self.seq);
+        values.push(self.message.to_string());
+        values.push(self.content);
+    }
+}
+
+impl Row for DeliveryRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("id"),
+        Column::Text("message"),
+        Column::Text("bot"),
+        Column::Text("channel"),
+        Column::Text("trace"),
+        Column::Text("sink"),
+        Column::Text("lane"),
+        Column::Number("seq"),
+        Column::Number("claim"),
+        Column::Number("at"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.id.to_string());
+        values.push(self.message.to_string());
+        values.push(self.bot.to_string());
+        values.push(self.channel.to_string());
+        values.push(self.trace.to_string());
+        values.push(self.sink.text());
+        values.push(self.lane);
+        values.push(self.seq);
+        values.push(self.claim);
+        values.push(self.at);
+    }
+}
+
+impl Row for ContactRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Text("bot"),
+        Column::Text("person"),
+        Column::Text("name"),
+        Column::Number("count"),
+        Column::Number("at"),
+        Column::Text("token"),
+        Column::Number("opened"),
+    ];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.bot.to_string());
+        values.push(self.person);
+        values.push(self.name);
+        values.push(self.count);
+        values.push(self.at);
+        values.push(self.token);
+        values.push(self.opened);
+    }
+}
+
+impl Row for CursorRow<'_> {
+    const COLUMNS: &'static [Column] =
+        &[Column::Text("bot"), Column::Text("new_cursor"), Column::Number("inbound"), Column::Number("at")];
+
+    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+        values.push(self.bot.to_string());
+        values.push(self.cursor);
+        values.push(self.inbound);
+        values.push(self.at);
+    }
+}
+
+/// What follows from the inserted messages and asks nothing back, in one statement: channel logs, deliveries,
+/// traces, contacts and the bots' cursors.
+pub(super) async fn insert(
+    conn: &mut Conn<'_>,
+    batches: &[&Accept],
+    inserted: &HashSet<MessageId>,
+    seqs: &HashMap<(ChannelId, MessageId), i64>,
+) -> Result<()> {
+    if batches.is_empty() {
+        return Ok(());
+    }
+    let (mut log, mut deliveries, mut traces) = (Vec::new(), Vec::new(), Vec::new());
+    for batch in batches {
+        for message in batch.messages.iter().filter(|message| inserted.contains(&message.row.id)) {
+            for route in &message.routes {
+                // A channel deleted in this very moment has no number: nothing refers to it any more.
+                let seq = seq_of(seqs, message, route);
+                if let Some(taken) = &route.taken {
+                    if seq == 0 {
+                        continue;
+                    }
+                    log.push(LogRow {
+                        channel: route.channel_id,
+                        seq,
+                        message: message.row.id,
+                        content: taken.content.as_deref(),
+                    });
+                    deliveries.extend(taken.deliveries.iter().map(|delivery| DeliveryRow {
+                        id: delivery.id,
+                        message: message.row.id,
+                        bot: batch.bot_id,
+                        channel: route.channel_id,
+                        trace: route.trace.id,
+                        sink: delivery.sink,
+                        lane: &delivery.lane,
+                        seq,
+                        claim: delivery.claim,
+                        at: batch.now.as_millis(),
+                    }));
+                }
+                traces.push(&route.trace);
+            }
+        }
+    }
+    failpoint!("accept.rows");
+    let (contacts, cursors) = (contact_rows(batches, inserted), cursor_rows(batches, inserted));
+    match conn {
+        Conn::Sqlite(conn) => {
+            insert_rows_sqlite(conn, &log, &deliveries, &traces).await?;
+            meet_sqlite(conn, &contacts, &cursors).await
+        }
+        Conn::Postgres(conn) => insert_postgres(conn, &log, &deliveries, &traces, &contacts, &cursors).await,
+    }
+}
+
+/// Channel logs, deliveries and traces: three statements at once, for so many rows of each.
+async fn insert_rows_sqlite(
+    conn: &mut SqliteConnection,
+    log: &[LogRow<'_>],
+    deliveries: &[DeliveryRow<'_>],
+    traces: &[&NewTrace],
+) -> Result<()> {
+    let most = log.len().max(deliveries.len()).max(traces.len());
+    for begin in (0..most).step_by(rows::MAX_ROWS) {
+        let piece = |len: usize| begin.min(len)..(begin + rows::MAX_ROWS).min(len);
+        let size = rows::size((most - begin).min(rows::MAX_ROWS));
+        let mut values = Places::default();
+        values.push_rows(&log[piece(log.len())], size);
+        values.push_rows(&deliveries[piece(deliveries.len())], size);
+        values.push_rows(&traces[piece(traces.len())], size);
+        let sql = format!(
+            "WITH x {log} {}; WITH x {deliveries} {}; WITH x {traces} {}",
+            insert_log!("x WHERE channel IS NOT NULL"),
+            insert_deliveries!("x WHERE id IS NOT NULL"),
+            insert_traces!("x WHERE id IS NOT NULL"),
+            log = rows::table::<LogRow<'_>>(size),
+            deliveries = rows::table::<DeliveryRow<'_>>(size),
+            traces = rows::table::<NewTrace>(size),
+        );
+        let insert = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+        insert.execute(&mut *conn).await.map_err(classify)?;
+    }
+    Ok(())
+}
+
+/// Contacts and cursors: two statements at once.
+async fn meet_sqlite(
+    conn: &mut SqliteConnection,
+    contacts: &[ContactRow<'_>],
+    cursors: &[CursorRow<'_>],
+) -> Result<()> {
+    let most = contacts.len().max(cursors.len());
+    for begin in (0..most).step_by(rows::MAX_ROWS) {
+        let piece = |len: usize| begin.min(len)..(begin + rows::MAX_ROWS).min(len);
+        let size = rows::size((most - begin).min(rows::MAX_ROWS));
+        let mut values = Places::default();
+        values.push_rows(&contacts[piece(contacts.len())], size);
+        values.push_rows(&cursors[piece(cursors.len())], size);
+        let sql = format!(
+            "WITH x {contacts} {}; WITH x {cursors} {}",
+            meet!("x WHERE bot IS NOT NULL"),
+            move_cursors!("x"),
+            contacts = rows::table::<ContactRow<'_>>(size),
+            cursors = rows::table::<CursorRow<'_>>(size),
+        );
+        let meet = sqlx::query_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+        meet.execute(&mut *conn).await.map_err(classify)?;
+    }
+    Ok(())
+}
+
+/// Everything in one statement.
+async fn insert_postgres(
+    conn: &mut PgConnection,
+    log: &[LogRow<'_>],
+    deliveries: &[DeliveryRow<'_>],
+    traces: &[&NewTrace],
+    contacts: &[ContactRow<'_>],
+    cursors: &[CursorRow<'_>],
+) -> Result<()> {
+    let mut values = Arrays::default();
+    let log_rows = values.push_rows(log);
+    let delivery_rows = values.push_rows(deliveries);
+    let trace_rows = values.push_rows(traces);
+    let contact_rows = values.push_rows(contacts);
+    let cursor_rows = values.push_rows(cursors);
+    let sql = format!(
+        concat!(
+            "WITH log AS (",
+            insert_log!("{}"),
+            "), work AS (",
+            insert_deliveries!("{}"),
+            "), told AS (",
+            insert_traces!("{}"),
+            "), met AS (",
+            meet!("{}"),
+            ") ",
+            move_cursors!("{}"),
+        ),
+        log_rows, delivery_rows, trace_rows, contact_rows, cursor_rows,
+    );
+    let all = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
+    all.execute(&mut *conn).await.map_err(classify).map(|_| ())
+}
+
+/// One row per person who wrote: the newest token wins, and their window opens again.
+fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec<ContactRow<'a>> {
+    let mut rows: BTreeMap<(BotId, &str), ContactRow<'_>> = BTreeMap::new();
+    for batch in batches {
+        for message in batch.messages.iter().filter(|message| inserted.contains(&message.row.id)) {
+            let Some(contact) = &message.contact else { continue };
+            let person = message.row.from_user_id.as_str();
+            let row = rows.entry((batch.bot_id, person)).or_insert(ContactRow {
+                bot: batch.bot_id,
+                person,
+                name: "",
+                count: 0,
+                at: 0,
+                token: None,
+                opened: 0,
+            });
+            row.count += 1;
+            row.at = batch.now.as_millis();
+            if !contact.network_name.is_empty() {
+                row.name = &contact.network_name;
+            }
+            // Messages may come out of order; an older permission never replaces a newer one.
+            if contact.opened_at.as_millis() >= row.opened {
+                row.opened = contact.opened_at.as_millis();
+                row.token = contact.context_token.as_ref().map(Sealed::as_str).or(row.token);
+            }
+        }
+    }
+    rows.into_values().collect()
+}
+
+/// Where each bot's network goes on, and when the bot was last heard of.
+fn cursor_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec<CursorRow<'a>> {
+    let row = |batch: &&'a Accept| {
+        let mut heard = batch.messages.iter().filter(|message| message.contact.is_some());
+        let heard = heard.any(|message| inserted.contains(&message.row.id));
+        CursorRow {
+            bot: batch.bot_id,
+            cursor: batch.cursor.as_deref(),
+            inbound: heard.then_some(batch.now.as_millis()),
+            at: batch.now.as_millis(),
+        }
+    };
+    batches.iter().map(row).collect()
+}
