@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
 use hub_core::{demo::ADA, network::sim::QrAction};
@@ -245,16 +246,24 @@ fn the_network_and_the_receiver_misbehave_on_demand() {
     let script = stage.path().join("day.toml");
     std::fs::write(
         &script,
-        "[[step]]\nsay = \"order 1\"\nas = \"Ada\"\n[[step]]\noutage = \"1s\"\n\
-         [[step]]\nreceiver = \"answer\"\n[[step]]\nwait = \"1s\"\n",
+        "[[step]]\nsay = \"order 1\"\nas = \"Ada\"\n[[step]]\nwait = \"1ms\"\n",
     )
     .unwrap();
-    let (played, _) = ends(&stage.server(&["sim", "script", script.to_str().unwrap()]), 0);
-    let did: Vec<&str> = played.lines().map(|line| line.split('\t').nth(1).unwrap()).collect();
-    assert_eq!(did, ["say", "outage", "receiver", "wait"]);
-    let requests = stage.document(&["sim", "receiver", "show"]);
-    let first = &requests["items"][0];
+    let played = |steps: &[&str]| {
+        let (played, _) = ends(&stage.server(&["sim", "script", script.to_str().unwrap()]), 0);
+        let did: Vec<&str> = played.lines().map(|line| line.split('\t').nth(1).unwrap()).collect();
+        assert_eq!(did, steps);
+    };
+    played(&["say", "wait"]);
+    let first = (0..100).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        let mut requests = stage.document(&["sim", "receiver", "show"]);
+        Some(requests["items"][0].take()).filter(Value::is_object)
+    });
+    let first = first.expect("the receiver was asked");
     assert_eq!((&first["behaviour"], &first["verified"]), (&"fail".into(), &true.into()));
+    std::fs::write(&script, "[[step]]\noutage = \"1s\"\n[[step]]\nreceiver = \"answer\"\n").unwrap();
+    played(&["outage", "receiver"]);
     std::fs::write(&script, "[[step]]\nsay = \"order 2\"\n[[step]]\nrest = true\n").unwrap();
     fails(&stage.server(&["sim", "script", script.to_str().unwrap()]), 6, "INVALID_PARAMS");
     fails(&stage.server(&["sim", "outage", "2h"]), 2, "INVALID_PARAMS");
