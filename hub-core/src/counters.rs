@@ -149,17 +149,23 @@ impl Counters {
 }
 
 /// Counts that are kept across restarts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, hub_macros::FromRow)]
+#[row(table = "tallies")]
 pub struct Tallied {
     /// Inbound messages stored.
+    #[row(number)]
     pub messages_in: u64,
     /// Messages, or parts of long ones, that the chat network took.
+    #[row(number)]
     pub messages_out: u64,
     /// Deliveries that were made.
+    #[row(number)]
     pub delivered: u64,
     /// Deliveries that were given up.
+    #[row(number)]
     pub failed: u64,
     /// Runs of plugins.
+    #[row(number)]
     pub plugin_runs: u64,
 }
 

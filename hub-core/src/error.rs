@@ -1,5 +1,7 @@
 //! The one list of failure codes, and the one error type of the library.
 
+use crate::words::words;
+
 use std::{borrow::Cow, fmt, time::Duration};
 
 use serde::Serialize;
@@ -7,83 +9,39 @@ use serde::Serialize;
 /// What every fallible function of this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something failed, as a closed list. The spelling of [`ErrorCode::as_str`] is what HTTP clients, the command
-/// line and logs show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorCode {
-    /// No credential was sent, or the session has ended.
-    Unauthorized,
-    /// A credential was sent but is unknown, expired, revoked or of the wrong kind.
-    InvalidToken,
-    /// The caller is known and may not do this.
-    Forbidden,
-    /// The object does not exist, or belongs to another user: the two are indistinguishable.
-    NotFound,
-    /// The input breaks a rule; the details name the fields.
-    InvalidParams,
-    /// The method does not exist on this path.
-    MethodNotAllowed,
-    /// The state of the thing forbids the act now.
-    Conflict,
-    /// The chat network refuses a send to this person now; they have to write first.
-    WindowClosed,
-    /// The body exceeds its limit.
-    PayloadTooLarge,
-    /// The body is not of a type this call reads.
-    UnsupportedMediaType,
-    /// Too many requests; try again after [`Error::retry_after`].
-    RateLimited,
-    /// The chat network or another service behind the hub failed.
-    UpstreamError,
-    /// The hub cannot do this at the moment (storage full, draining); try again later.
-    Unavailable,
-    /// A fault of the hub. Nothing about it leaves the process but a request id.
-    Internal,
-}
-
-impl ErrorCode {
-    /// Every code, in the order of this page.
-    pub const ALL: [Self; 14] = [
-        Self::Unauthorized,
-        Self::InvalidToken,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::InvalidParams,
-        Self::MethodNotAllowed,
-        Self::Conflict,
-        Self::WindowClosed,
-        Self::PayloadTooLarge,
-        Self::UnsupportedMediaType,
-        Self::RateLimited,
-        Self::UpstreamError,
-        Self::Unavailable,
-        Self::Internal,
-    ];
-
-    /// The code on the wire, for example `NOT_FOUND`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unauthorized => "UNAUTHORIZED",
-            Self::InvalidToken => "INVALID_TOKEN",
-            Self::Forbidden => "FORBIDDEN",
-            Self::NotFound => "NOT_FOUND",
-            Self::InvalidParams => "INVALID_PARAMS",
-            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
-            Self::Conflict => "CONFLICT",
-            Self::WindowClosed => "WINDOW_CLOSED",
-            Self::PayloadTooLarge => "PAYLOAD_TOO_LARGE",
-            Self::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::UpstreamError => "UPSTREAM_ERROR",
-            Self::Unavailable => "UNAVAILABLE",
-            Self::Internal => "INTERNAL_ERROR",
-        }
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// Why something failed, as a closed list. The spelling of [`ErrorCode::as_str`] is what HTTP clients, the command
+    /// line and logs show.
+    #[derive(Hash)]
+    pub enum ErrorCode {
+        /// No credential was sent, or the session has ended.
+        Unauthorized = "UNAUTHORIZED",
+        /// A credential was sent but is unknown, expired, revoked or of the wrong kind.
+        InvalidToken = "INVALID_TOKEN",
+        /// The caller is known and may not do this.
+        Forbidden = "FORBIDDEN",
+        /// The object does not exist, or belongs to another user: the two are indistinguishable.
+        NotFound = "NOT_FOUND",
+        /// The input breaks a rule; the details name the fields.
+        InvalidParams = "INVALID_PARAMS",
+        /// The method does not exist on this path.
+        MethodNotAllowed = "METHOD_NOT_ALLOWED",
+        /// The state of the thing forbids the act now.
+        Conflict = "CONFLICT",
+        /// The chat network refuses a send to this person now; they have to write first.
+        WindowClosed = "WINDOW_CLOSED",
+        /// The body exceeds its limit.
+        PayloadTooLarge = "PAYLOAD_TOO_LARGE",
+        /// The body is not of a type this call reads.
+        UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE",
+        /// Too many requests; try again after [`Error::retry_after`].
+        RateLimited = "RATE_LIMITED",
+        /// The chat network or another service behind the hub failed.
+        UpstreamError = "UPSTREAM_ERROR",
+        /// The hub cannot do this at the moment (storage full, draining); try again later.
+        Unavailable = "UNAVAILABLE",
+        /// A fault of the hub. Nothing about it leaves the process but a request id.
+        Internal = "INTERNAL_ERROR",
     }
 }
 

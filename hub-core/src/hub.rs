@@ -176,7 +176,7 @@ impl Hub {
         }
         let mut read = store.read().await?;
         let now = read.leases().database_now().await?;
-        read.leases().any_held(now.map_or_else(|| store.now(), Timestamp::from_millis)).await
+        read.leases().any_held(now.unwrap_or_else(|| store.now())).await
     }
 
     /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store,

@@ -108,6 +108,7 @@ pub mod audit;
 pub mod backup;
 pub mod bots;
 pub mod channels;
+mod columns;
 pub mod config;
 pub mod context;
 pub mod counters;
@@ -154,6 +155,7 @@ pub mod time;
 pub mod traces;
 pub mod upkeep;
 pub mod wake;
+mod words;
 
 pub use error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

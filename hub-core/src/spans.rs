@@ -3,7 +3,7 @@
 
 use tracing::{Span, field::Empty, trace_span};
 
-use crate::id::{BotId, ChannelId, DeliveryId, TraceId};
+use crate::id::{BotId, ChannelId, DeliveryId, MessageId, TraceId};
 
 /// The target of all these spans; they have the level `TRACE`, so that no log shows them by accident.
 pub const TARGET: &str = "hub_spans";
@@ -35,14 +35,14 @@ pub(crate) fn delivery_attempt(
 }
 
 /// One attempt to send to a person; `hub.outcome` is what the network made of it.
-pub(crate) fn outbox_send(bot: BotId, message: &str, trace: Option<&str>) -> Span {
+pub(crate) fn outbox_send(bot: BotId, message: MessageId, trace: Option<TraceId>) -> Span {
     trace_span!(
         target: TARGET,
         "outbox send",
         otel.kind = "client",
         hub.bot_id = %bot,
-        hub.message_id = message,
-        hub.trace_id = trace,
+        hub.message_id = %message,
+        hub.trace_id = trace.map(tracing::field::display),
         hub.outcome = Empty,
     )
 }

@@ -31,10 +31,10 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> NewTra
         bot_id: outbound.bot_id,
         channel_id: outbound.channel_id,
         replay_of: None,
-        status: TraceStatus::Pending.as_str(),
+        status: TraceStatus::Pending,
         open_sinks: 0,
         summary: "queued for the chat".to_owned(),
-        started_at: outbound.now.as_millis(),
+        started_at: outbound.now,
         duration_ms: 0,
         steps: format!("[{}]", steps_text(&[accepted])),
     }
@@ -52,7 +52,7 @@ pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> Trac
         ended: 0,
         summary: None,
         attempts: None,
-        ended_at: now.as_millis(),
+        ended_at: now,
         steps: steps_text(&[accepted]),
     }
 }
@@ -120,6 +120,6 @@ impl<'h> Traces<'h> {
     /// One trace with its steps, whatever its bot.
     pub async fn find(&self, actor: &Actor, bot_id: Option<BotId>, id: TraceId) -> Result<Option<Trace>> {
         let row = self.ctx.store.read().await?.traces().find(actor.scope()?, bot_id, id).await?;
-        row.map(Trace::try_from).transpose()
+        Ok(row.map(Trace::from))
     }
 }

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use hub_core::{
     id::{ChannelId, MessageId},
+    secret::Sealed,
     store::{
         ai::{AiConfigRow, AiUsage, Conversation, ConversationQuery},
         deliveries::{DeliveryState, Finished},
@@ -70,8 +71,16 @@ async fn answer(db: &Db, on: &Stage, channel: Option<ChannelId>, key: &str) {
 async fn the_endpoint_is_one_row(db: &Db) {
     let config = async || db.store.read().await.unwrap().ai().config().await.unwrap();
     assert_eq!(config().await, None);
-    let first = AiConfigRow { settings: "{}".into(), api_key: Some("sealed".into()), updated_at: 1 };
-    let second = AiConfigRow { settings: r#"{"model":"'"}"#.into(), api_key: None, updated_at: 2 };
+    let first = AiConfigRow {
+        settings: "{}".into(),
+        api_key: Some(Sealed::from("sealed".to_owned())),
+        updated_at: START,
+    };
+    let second = AiConfigRow {
+        settings: r#"{"model":"'"}"#.into(),
+        api_key: None,
+        updated_at: START + Duration::from_secs(1),
+    };
     for row in [first, second] {
         let stored = row.clone();
         commit!(db, |tx| tx.ai().set_config(&stored).await).unwrap();

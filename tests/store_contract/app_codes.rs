@@ -45,13 +45,13 @@ async fn find(db: &Db, name: &str) -> Option<StoredCode> {
 async fn a_code_is_stored_and_knows_what_came_of_it(db: &Db) {
     let stored = code(db, "code", MINUTE).await;
     assert!(find(db, "another").await.is_none());
-    let fresh = StoredCode { code: stored.clone(), used: false, came_of_it: None };
+    let fresh = StoredCode { code: stored.clone(), used: false, installation_id: None, token_hash: None };
     assert_eq!(find(db, "code").await, Some(fresh));
     let installation = install(db, stored.app_id, stored.bot_id, "weather").await;
     let (hash, token) = (TokenHash::of("code"), TokenHash::of("token"));
     commit!(db, |tx| tx.app_codes().note(&hash, installation, &token).await).unwrap();
-    let came_of_it = Some((installation, TokenHash::of("token").as_str().to_owned()));
-    assert_eq!(find(db, "code").await.unwrap().came_of_it, came_of_it);
+    let found = find(db, "code").await.unwrap();
+    assert_eq!((found.installation_id, found.token_hash), (Some(installation), Some(TokenHash::of("token"))));
 }
 
 async fn a_code_is_used_once(db: &Db) {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use hub_core::{
-    apps::{App, AppEventState},
+    apps::{App, AppEventState, AppScopes},
     id::{AppEventId, AppId, BotId, InstallationId},
     page::PageRequest,
     store::app_events::{NewAppEvent, ToldEvent},
@@ -66,7 +66,7 @@ async fn tell(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> AppEventId {
 
 async fn claim(db: &Db, now: Timestamp, per_app: u32) -> Vec<String> {
     let taken = commit!(db, |tx| tx.app_events().claim(now, now + MINUTE, per_app, 50).await).unwrap();
-    taken.into_iter().map(|event| event.id).collect()
+    taken.into_iter().map(|event| event.id.to_string()).collect()
 }
 
 fn told(id: AppEventId, state: AppEventState, due_at: Timestamp) -> ToldEvent {
@@ -94,8 +94,8 @@ async fn an_event_is_stored_taken_told_and_shown(db: &Db) {
     assert_eq!(texts, HOSTILE_TEXTS);
     let first = &due[0];
     assert_eq!((first.webhook_url.as_deref(), &*first.kind), (Some("https://weather.example"), "command"));
-    assert_eq!((first.attempts, first.scopes.as_deref()), (0, Some(r#"["bot:read"]"#)));
-    let id: AppEventId = first.id.parse().unwrap();
+    assert_eq!((first.attempts, first.scopes), (0, Some(AppScopes::parse(["bot:read"]).unwrap())));
+    let id = first.id;
     let later = told(id, AppEventState::Pending, START + MINUTE);
     commit!(db, |tx| tx.app_events().settle(&later).await).unwrap();
     let mut read = db.store.read().await.unwrap();

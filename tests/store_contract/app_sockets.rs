@@ -90,7 +90,7 @@ async fn rows(
 }
 
 async fn ids(db: &Db, seat: Seat, socket: SocketId, now: Timestamp) -> Vec<String> {
-    rows(db, seat, socket, &[], 50, now).await.into_iter().map(|row| row.id).collect()
+    rows(db, seat, socket, &[], 50, now).await.into_iter().map(|row| row.id.to_string()).collect()
 }
 
 async fn write(db: &Db, ids: &[AppEventId]) -> Vec<WrittenEvent> {
@@ -127,7 +127,7 @@ async fn installations_and_apps_tell_how_they_stand(db: &Db) {
         (&*row.id, &*row.name, &*row.slug),
         (&*weather.installation.to_string(), "weather", "weather")
     );
-    assert_eq!((row.bot_id, row.old_credential, row.old_until), (Some(weather.bot.to_string()), None, None));
+    assert_eq!((row.bot_id, row.old_credential, row.old_until), (Some(weather.bot), None, None));
     assert_eq!((row.credential.len(), row.open, row.has_due), (64, true, true));
     assert_eq!((&*whole.id, whole.bot_id, &*whole.credential), (&*weather.app.to_string(), None, "sealed"));
     assert_eq!((whole.author_id == row.author_id, whole.open, whole.has_due), (true, true, true));
@@ -160,15 +160,9 @@ async fn a_socket_gets_what_follows_oldest_first(db: &Db) {
     open(db, &[socket], START).await;
     let all = rows(db, weather.seat(), socket.id, &[], 50, START).await;
     assert_eq!(all.iter().map(|row| &*row.event).collect::<Vec<_>>(), HOSTILE_TEXTS);
-    assert_eq!(
-        all.iter().map(|row| row.id.clone()).collect::<Vec<_>>(),
-        events.iter().map(ToString::to_string).collect::<Vec<_>>()
-    );
+    assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), events);
     assert!(all[0].trace_id.is_some());
-    assert_eq!(
-        (&*all[0].bot_id, &*all[0].installation_id),
-        (&*weather.bot.to_string(), &*weather.installation.to_string())
-    );
+    assert_eq!((all[0].bot_id, all[0].installation_id), (weather.bot, weather.installation));
     assert_eq!(rows(db, weather.seat(), socket.id, &[], 2, START).await, all[..2]);
     assert_eq!(rows(db, weather.seat(), socket.id, &events[..2], 2, START).await, all[2..4]);
     let mut read = db.store.read().await.unwrap();

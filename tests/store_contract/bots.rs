@@ -55,7 +55,7 @@ async fn a_bot_comes_back_as_it_was_stored(db: &Db) {
     for text in HOSTILE_TEXTS {
         let id = insert(db, owner, text, "sim").await.unwrap();
         let mut read = db.store.read().await.unwrap();
-        let bot = read.bots().find(Some(owner.to_string()), id).await.unwrap().unwrap();
+        let bot = read.bots().find(Some(owner), id).await.unwrap().unwrap();
         assert_eq!((bot.id, bot.owner_id, bot.name.as_str()), (id, owner, text));
         assert_eq!((bot.wx_id, bot.owner_user_id), (format!("{text}@im.bot"), format!("{text}@person")));
         assert_eq!((bot.status, bot.status_since, bot.created_at), (BotStatus::Pending, START, START));
@@ -116,7 +116,7 @@ async fn bots_are_listed_for_their_owner_newest_first(db: &Db) {
     ids.reverse();
     let mut read = db.store.read().await.unwrap();
     let mut list = async |owner: Option<UserId>, page: PageRequest| {
-        let rows = read.bots().page(owner.map(|id| id.to_string()), &page).await.unwrap();
+        let rows = read.bots().page(owner, &page).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!(list(Some(ada), PageRequest::default()).await, ids);
@@ -128,7 +128,7 @@ async fn bots_are_listed_for_their_owner_newest_first(db: &Db) {
     assert_eq!(list(Some(ada), page).await, ids[1..]);
     assert_eq!(read.bots().count(ada).await.unwrap(), 3);
     assert_eq!(read.bots().count(db.ids.next()).await.unwrap(), 0);
-    assert!(read.bots().find(Some(bob.to_string()), ids[0]).await.unwrap().is_none());
+    assert!(read.bots().find(Some(bob), ids[0]).await.unwrap().is_none());
 }
 
 async fn a_new_login_starts_over_and_shuts_the_old_poller_out(db: &Db) {
@@ -186,9 +186,7 @@ async fn a_deleted_bot_takes_everything_with_it(db: &Db) {
     accept_one(db, &on, "ann", "1", 0).await;
     let send = super::scene::outbound(db, on.bot, "ann", "send", &["hi"]);
     commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
-    let delete = async |owner: UserId| {
-        commit!(db, |tx| tx.bots().delete(Some(owner.to_string()), on.bot).await).unwrap()
-    };
+    let delete = async |owner: UserId| commit!(db, |tx| tx.bots().delete(Some(owner), on.bot).await).unwrap();
     assert!(!delete(bob).await);
     assert_eq!(db.count("messages").await, 2);
     assert!(delete(on.owner).await);
@@ -202,9 +200,8 @@ async fn a_deleted_bot_takes_everything_with_it(db: &Db) {
 async fn reconnecting_is_refused_for_an_expired_login(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let id = insert(db, ada, "bot", "sim").await.unwrap();
-    let reconnect = async |owner: UserId| {
-        commit!(db, |tx| tx.bots().reconnect(Some(owner.to_string()), id, START).await).unwrap()
-    };
+    let reconnect =
+        async |owner: UserId| commit!(db, |tx| tx.bots().reconnect(Some(owner), id, START).await).unwrap();
     let resume = async || commit!(db, |tx| tx.bots().resume(id, START).await).unwrap();
     assert!(!resume().await, "nothing to resume: no one polled it yet");
     for word in ["error", "offline", "online"] {
@@ -269,7 +266,6 @@ async fn bots_are_listed_by_status(db: &Db) {
     db.sql(format!("UPDATE bots SET status = 'online' WHERE id IN ('{a}', '{c}')")).await;
     let mut read = db.store.read().await.unwrap();
     let mut ids = async |owner: Option<UserId>, status| {
-        let owner = owner.map(|id| id.to_string());
         let found = read.bots().page_in_status(owner, status, &PageRequest::default()).await.unwrap();
         found.into_iter().map(|bot| bot.id).collect::<Vec<_>>()
     };

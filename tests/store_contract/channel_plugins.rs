@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use hub_core::{
     id::{BotId, ChannelId, PluginId, PluginVersionId},
+    plugins::VersionState,
     store::channel_plugins::Installation,
 };
 
@@ -22,7 +23,7 @@ pub(super) async fn install(
     db: &Db,
     channel_id: ChannelId,
     id: (PluginId, PluginVersionId),
-    position: i64,
+    position: u32,
     enabled: bool,
 ) {
     let installation = Installation {
@@ -41,7 +42,7 @@ pub(super) async fn install(
 pub(super) async fn in_channel(db: &Db, bot: BotId, channel: ChannelId) -> Vec<(String, String, bool)> {
     let rows =
         db.store.read().await.unwrap().channel_plugins().installed(bot, channel, channel).await.unwrap();
-    rows.into_iter().map(|row| (row.name, row.version, row.enabled)).collect()
+    rows.into_iter().map(|row| row.plugin).map(|row| (row.name, row.version, row.enabled)).collect()
 }
 
 async fn a_channel_has_plugins_in_order(db: &Db) {
@@ -51,22 +52,22 @@ async fn a_channel_has_plugins_in_order(db: &Db) {
     let (a, b) = (add_plugin(db, ada, "a").await, add_plugin(db, ada, "b").await);
     let (a1, b1) = (add_version(db, a, "1").await, add_version(db, b, "1").await);
     let a2 = add_version(db, a, "2").await;
-    install(db, first, (a, a1), 1, true).await;
-    install(db, first, (b, b1), 0, true).await;
+    install(db, first, (a, a1), 2, true).await;
+    install(db, first, (b, b1), 1, true).await;
     install(db, second, (a, a1), 0, true).await;
     let row = |name: &str, version: &str, on| (name.to_owned(), version.to_owned(), on);
     assert_eq!(in_channel(db, bot, first).await, [row("b", "1", true), row("a", "1", true)]);
     // Once more: another version, another place, switched off; the rest is as it was.
-    install(db, first, (a, a2), -1, false).await;
+    install(db, first, (a, a2), 0, false).await;
     assert_eq!(in_channel(db, bot, first).await, [row("a", "2", false), row("b", "1", true)]);
     let mut read = db.store.read().await.unwrap();
     let rows = read.channel_plugins().installed_of_bot(bot).await.unwrap();
-    let places: Vec<_> = rows.iter().map(|row| (row.channel_id.clone(), &*row.name)).collect();
-    let (on_first, on_second) = (first.to_string(), second.to_string());
-    assert_eq!(places, [(on_first.clone(), "a"), (on_first, "b"), (on_second, "a")]);
-    assert_eq!((&*rows[0].content_hash, &*rows[0].state, rows[0].position), ("hash of 2", "pending", -1));
-    assert_eq!((rows[0].version_id.clone(), rows[0].installed_at), (a2.to_string(), START.as_millis() + 7));
-    assert_eq!((rows[0].plugin_id.clone(), rows[0].reason.clone()), (a.to_string(), None));
+    let places: Vec<_> = rows.iter().map(|row| (row.channel_id, &*row.plugin.name)).collect();
+    assert_eq!(places, [(first, "a"), (first, "b"), (second, "a")]);
+    let moved = &rows[0].plugin;
+    assert_eq!((&*moved.content_hash, moved.state, moved.position), ("hash of 2", VersionState::Pending, 0));
+    assert_eq!((moved.version_id, moved.installed_at), (a2, START + Duration::from_millis(7)));
+    assert_eq!((moved.plugin_id, moved.reason.as_deref()), (a, None));
     assert!(read.channel_plugins().installed_of_bot(db.ids.next()).await.unwrap().is_empty());
     assert!(
         read.channel_plugins().installed(db.ids.next(), first, second).await.unwrap().is_empty(),
@@ -111,10 +112,10 @@ async fn what_runs_is_read_once(db: &Db) {
     let id = add_plugin(db, ada, "a").await;
     let (first, second) = (add_version(db, id, "1").await, add_version(db, id, "2").await);
     let mut read = db.store.read().await.unwrap();
-    let wanted = [first.to_string(), second.to_string(), "plv_none".to_owned()];
+    let wanted = [first, second, db.ids.next()];
     let mut scripts = read.channel_plugins().scripts(&wanted).await.unwrap();
     scripts.sort();
-    assert_eq!(scripts, [(first.to_string(), "// 1".to_owned()), (second.to_string(), "// 2".to_owned())]);
+    assert_eq!(scripts, [(first, "// 1".to_owned()), (second, "// 2".to_owned())]);
     assert!(read.channel_plugins().scripts(&[]).await.unwrap().is_empty());
 }
 
@@ -135,11 +136,11 @@ async fn a_plugin_is_stopped_in_one_channel_until_it_is_installed_anew(db: &Db) 
     let paused = async || {
         let mut read = db.store.read().await.unwrap();
         let rows = read.channel_plugins().installed_of_bot(bot).await.unwrap();
-        let mut found: Vec<_> = rows.into_iter().map(|row| (row.channel_id, row.paused)).collect();
+        let mut found: Vec<_> = rows.into_iter().map(|row| (row.channel_id, row.plugin.paused)).collect();
         found.sort();
         found
     };
-    let mut wanted = [(here.to_string(), Some("it hangs".to_owned())), (there.to_string(), None)];
+    let mut wanted = [(here, Some("it hangs".to_owned())), (there, None)];
     wanted.sort();
     assert_eq!(paused().await, wanted);
     assert_eq!(db.number("SELECT config_rev FROM bots").await, 1, "the workers read their rules again, once");

@@ -6,6 +6,7 @@ use hub_core::{
     id::{BotId, ChannelId},
     page::PageRequest,
     secret::{Sealed, TokenHash},
+    store::deliveries::DeliveryState,
 };
 
 use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, channel, everything, just_before, scope, stage};
@@ -215,10 +216,10 @@ async fn deliveries_are_counted_by_state(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let count = async |first, last, read: &mut hub_core::store::Read| {
         let mut rows = read.channels().deliveries_by_state(on.bot, first, last).await.unwrap();
-        rows.sort();
+        rows.sort_by_key(|(id, state, _)| (*id, state.as_str()));
         rows
     };
-    let wanted = [(on.channel, "dead".to_owned(), 1), (on.channel, "pending".to_owned(), 2)];
+    let wanted = [(on.channel, DeliveryState::Dead, 1), (on.channel, DeliveryState::Pending, 2)];
     assert_eq!(count(on.channel, second, &mut read).await, wanted);
     assert_eq!(count(second, second, &mut read).await, []);
 }

@@ -19,7 +19,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// `peer` writes `hours` after the start.
 async fn write(db: &Db, on: &Stage, peer: &str, hours: u32) {
     let mut one = message(db, on.bot, peer, &format!("{peer}-{hours}"), "x");
-    one.row.created_at = (START + HOUR * hours).as_millis();
+    one.row.created_at = START + HOUR * hours;
     one.contact = Some(ContactUpdate { opened_at: START + HOUR * hours, ..one.contact.unwrap() });
     let now = START + HOUR * hours;
     let batch = hub_core::store::inbox::Accept { now, ..batch(&on.lease, None, vec![one]) };
@@ -68,7 +68,7 @@ async fn contacts_are_listed_by_their_last_message(db: &Db) {
     };
     let all = [("ann", 2), ("bob", 1), ("Bob", 1), ("cat", 1)].map(|(name, n)| (name.to_owned(), n));
     assert_eq!(page(None, 9).await, all);
-    let after = ((START + HOUR * 3).as_millis(), "bob");
+    let after = (START + HOUR * 3, "bob");
     assert_eq!(page(Some(after), 1).await, all[2..3]);
     assert_eq!(page(Some(after), 9).await, all[2..]);
     assert!(read.contacts().find(on.bot, "BOB").await.unwrap().is_none(), "ids are compared byte for byte");
@@ -80,7 +80,7 @@ async fn a_remark_is_the_owners(db: &Db) {
     let bob = db.user("bob").await;
     write(db, &on, "ann", 1).await;
     let set = async |owner: Option<UserId>, user: &str, remark: &str| {
-        let (owner, user, remark) = (owner.map(|id| id.to_string()), user.to_owned(), remark.to_owned());
+        let (user, remark) = (user.to_owned(), remark.to_owned());
         commit!(db, |tx| tx.contacts().set_remark(owner, on.bot, &user, &remark).await).unwrap()
     };
     assert!(!set(Some(bob), "ann", "stolen").await);

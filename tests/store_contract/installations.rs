@@ -220,7 +220,7 @@ async fn a_token_is_ended_while_it_is_the_current_one(db: &Db) {
     let id = install(db, weather, bot, "weather").await;
     let first = TokenHash::of(&format!("token of {id}"));
     let end = async |hash: &TokenHash| {
-        let (hash, dead) = (hash.as_str().to_owned(), TokenHash::of("dead"));
+        let (hash, dead) = (hash.clone(), TokenHash::of("dead"));
         commit!(db, |tx| tx.installations().end_token(id, &hash, &dead).await).unwrap()
     };
     assert!(!end(&TokenHash::of("another")).await);

@@ -5,6 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use futures_util::join;
 use hub_core::{
     id::{ChannelId, NodeId},
+    secret::Sealed,
     store::{
         Store,
         log::{Ack, Listening},
@@ -62,7 +63,10 @@ async fn a_page_is_what_follows_oldest_first(db: &Db) {
         ("@shop hello", Some("hello"))
     );
     assert_eq!((row.direction.as_str(), row.to_user_id.as_str()), ("inbound", "bot"));
-    assert_eq!((row.network_id.as_deref(), row.message.private.as_deref()), (Some("4"), Some("sealed")));
+    assert_eq!(
+        (row.network_id.as_deref(), row.message.private.as_ref().map(Sealed::as_str)),
+        (Some("4"), Some("sealed"))
+    );
     assert_eq!((rows[0].channel_content.as_deref(), row.message.peer.as_str()), (None, "bob"));
 }
 
@@ -178,14 +182,14 @@ async fn channels_tell_how_they_stand(db: &Db) {
     ))
     .await;
     let rows = db.store.read().await.unwrap().log().pulses(&[on.channel, other, gone]).await.unwrap();
-    let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
     assert_eq!(rows.len(), 2);
-    let mine = &rows[&on.channel.to_string()];
+    let mine = &rows[&on.channel];
     assert_eq!((mine.last_seq, mine.acked_seq, mine.enabled, mine.name.as_str()), (1, 0, true, "channel"));
     assert_eq!((mine.bot_status.as_str(), mine.owner_status.as_str()), ("pending", "active"));
-    assert_eq!(mine.key_hash, hub_core::secret::TokenHash::of("channel").as_str());
-    assert_eq!((mine.old_key_hash.as_deref(), mine.old_key_until), (None, None));
-    assert!(!rows[&other.to_string()].enabled);
+    assert_eq!(mine.key_hash, hub_core::secret::TokenHash::of("channel"));
+    assert_eq!((mine.old_key_hash.clone(), mine.old_key_until), (None, None));
+    assert!(!rows[&other].enabled);
 }
 
 async fn cursors_move_forward_only(db: &Db) {
@@ -204,7 +208,7 @@ async fn cursors_move_forward_only(db: &Db) {
         let acks: Vec<_> = acks.into_iter().map(|(channel, seq)| Ack { channel, seq }).collect();
         commit!(db, |tx| tx.log().acknowledge(&acks).await).unwrap();
         let rows = db.store.read().await.unwrap().log().pulses(&[on.channel, other]).await.unwrap();
-        let acked = |id: ChannelId| rows.iter().find(|row| row.id == id.to_string()).unwrap().acked_seq;
+        let acked = |id: ChannelId| rows.iter().find(|row| row.id == id).unwrap().acked_seq;
         assert_eq!((acked(on.channel), acked(other)), stands);
     }
 }

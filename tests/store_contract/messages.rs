@@ -31,7 +31,7 @@ async fn the_newest_secrets_of_a_person_are_found(db: &Db) {
     let found = async |since, limit| {
         let mut read = db.store.read().await.unwrap();
         let rows = read.messages().recent_private(on.bot, "ann", since, limit).await.unwrap();
-        assert!(rows.iter().all(|(id, private)| *private == format!("sealed {id}")));
+        assert!(rows.iter().all(|(id, private)| private.as_str() == format!("sealed {id}")));
         rows.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
     };
     assert_eq!(found(START - Duration::from_secs(1), 10).await, of_ann);
@@ -91,7 +91,7 @@ async fn filters_select_messages(db: &Db) {
         let at = START + minute * u32::try_from(n).unwrap();
         // Ids begin with the time.
         one.row.id = MessageId::from_u128(MessageId::first_at(at).as_u128() + 1);
-        one.row.created_at = at.as_millis();
+        one.row.created_at = at;
         messages.push(one);
     }
     db.store.accept(batch(&on.lease, None, messages)).await.unwrap();

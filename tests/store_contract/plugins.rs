@@ -2,6 +2,7 @@ use hub_core::{
     ErrorCode,
     id::{PluginId, PluginVersionId, UserId},
     page::PageRequest,
+    plugins::VersionState::{self, Approved, Pending, Rejected, Superseded, Withdrawn},
     store::plugins::{NewPlugin, NewVersion, StateChange},
 };
 
@@ -39,8 +40,8 @@ fn version(db: &Db, plugin_id: PluginId, name: &str) -> NewVersion {
         description: format!("what {name} does"),
         script: format!("// {name}"),
         content_hash: format!("hash of {name}"),
-        matches: "[\"*\"]".to_owned(),
-        connects: "[]".to_owned(),
+        matches: vec!["*".to_owned()],
+        connects: Vec::new(),
         timeout_ms: 5000,
         now: START,
     }
@@ -53,8 +54,8 @@ pub(super) async fn add_version(db: &Db, plugin_id: PluginId, name: &str) -> Plu
     id
 }
 
-async fn review(db: &Db, id: PluginVersionId, from: &'static str, to: &'static str) -> bool {
-    let (reason, by) = ((to != "approved").then(|| "bad".to_owned()), "usr_admin".to_owned());
+async fn review(db: &Db, id: PluginVersionId, from: VersionState, to: VersionState) -> bool {
+    let (reason, by) = ((to != Approved).then(|| "bad".to_owned()), "usr_admin".to_owned());
     let change = StateChange { id, from, to, reason, by, now: START };
     commit!(db, |tx| tx.plugins().change_state(&change).await).unwrap()
 }
@@ -66,7 +67,7 @@ async fn a_plugin_comes_back_as_it_was_stored(db: &Db) {
         let stored = NewVersion {
             script: text.to_owned(),
             description: text.to_owned(),
-            connects: "[\"a.example\"]".to_owned(),
+            connects: vec!["a.example".to_owned()],
             timeout_ms: 10_000,
             ..version(db, id, "1")
         };
@@ -74,27 +75,21 @@ async fn a_plugin_comes_back_as_it_was_stored(db: &Db) {
         commit!(db, |tx| tx.plugins().insert_version(&copy).await).unwrap();
         let mut read = db.store.read().await.unwrap();
         let plugin = read.plugins().find(scope(ada), id).await.unwrap().unwrap();
-        assert_eq!(
-            (plugin.name.as_str(), plugin.author.as_deref()),
-            (format!("plugin {n}").as_str(), Some("ada"))
-        );
-        assert_eq!(
-            (plugin.installs, plugin.plugin_created_at, plugin.approved_id),
-            (0, START.as_millis(), None)
-        );
-        let row = plugin.version;
-        assert_eq!((row.id, row.state.as_str()), (stored.id.to_string(), "pending"));
+        assert_eq!((plugin.name.as_str(), plugin.author.as_str()), (format!("plugin {n}").as_str(), "ada"));
+        assert_eq!((plugin.installs, plugin.created_at, plugin.approved), (0, START, None));
+        let row = plugin.latest;
+        assert_eq!((row.id, row.state), (stored.id, Pending));
         assert_eq!((&*row.description, &*row.content_hash), (text, "hash of 1"));
-        assert_eq!((&*row.matches, &*row.connects, row.timeout_ms), ("[\"*\"]", "[\"a.example\"]", 10_000));
-        assert_eq!((row.reason, row.reviewed_at, row.created_at), (None, None, START.as_millis()));
-        let source = read.plugins().source(scope(ada), stored.id).await.unwrap().unwrap();
+        assert_eq!((&*row.matches, &*row.connects), (&["*".to_owned()][..], &["a.example".to_owned()][..]));
         assert_eq!(
-            (&*source.script, source.plugin_id, source.name),
-            (text, id.to_string(), format!("plugin {n}"))
+            (row.timeout_ms, row.reason, row.reviewed_at, row.created_at),
+            (10_000, None, None, START)
         );
+        let source = read.plugins().source(scope(ada), stored.id).await.unwrap().unwrap();
+        assert_eq!((&*source.script, source.plugin_id, source.name), (text, id, format!("plugin {n}")));
         assert_eq!(read.plugins().versions(scope(ada), id).await.unwrap().len(), 1);
-        let scripts = read.channel_plugins().scripts(&[stored.id.to_string()]).await.unwrap();
-        assert_eq!(scripts, [(stored.id.to_string(), text.to_owned())]);
+        let scripts = read.channel_plugins().scripts(&[stored.id]).await.unwrap();
+        assert_eq!(scripts, [(stored.id, text.to_owned())]);
     }
 }
 
@@ -112,14 +107,14 @@ async fn a_name_has_one_plugin(db: &Db) {
     assert_eq!(refused.code(), ErrorCode::Conflict);
     let mut read = db.store.read().await.unwrap();
     let found = read.plugins().find_by_name("tagger").await.unwrap();
-    assert_eq!(found, Some((id.to_string(), Some(ada.to_string()))));
+    assert_eq!(found, Some((id, Some(ada))));
     assert_eq!(read.plugins().find_by_name("Tagger").await.unwrap(), None);
     assert_eq!(read.plugins().count_of(ada).await.unwrap(), 1);
     assert_eq!(read.plugins().count_of(bob).await.unwrap(), 0);
     drop(read);
     db.sql(format!("DELETE FROM users WHERE id = '{ada}'")).await;
     let mut read = db.store.read().await.unwrap();
-    assert_eq!(read.plugins().find_by_name("tagger").await.unwrap(), Some((id.to_string(), None)));
+    assert_eq!(read.plugins().find_by_name("tagger").await.unwrap(), Some((id, None)));
 }
 
 async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
@@ -129,7 +124,7 @@ async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
     // What each of them sees: the newest version, how many, and whether the first one's source.
     let sees = async |scope| {
         let mut read = db.store.read().await.unwrap();
-        let newest = read.plugins().find(scope, id).await.unwrap().map(|row| row.version.version);
+        let newest = read.plugins().find(scope, id).await.unwrap().map(|plugin| plugin.latest.version);
         let count = read.plugins().versions(scope, id).await.unwrap().len();
         let source = read.plugins().source(scope, first).await.unwrap().is_some();
         (newest, count, source)
@@ -137,14 +132,14 @@ async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
     let listed = async || {
         let mut read = db.store.read().await.unwrap();
         let rows = read.plugins().page(&PageRequest::default()).await.unwrap();
-        rows.into_iter().map(|row| row.version.version).collect::<Vec<_>>()
+        rows.into_iter().map(|plugin| plugin.latest.version).collect::<Vec<_>>()
     };
     let one = |name: &str, count, source| (Some(name.to_owned()), count, source);
     assert_eq!(sees(scope(ada)).await, one("1", 1, true));
     assert_eq!(sees(everything()).await, one("1", 1, true));
     assert_eq!(sees(scope(bob)).await, (None, 0, false));
     assert!(listed().await.is_empty());
-    assert!(review(db, first, "pending", "approved").await);
+    assert!(review(db, first, Pending, Approved).await);
     let second = add_version(db, id, "2").await;
     assert_eq!(sees(scope(bob)).await, one("1", 1, true));
     assert_eq!(sees(scope(ada)).await, one("2", 2, true));
@@ -152,8 +147,7 @@ async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let own = read.plugins().page_of(ada, &PageRequest::default()).await.unwrap();
     assert_eq!(own.len(), 1);
-    assert_eq!((&*own[0].version.version, own[0].approved_version.as_deref()), ("2", Some("1")));
-    assert_eq!(own[0].approved_id, Some(first.to_string()));
+    assert_eq!((&*own[0].latest.version, own[0].approved.clone()), ("2", Some((first, "1".to_owned()))));
     assert!(read.plugins().page_of(bob, &PageRequest::default()).await.unwrap().is_empty());
     assert!(read.plugins().source(scope(bob), second).await.unwrap().is_none());
     assert!(read.plugins().is_owned(scope(ada), id).await.unwrap());
@@ -161,7 +155,7 @@ async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
     assert!(!read.plugins().is_owned(scope(bob), id).await.unwrap());
     assert!(!read.plugins().is_owned(everything(), db.ids.next()).await.unwrap());
     drop(read);
-    assert!(review(db, first, "approved", "withdrawn").await);
+    assert!(review(db, first, Approved, Withdrawn).await);
     assert_eq!(sees(scope(bob)).await, (None, 0, false));
 }
 
@@ -170,37 +164,34 @@ async fn a_new_version_supersedes_what_waited(db: &Db) {
     let (id, other) = (add_plugin(db, ada, "a").await, add_plugin(db, ada, "b").await);
     add_version(db, other, "9").await;
     let approved = add_version(db, id, "1").await;
-    review(db, approved, "pending", "approved").await;
+    review(db, approved, Pending, Approved).await;
     for name in ["2", "3", "4"] {
         add_version(db, id, name).await;
     }
     let mut read = db.store.read().await.unwrap();
     let versions = read.plugins().versions(everything(), id).await.unwrap();
-    let states: Vec<_> = versions.iter().map(|row| (&*row.version, &*row.state)).collect();
-    let wanted = [("4", "pending"), ("3", "superseded"), ("2", "superseded"), ("1", "approved")];
+    let states: Vec<_> = versions.iter().map(|row| (&*row.version, row.state)).collect();
+    let wanted = [("4", Pending), ("3", Superseded), ("2", Superseded), ("1", Approved)];
     assert_eq!(states, wanted);
     let pending = read.plugins().pending(&PageRequest::default()).await.unwrap();
     let waits: Vec<_> = pending.iter().map(|row| (&*row.name, &*row.version.version, &*row.script)).collect();
     assert_eq!(waits, [("a", "4", "// 4"), ("b", "9", "// 9")]);
     assert_eq!(pending[0].approved_script.as_deref(), Some("// 1"));
     assert_eq!(pending[0].approved_version.as_deref(), Some("1"));
-    assert_eq!((pending[1].approved_script.as_deref(), pending[1].author.as_deref()), (None, Some("ada")));
-    assert_eq!(pending[0].plugin_id, id.to_string());
+    assert_eq!((pending[1].approved_script.as_deref(), &*pending[1].author), (None, "ada"));
+    assert_eq!(pending[0].plugin_id, id);
 }
 
 async fn a_state_changes_once(db: &Db) {
     let ada = db.user("ada").await;
     let id = add_plugin(db, ada, "a").await;
     let first = add_version(db, id, "1").await;
-    assert!(review(db, first, "pending", "rejected").await);
-    assert!(!review(db, first, "pending", "approved").await, "another review was faster");
-    assert!(!review(db, db.ids.next(), "pending", "approved").await);
+    assert!(review(db, first, Pending, Rejected).await);
+    assert!(!review(db, first, Pending, Approved).await, "another review was faster");
+    assert!(!review(db, db.ids.next(), Pending, Approved).await);
     let mut read = db.store.read().await.unwrap();
-    let row = read.plugins().find(everything(), id).await.unwrap().unwrap().version;
-    assert_eq!(
-        (&*row.state, row.reason.as_deref(), row.reviewed_at),
-        ("rejected", Some("bad"), Some(START.as_millis()))
-    );
+    let row = read.plugins().find(everything(), id).await.unwrap().unwrap().latest;
+    assert_eq!((row.state, row.reason.as_deref(), row.reviewed_at), (Rejected, Some("bad"), Some(START)));
     assert!(read.plugins().pending(&PageRequest::default()).await.unwrap().is_empty());
     assert_eq!(db.text("SELECT reviewed_by FROM plugin_versions").await.as_deref(), Some("usr_admin"));
 }
@@ -227,7 +218,7 @@ async fn the_marketplace_is_in_pages(db: &Db) {
     assert_eq!(own.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["a"]);
     drop(read);
     for (_, version) in &ids {
-        review(db, *version, "pending", "approved").await;
+        review(db, *version, Pending, Approved).await;
     }
     let mut read = db.store.read().await.unwrap();
     let page = read.plugins().page(&two).await.unwrap();
@@ -247,7 +238,7 @@ async fn what_runs_in_a_bots_channels_is_its_owners_to_run(db: &Db) {
     };
     assert_eq!(may_run(hers).await, ["1"]);
     assert!(may_run(his).await.is_empty());
-    review(db, first, "pending", "approved").await;
+    review(db, first, Pending, Approved).await;
     add_version(db, id, "2").await;
     assert_eq!(may_run(hers).await, ["2", "1"]);
     assert_eq!(may_run(his).await, ["1"]);
@@ -261,7 +252,7 @@ async fn versions_that_are_over_are_forgotten(db: &Db) {
     let runs = add_version(db, id, "0").await;
     install(db, channel, (id, runs), 0, true).await;
     let approved = add_version(db, id, "1").await;
-    review(db, approved, "pending", "approved").await;
+    review(db, approved, Pending, Approved).await;
     for name in ["2", "3", "4", "5"] {
         add_version(db, id, name).await;
     }

@@ -6,6 +6,7 @@ use hub_core::{
     access::{Actor, Role, Scope, UserActor},
     channels::{ChannelRecord, OnPluginError, sinks::SinkId},
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, TraceId, UserId},
+    network::MessageKind,
     secret::{Sealed, TokenHash},
     store::{
         inbox::{
@@ -15,7 +16,9 @@ use hub_core::{
         outbox::{NewOutbound, NewPart},
         traces::{NewTrace, TraceUpdate},
     },
+    traces::{Step, StepName, TraceStatus},
 };
+use serde_json::Value;
 
 use crate::support::database::{Db, START};
 
@@ -109,7 +112,20 @@ pub async fn stage(db: &Db) -> Stage {
     Stage { owner, bot, channel, node, lease }
 }
 
-/// A trace with one step whose name is `step`.
+/// The text of a step whose kind is `kind`.
+fn step_text(kind: &str) -> String {
+    let step = Step::new(StepName::Request, kind, TraceStatus::Ok, START, START, Value::Null);
+    serde_json::to_string(&step).unwrap()
+}
+
+/// The kinds of a trace's steps.
+pub async fn step_kinds(db: &Db, trace: TraceId) -> Vec<String> {
+    let text = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
+    let steps: Vec<Step> = serde_json::from_str(&text).unwrap();
+    steps.into_iter().map(|step| step.kind).collect()
+}
+
+/// A trace with one step whose kind is `step`.
 pub fn trace(
     db: &Db,
     bot_id: BotId,
@@ -123,12 +139,12 @@ pub fn trace(
         bot_id,
         channel_id,
         replay_of: None,
-        status: "pending",
+        status: TraceStatus::Pending,
         open_sinks: 1,
         summary: step.to_owned(),
-        started_at: START.as_millis(),
+        started_at: START,
         duration_ms: 0,
-        steps: serde_json::json!([{ "name": step }]).to_string(),
+        steps: format!("[{}]", step_text(step)),
     }
 }
 
@@ -136,12 +152,12 @@ pub fn trace(
 pub fn update(id: TraceId, step: &str) -> TraceUpdate {
     TraceUpdate {
         id,
-        status: Some("ok"),
+        status: Some(TraceStatus::Ok),
         ended: 1,
         summary: Some(step.to_owned()),
         attempts: Some(1),
-        ended_at: START.as_millis() + 3_000,
-        steps: serde_json::json!({ "name": step }).to_string(),
+        ended_at: START + Duration::from_secs(3),
+        steps: step_text(step),
     }
 }
 
@@ -156,16 +172,16 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
         user_name: format!("Name of {peer}"),
         session_id: peer.to_owned(),
         group_id: String::new(),
-        kind: "text",
+        kind: MessageKind::Text,
         content: content.to_owned(),
         items: "[]".to_owned(),
         quoted: None,
         network_id: Some(key.to_owned()),
         dedupe_key: key.to_owned(),
-        private: "sealed".to_owned(),
+        private: Sealed::from("sealed".to_owned()),
         status: "received",
-        sent_at: START.as_millis(),
-        created_at: START.as_millis(),
+        sent_at: START,
+        created_at: START,
     };
     let contact = ContactUpdate {
         context_token: Some(Sealed::from(format!("token of {key}"))),

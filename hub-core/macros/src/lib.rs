@@ -5,10 +5,17 @@
 
 use proc_macro::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, parse_macro_input};
+use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, parse_macro_input};
 
-/// Implements `sqlx::FromRow` for rows of SQLite and PostgreSQL. Each field is read from the column with its name;
-/// a field marked `#[row(flatten)]` is itself read from the whole row.
+/// Implements `sqlx::FromRow` for rows of SQLite and PostgreSQL. Each field is read from the column with its name,
+/// unless it is marked as
+///
+/// - `#[row(flatten)]`: read from the whole row, by its own `FromRow`;
+/// - `#[row(number)]`: another integer than `i64`, read from one and converted;
+/// - `#[row(json)]`: read from a text that is JSON; an `Option` is `None` where the column is NULL;
+/// - `#[row(skip)]`: not a column; the default, for the caller to replace.
+///
+/// A value that cannot be read is reported with the table, `#[row(table = "…")]` on the struct, and the row's `id`.
 #[proc_macro_derive(FromRow, attributes(row))]
 pub fn from_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -20,31 +27,52 @@ fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
         return Err(Error::new_spanned(&input.ident, "FromRow needs a struct with named fields"));
     };
     let name = &input.ident;
-    let mut values = Vec::with_capacity(fields.named.len());
-    for field in &fields.named {
-        let ident = &field.ident;
-        let attribute = field.attrs.iter().find(|attribute| attribute.path().is_ident("row"));
-        values.push(if let Some(attribute) = attribute {
-            attribute.parse_args_with(|input: syn::parse::ParseStream<'_>| {
-                let word: syn::Ident = input.parse()?;
-                if word == "flatten" { Ok(()) } else { Err(Error::new(word.span(), "expected `flatten`")) }
-            })?;
-            quote!(#ident: ::sqlx::FromRow::from_row(row)?)
-        } else {
-            quote!(#ident: ::sqlx::Row::try_get(row, stringify!(#ident))?)
-        });
-    }
+    let table = table(input)?;
+    let values = fields.named.iter().map(value).collect::<syn::Result<Vec<_>>>()?;
     let rows = [quote!(::sqlx::sqlite::SqliteRow), quote!(::sqlx::postgres::PgRow)];
     Ok(rows
         .map(|row| {
             quote! {
                 impl ::sqlx::FromRow<'_, #row> for #name {
                     fn from_row(row: &#row) -> ::sqlx::Result<Self> {
-                        Ok(Self { #(#values),* })
+                        let read = || ::sqlx::Result::Ok(Self { #(#values),* });
+                        read().map_err(|error| crate::columns::damaged(row, #table, error))
                     }
                 }
             }
         })
         .into_iter()
         .collect())
+}
+
+/// The table's name, for messages; the name of the struct when it has none.
+fn table(input: &DeriveInput) -> syn::Result<String> {
+    let mut table = input.ident.to_string();
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("table") {
+                return Err(meta.error("expected `table = \"…\"`"));
+            }
+            table = meta.value()?.parse::<LitStr>()?.value();
+            Ok(())
+        })?;
+    }
+    Ok(table)
+}
+
+/// How a field is read.
+fn value(field: &Field) -> syn::Result<proc_macro2::TokenStream> {
+    let ident = &field.ident;
+    let column = quote!(stringify!(#ident));
+    let Some(attribute) = field.attrs.iter().find(|attribute| attribute.path().is_ident("row")) else {
+        return Ok(quote!(#ident: ::sqlx::Row::try_get(row, #column)?));
+    };
+    let word: Ident = attribute.parse_args()?;
+    Ok(match word.to_string().as_str() {
+        "flatten" => quote!(#ident: ::sqlx::FromRow::from_row(row)?),
+        "number" => quote!(#ident: crate::columns::number(row, #column)?),
+        "json" => quote!(#ident: crate::columns::json(row, #column)?),
+        "skip" => quote!(#ident: ::std::default::Default::default()),
+        _ => return Err(Error::new(word.span(), "expected `flatten`, `number`, `json` or `skip`")),
+    })
 }

@@ -4,39 +4,29 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    words::words,
+};
 
-/// One ability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AppScope {
-    /// Gets the messages that people write to the bot.
-    MessageRead,
-    /// Sends messages as the bot.
-    MessageWrite,
-    /// Reads the contacts of the bot.
-    ContactRead,
-    /// Reads the bot's name and status.
-    BotRead,
-    /// Changes the tools that the app offers.
-    ToolsWrite,
+words! {
+    /// One ability.
+    #[derive(Hash)]
+    pub enum AppScope {
+        /// Gets the messages that people write to the bot.
+        MessageRead = "message:read",
+        /// Sends messages as the bot.
+        MessageWrite = "message:write",
+        /// Reads the contacts of the bot.
+        ContactRead = "contact:read",
+        /// Reads the bot's name and status.
+        BotRead = "bot:read",
+        /// Changes the tools that the app offers.
+        ToolsWrite = "tools:write",
+    }
 }
 
 impl AppScope {
-    /// Every scope, in the order of this page.
-    pub const ALL: [Self; 5] =
-        [Self::MessageRead, Self::MessageWrite, Self::ContactRead, Self::BotRead, Self::ToolsWrite];
-
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MessageRead => "message:read",
-            Self::MessageWrite => "message:write",
-            Self::ContactRead => "contact:read",
-            Self::BotRead => "bot:read",
-            Self::ToolsWrite => "tools:write",
-        }
-    }
-
     /// Description, for the user who grants it.
     pub const fn in_words(self) -> &'static str {
         match self {
@@ -46,11 +36,6 @@ impl AppScope {
             Self::BotRead => "see this bot's name and status",
             Self::ToolsWrite => "change the commands and tools it offers here",
         }
-    }
-
-    /// The scope of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == word)
     }
 
     const fn bit(self) -> u8 {

@@ -5,10 +5,13 @@ mod app_scopes;
 
 pub use app_scopes::{AppScope, AppScopes};
 
+use hub_macros::FromRow;
+
 use crate::{
     error::{Error, ErrorCode, Result},
     id::{AppId, BotId, ChannelId, InstallationId, KeyId, SessionId, UserId},
     secret::KeyMark,
+    words::words,
 };
 
 /// The caller of an operation. Made by authentication, or by a program that embeds the hub.
@@ -58,7 +61,8 @@ pub struct ChannelActor {
 }
 
 /// An app on a bot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+#[row(table = "app_installations")]
 pub struct AppActor {
     /// The installation.
     pub installation_id: InstallationId,
@@ -71,27 +75,20 @@ pub struct AppActor {
     /// Whether the app is the bot owner's own.
     pub is_own: bool,
     /// What the bot's owner granted.
+    #[row(json)]
     pub scopes: AppScopes,
     /// Which token it came with: what it holds open ends with that token.
+    #[row(skip)]
     pub token: KeyMark,
 }
 
-/// A user's role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// May administer the hub.
-    Admin,
-    /// May use it.
-    Member,
-}
-
-impl Role {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Member => "member",
-        }
+words! {
+    /// A user's role.
+    pub enum Role {
+        /// May administer the hub.
+        Admin = "admin",
+        /// May use it.
+        Member = "member",
     }
 }
 
@@ -104,8 +101,8 @@ pub struct Scope {
 impl Scope {
     /// The owner whose things are visible; `None` for the operator, who sees all. Store methods bind it as
     /// `CAST($n AS TEXT) IS NULL OR owner_id = $n`.
-    pub fn owner(self) -> Option<String> {
-        self.owner.map(|owner| owner.to_string())
+    pub fn owner(self) -> Option<UserId> {
+        self.owner
     }
 }
 

@@ -288,7 +288,7 @@ impl Accounts<'_> {
 
 impl QrLoginRow {
     fn is_polled_with(&self, poll: &TokenHash) -> bool {
-        self.poll_hash.as_bytes().ct_eq(poll.as_str().as_bytes()).into()
+        self.poll_hash.as_str().as_bytes().ct_eq(poll.as_str().as_bytes()).into()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     egress::Egress,
     error::{Error, Problems, Result},
     model::{audit::Action, sinks::Change},
-    secret::{Sealed, Sealer, Secret},
+    secret::{Sealer, Secret},
     store::ai::AiConfigRow,
     text::is_within,
     time::Timestamp,
@@ -157,7 +157,7 @@ impl GlobalAi {
     /// # Errors
     /// `INTERNAL_ERROR` when it cannot be read, or its key was sealed under another key.
     pub(crate) fn open(row: AiConfigRow, sealer: &Sealer) -> Result<Self> {
-        let api_key = row.api_key.map(|sealed| sealer.open(KEY_PLACE, &Sealed::from(sealed))).transpose()?;
+        let api_key = row.api_key.map(|sealed| sealer.open(KEY_PLACE, &sealed)).transpose()?;
         let settings = serde_json::from_str(&row.settings).map_err(Error::internal)?;
         Ok(Self { settings, api_key })
     }
@@ -294,13 +294,12 @@ impl<'h> AiConfigs<'h> {
         let noted = settings.summary(&api_key);
         let settings = serde_json::to_string(&settings).map_err(Error::internal)?;
         let new_key = match &api_key {
-            Change::Set(key) => Some(self.ctx.sealer.seal(KEY_PLACE, key).as_str().to_owned()),
+            Change::Set(key) => Some(self.ctx.sealer.seal(KEY_PLACE, key)),
             Change::Keep | Change::Clear => None,
         };
         let keeps = api_key == Change::Keep;
         let entry = self.ctx.audit(actor, Action::AiConfigChanged).detail(noted);
         let now = self.ctx.store.now();
-        let updated_at = now.as_millis();
         let row = self
             .ctx
             .store
@@ -308,7 +307,7 @@ impl<'h> AiConfigs<'h> {
                 async move {
                     let stored =
                         if keeps { tx.ai().config().await?.and_then(|row| row.api_key) } else { None };
-                    let row = AiConfigRow { settings, api_key: new_key.or(stored), updated_at };
+                    let row = AiConfigRow { settings, api_key: new_key.or(stored), updated_at: now };
                     tx.ai().set_config(&row).await?;
                     tx.ai().wake_waiting(NO_ENDPOINT, now).await?;
                     tx.audit().add(&entry).await?;
@@ -362,7 +361,7 @@ impl<'h> AiConfigs<'h> {
         let Some(row) = row else {
             return Ok(AiConfig { settings: AiConfigSettings::default(), api_key: None, updated_at: None });
         };
-        let updated_at = Some(Timestamp::from_millis(row.updated_at));
+        let updated_at = Some(row.updated_at);
         let GlobalAi { settings, api_key } = GlobalAi::open(row, &self.ctx.sealer)?;
         Ok(AiConfig { settings, api_key: api_key.as_ref().map(masked), updated_at })
     }

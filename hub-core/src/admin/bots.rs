@@ -41,9 +41,8 @@ impl Admin<'_> {
     /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn bots(&self, actor: &Actor, query: &BotQuery, page: &PageRequest) -> Result<Page<AdminBot>> {
         actor.admin()?;
-        let owner = query.owner_id.map(|id| id.to_string());
         let mut read = self.ctx.store.read().await?;
-        let rows = read.bots().page_in_status(owner, query.status, page).await?;
+        let rows = read.bots().page_in_status(query.owner_id, query.status, page).await?;
         let owners: Vec<UserId> = rows.iter().map(|bot| bot.owner_id).collect();
         let names = read.users().names(&owners).await?;
         let page = Page::from_rows(&query.list_name(), page, rows, |bot| bot.id.to_string());

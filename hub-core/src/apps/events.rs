@@ -10,7 +10,7 @@ use crate::{
     app_status::plain,
     context::Context,
     error::{Error, Result},
-    id::{AppId, BotId, Ids, MessageId, TraceId},
+    id::{AppId, BotId, Ids, InstallationId, MessageId, TraceId},
     model::{app_event::AppEvent, media::SignedUrl},
     network::{MessageItem, MessageKind},
     page::{Page, PageRequest},
@@ -95,24 +95,24 @@ pub(crate) fn of_message(
 /// # Errors
 /// `INTERNAL_ERROR` for a damaged row.
 pub(crate) fn envelope(
-    trace_id: Option<&str>,
-    installation_id: &str,
-    bot_id: &str,
+    trace_id: Option<TraceId>,
+    installation_id: InstallationId,
+    bot_id: BotId,
     event: &str,
 ) -> Result<Bytes> {
     #[derive(serde::Serialize)]
     struct Envelope<'a> {
         v: u32,
         r#type: &'static str,
-        trace_id: &'a str,
-        installation_id: &'a str,
+        trace_id: String,
+        installation_id: InstallationId,
         bot: Value,
         event: &'a RawValue,
     }
     let envelope = Envelope {
         v: 1,
         r#type: "event",
-        trace_id: trace_id.unwrap_or_default(),
+        trace_id: trace_id.map(|id| id.to_string()).unwrap_or_default(),
         installation_id,
         bot: json!({ "id": bot_id }),
         event: serde_json::from_str(event).map_err(Error::internal)?,

@@ -271,7 +271,7 @@ impl<'h> Apps<'h> {
         let mut read = self.ctx.store.read().await?;
         let app = read.apps().find(scope, id).await?.ok_or_else(not_found)?;
         match scope.owner() {
-            Some(user) if user != app.owner_id.to_string() => {
+            Some(user) if user != app.owner_id => {
                 Err(Error::new(crate::ErrorCode::Forbidden, "only the app's author can do this"))
             }
             _ => Ok(()),

@@ -71,7 +71,7 @@ impl Bots<'_> {
         let owner = actor.scope()?.owner();
         let after = page.after().and_then(|position| {
             let (at, user) = position.split_once(' ')?;
-            Some((at.parse().ok()?, user))
+            Some((Timestamp::from_millis(at.parse().ok()?), user))
         });
         let mut read = self.ctx.store.read().await?;
         let bot = read.bots().find(owner, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
@@ -109,7 +109,7 @@ impl Bots<'_> {
             .store
             .write(move |tx| {
                 Box::pin(async move {
-                    if !tx.contacts().set_remark(owner.clone(), bot_id, &user, &remark).await? {
+                    if !tx.contacts().set_remark(owner, bot_id, &user, &remark).await? {
                         return Ok(None);
                     }
                     let bot = tx.bots().find(owner, bot_id).await?;

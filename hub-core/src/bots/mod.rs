@@ -5,7 +5,7 @@ use crate::{
     app_status::{status_of, tell_status},
     context::Context,
     error::{Error, Problems, Result},
-    id::{BotId, ChannelId},
+    id::{BotId, ChannelId, UserId},
     model::revocation::Revoked,
     page::{Page, PageRequest},
     text,
@@ -81,8 +81,7 @@ impl<'h> Bots<'h> {
     /// `FORBIDDEN` unless the caller is a channel client; `NOT_FOUND` when it was deleted meanwhile.
     pub async fn of_client(&self, actor: &Actor) -> Result<BotRecord> {
         let client = actor.client()?;
-        let owner = Some(client.owner_id.to_string());
-        let found = self.ctx.store.read().await?.bots().find(owner, client.bot_id).await?;
+        let found = self.ctx.store.read().await?.bots().find(Some(client.owner_id), client.bot_id).await?;
         found.ok_or_else(|| Error::not_found("bot"))
     }
 
@@ -198,14 +197,14 @@ fn login_expired() -> Error {
 /// # Errors
 /// `NOT_FOUND` for a channel client or an app and another bot than its own; `FORBIDDEN` for an app that was not
 /// granted to send.
-fn sender(actor: &Actor, id: BotId) -> Result<(Option<String>, Option<ChannelId>)> {
+fn sender(actor: &Actor, id: BotId) -> Result<(Option<UserId>, Option<ChannelId>)> {
     match actor {
         Actor::Channel(channel) if channel.bot_id == id => {
-            Ok((Some(channel.owner_id.to_string()), Some(channel.channel_id)))
+            Ok((Some(channel.owner_id), Some(channel.channel_id)))
         }
         Actor::App(app) if app.bot_id == id => {
             app.scopes.require(AppScope::MessageWrite)?;
-            Ok((Some(app.owner_id.to_string()), None))
+            Ok((Some(app.owner_id), None))
         }
         Actor::Channel(_) | Actor::App(_) => Err(Error::not_found("bot")),
         Actor::User(_) | Actor::Operator => Ok((actor.scope()?.owner(), None)),

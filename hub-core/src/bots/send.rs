@@ -190,7 +190,7 @@ impl Bots<'_> {
         let recent = read.messages().recent_private(bot_id, peer, since, RECENT_TOKENS).await?;
         drop(read);
         for (id, sealed) in recent {
-            let known = private::context_token(&self.ctx.sealer, id, Some(sealed))?;
+            let known = private::context_token(&self.ctx.sealer, id, Some(&sealed))?;
             if known.is_some_and(|known| known.expose() == token.expose()) {
                 return Ok(Some(token));
             }

@@ -13,6 +13,7 @@ use crate::{
         channel::{ChannelRecord, NewKey, OnPluginError, decode, encode},
         handle::Handle,
         sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
+        trace::DeliveryState,
     },
     plugins::InstalledPlugin,
     random::Random,
@@ -91,14 +92,13 @@ pub struct ChannelStats {
 }
 
 impl ChannelStats {
-    /// Counts in the deliveries of a state, by its word in the store
-    /// ([`DeliveryState`](crate::model::trace::DeliveryState)). What a plugin skipped counts nowhere.
-    pub(super) fn add(&mut self, state: &str, count: u64) {
+    /// Counts in the deliveries of a state. What a plugin skipped counts nowhere.
+    pub(super) fn add(&mut self, state: DeliveryState, count: u64) {
         match state {
-            "done" => self.delivered += count,
-            "dead" => self.failed += count,
-            "pending" | "parked" => self.pending += count,
-            _ => {}
+            DeliveryState::Done => self.delivered += count,
+            DeliveryState::Dead => self.failed += count,
+            DeliveryState::Pending | DeliveryState::Parked => self.pending += count,
+            DeliveryState::Skipped => {}
         }
     }
 }

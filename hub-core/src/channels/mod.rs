@@ -40,7 +40,7 @@ use crate::{
         sinks::{AiSource, AiUpdate, WebSocketSettings, WebhookUpdate},
     },
     page::{Page, PageRequest},
-    plugins,
+    plugins::InstalledPlugin,
     secret::TokenHash,
     store::{Read, Tx, fault::is_constraint},
     wake::Hint,
@@ -359,10 +359,12 @@ impl<'h> Channels<'h> {
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
         let mut stats: HashMap<ChannelId, ChannelStats> = HashMap::new();
         for (id, state, count) in read.channels().deliveries_by_state(bot_id, first, last).await? {
-            stats.entry(id).or_default().add(&state, u64::try_from(count).unwrap_or(0));
+            stats.entry(id).or_default().add(state, u64::try_from(count).unwrap_or(0));
         }
-        let rows_of_plugins = read.channel_plugins().installed(bot_id, first, last).await?;
-        let mut plugins = plugins::by_channel(rows_of_plugins)?;
+        let mut plugins: HashMap<ChannelId, Vec<InstalledPlugin>> = HashMap::new();
+        for row in read.channel_plugins().installed(bot_id, first, last).await? {
+            plugins.entry(row.channel_id).or_default().push(row.plugin);
+        }
         let now = self.ctx.store.now();
         rows.into_iter()
             .map(|row| {

@@ -15,14 +15,12 @@ use tokio::sync::Notify;
 use super::retry::{Next, Verdict, next_attempt};
 use crate::{
     access::{Actor, AppActor},
-    apps::{
-        AppEventKind, AppEventState, AppScopes, MAX_LOGGED_BODY, add_links, envelope, secret_place, sockets,
-    },
+    apps::{AppEventKind, AppEventState, MAX_LOGGED_BODY, add_links, envelope, secret_place, sockets},
     bots::{Attachment, Bots, NewSend},
     context::Context,
     egress::Call,
     error::{Error, ErrorCode, Result},
-    id::{AppEventId, TraceId},
+    id::TraceId,
     model::{
         sinks::DEFAULT_SCHEDULE_S,
         trace::{Step, StepName, TraceStatus, steps_text},
@@ -106,7 +104,7 @@ async fn tell(ctx: &Context, mut due: DueEvent) {
         Err(error) => Outcome::failed(error.message().to_owned()),
     };
     if let Err(error) = settle(ctx, &due, outcome, started, watch.elapsed()).await {
-        tracing::warn!(event = due.id, %error, "the outcome of an app's event could not be stored; it is sent again");
+        tracing::warn!(event = %due.id, %error, "the outcome of an app's event could not be stored; it is sent again");
     }
 }
 
@@ -179,8 +177,8 @@ pub(super) fn logged(body: &[u8]) -> String {
 /// The signed request that tells an app of an event, at its URL.
 pub(super) fn call_of(ctx: &Context, due: &DueEvent, deadline: Duration) -> Result<Call> {
     let url = due.webhook_url.as_deref().unwrap_or_default();
-    let secret = ctx.sealer.open(&secret_place(due.app_id.parse()?), &due.sealed_secret())?;
-    let body = envelope(due.trace_id.as_deref(), &due.installation_id, &due.bot_id, &due.event)?;
+    let secret = ctx.sealer.open(&secret_place(due.app_id), &due.webhook_secret)?;
+    let body = envelope(due.trace_id, due.installation_id, due.bot_id, &due.event)?;
     Ok(Call {
         method: Method::POST,
         url: ctx.egress.check_url(url)?,
@@ -198,11 +196,12 @@ fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Resu
     signature.set_sensitive(true);
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert("x-app-id", plain(&due.app_id)?);
-    headers.insert("x-installation-id", plain(&due.installation_id)?);
+    headers.insert("x-app-id", plain(&due.app_id.to_string())?);
+    headers.insert("x-installation-id", plain(&due.installation_id.to_string())?);
     headers.insert(signing::X_TIMESTAMP, plain(&timestamp)?);
     headers.insert(signing::X_SIGNATURE, signature);
-    headers.insert("x-trace-id", plain(due.trace_id.as_deref().unwrap_or_default())?);
+    let trace_id = due.trace_id.map(|id| id.to_string()).unwrap_or_default();
+    headers.insert("x-trace-id", plain(&trace_id)?);
     headers.insert(signing::X_HUB_ATTEMPT, (due.attempts + 1).into());
     Ok(headers)
 }
@@ -272,22 +271,19 @@ pub(super) async fn send(
     content: String,
     media: Option<Attachment>,
 ) -> Result<()> {
-    let scopes: AppScopes =
-        serde_json::from_str(due.scopes.as_deref().unwrap_or("[]")).map_err(Error::internal)?;
     let actor = Actor::App(AppActor {
-        installation_id: due.installation_id.parse()?,
-        app_id: due.app_id.parse()?,
-        bot_id: due.bot_id.parse()?,
-        owner_id: due.owner_id.parse()?,
+        installation_id: due.installation_id,
+        app_id: due.app_id,
+        bot_id: due.bot_id,
+        owner_id: due.owner_id,
         is_own: false,
-        scopes,
+        scopes: due.scopes.unwrap_or_default(),
         token: KeyMark::default(),
     });
     let to_user_id = Some(due.peer.clone());
-    let trace_id = due.trace_id.as_deref().map(str::parse).transpose()?;
-    let new = NewSend { to_user_id, content, media, trace_id, ..NewSend::default() };
+    let new = NewSend { to_user_id, content, media, trace_id: due.trace_id, ..NewSend::default() };
     let once = format!("reply:{}", due.id);
-    match Bots::new(ctx).send(&actor, due.bot_id.parse()?, new, Some(&once)).await {
+    match Bots::new(ctx).send(&actor, due.bot_id, new, Some(&once)).await {
         // It was sent before, with another response.
         Err(error) if error.code() == ErrorCode::Conflict => Ok(()),
         sent => sent.map(drop),
@@ -303,7 +299,7 @@ async fn settle(
     took: Duration,
 ) -> Result<()> {
     let now = ctx.store.now();
-    let attempts = u32::try_from(due.attempts).unwrap_or(u32::MAX).saturating_add(1);
+    let attempts = due.attempts + 1;
     let (state, due_at) = match outcome.verdict {
         Verdict::Success => (AppEventState::Delivered, now),
         Verdict::Gone => (AppEventState::Failed, now),
@@ -314,11 +310,9 @@ async fn settle(
             }
         }
     };
-    let trace = due.trace_id.as_deref().map(str::parse::<TraceId>).transpose()?;
-    let trace = trace.map(|id| trace_of(id, due, &outcome, state, attempts, (started, now)));
-    let id: AppEventId = due.id.parse()?;
+    let trace = due.trace_id.map(|id| trace_of(id, due, &outcome, state, attempts, (started, now)));
     let told = ToldEvent {
-        id,
+        id: due.id,
         state,
         due_at,
         response_status: outcome.status,
@@ -328,7 +322,7 @@ async fn settle(
     };
     // A receiver that responds with 410 gets no further events until it is verified again.
     let gone = due.webhook_url.clone().filter(|_| told.response_status == Some(410));
-    let app_id = due.app_id.parse()?;
+    let app_id = due.app_id;
     let write = ctx.store.write(move |tx| {
         Box::pin(async move {
             tx.app_events().settle(&told).await?;
@@ -372,11 +366,11 @@ fn trace_of(
     };
     TraceUpdate {
         id,
-        status: over.then(|| status.as_str()),
+        status: over.then_some(status),
         ended: i64::from(over),
         summary: Some(summary),
         attempts: Some(attempts.into()),
-        ended_at: ended.as_millis(),
+        ended_at: ended,
         steps: steps_text(&[step]),
     }
 }

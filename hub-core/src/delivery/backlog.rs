@@ -15,8 +15,11 @@ use crate::{
     error::Result,
     id::DeliveryId,
     model::sinks::{SinkId, SinkKey},
-    store::{deliveries::JobRow, due},
-    time::{Instant, Timestamp},
+    store::{
+        deliveries::{DeliveryState, JobRow},
+        due,
+    },
+    time::Instant,
 };
 
 /// Rows of one query.
@@ -65,7 +68,7 @@ impl Engine {
         }
         loop {
             let mut full: Vec<SinkKey> = Vec::new();
-            for sink in SinkId::KINDS {
+            for sink in SinkId::ALL {
                 let lanes = self.lanes(sink);
                 let keys = channels.channels.iter().map(|channel| SinkKey { channel: channel.id, sink });
                 full.extend(keys.filter(|key| !lanes.room(*key)));
@@ -93,16 +96,19 @@ impl Engine {
     }
 
     /// Opens rows. One that does not open is left where it is, and told of once per look.
-    fn load(&self, bot: &BotWork, rows: Vec<JobRow>) -> Vec<Loaded> {
+    fn load(&self, bot: &BotWork, rows: Vec<Result<JobRow>>) -> Vec<Loaded> {
         let channels = bot.channels();
         let (clock, now) = (&self.ctx.clock, self.ctx.store.now());
         let mut loaded = Vec::with_capacity(rows.len());
         for row in rows {
-            let own_lane = row.state == "parked" || row.seq == 0;
-            let lane = row.lane.clone();
-            let due_at = Timestamp::from_millis(row.due_at);
-            let job = match open_job(row, bot.lease.bot_id, bot.lease.fence, &self.ctx.sealer, clock, now) {
-                Ok(job) => job,
+            let opened = row.and_then(|row| {
+                let own_lane = row.state == DeliveryState::Parked || row.seq == 0;
+                let (lane, due_at) = (row.lane.clone(), row.due_at);
+                let (bot_id, fence) = (bot.lease.bot_id, bot.lease.fence);
+                Ok((own_lane, lane, due_at, open_job(row, bot_id, fence, &self.ctx.sealer, clock, now)?))
+            });
+            let (own_lane, lane, due_at, job) = match opened {
+                Ok(opened) => opened,
                 Err(error) => {
                     Self::report("a stored delivery cannot be read", bot, &error);
                     continue;

@@ -16,7 +16,6 @@ use crate::{
     id::{ChannelId, DeliveryId, UserId},
     model::sinks::SinkKey,
     network::{Connection, Network},
-    secret::Sealed,
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
     time::{Clock, Instant, Timestamp, Watched},
@@ -82,12 +81,11 @@ impl BotWork {
         network: Arc<dyn Network>,
         validity: Validity,
     ) -> Result<Self> {
-        let credentials =
-            credentials::open(&ctx.sealer, lease.bot_id, &Sealed::from(work.credentials.clone()))?;
+        let credentials = credentials::open(&ctx.sealer, lease.bot_id, &work.credentials)?;
         let channels = channels::load(ctx, lease.bot_id).await?;
         Ok(Self {
             lease: lease.clone(),
-            owner_id: work.owner_id.parse()?,
+            owner_id: work.owner_id,
             connection: network.connect(&credentials),
             network,
             tasks: tasks.child(),
@@ -96,7 +94,7 @@ impl BotWork {
             outbox_ready: Notify::new(),
             media_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
-            status: Mutex::new(BotStatus::parse(&work.status).map(|status| (status, None))),
+            status: Mutex::new(Some((work.status, None))),
             suspect: AtomicBool::new(false),
             seqs: Mutex::default(),
             validity: Watched::new(validity),

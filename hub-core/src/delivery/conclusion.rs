@@ -90,11 +90,11 @@ impl Engine {
             now,
             trace: TraceUpdate {
                 id: job.trace_id,
-                status: Some(status.as_str()),
+                status: Some(status),
                 ended: i64::from(matches!(after, After::Over(_))),
                 summary: Some(summary),
                 attempts: is_attempt.then(|| i64::from(job.attempts)),
-                ended_at: now.as_millis(),
+                ended_at: now,
                 steps: steps_text(&steps),
             },
             replies,

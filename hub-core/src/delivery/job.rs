@@ -101,8 +101,8 @@ impl Queued for Job {
 impl Content {
     /// Reads a stored message.
     pub(crate) fn open(row: JobMessage, sealer: &Sealer) -> Result<Self> {
-        let message_id: MessageId = row.message_id.parse()?;
-        let context_token = private::context_token(sealer, message_id, row.private)?;
+        let message_id = row.message_id;
+        let context_token = private::context_token(sealer, message_id, row.private.as_ref())?;
         Ok(Self {
             message_id,
             from_user_id: row.from_user_id,
@@ -110,13 +110,13 @@ impl Content {
             peer: row.peer,
             session_id: row.session_id,
             group_id: row.group_id,
-            kind: MessageKind::from_word(&row.kind),
+            kind: row.kind,
             has_media: has_media(&row.items),
             text: row.content,
             items: row.items,
             quote: row.quoted.map(|text| serde_json::from_str(&text)).transpose().map_err(Error::internal)?,
             context_token,
-            sent_at: Timestamp::from_millis(row.sent_at),
+            sent_at: row.sent_at,
         })
     }
 }
@@ -132,15 +132,15 @@ pub(crate) fn open_job(
 ) -> Result<Job> {
     let instant = clock.instant();
     Ok(Job {
-        id: row.id.parse()?,
-        trace_id: row.trace_id.parse()?,
+        id: row.id,
+        trace_id: row.trace_id,
         bot_id,
-        channel_id: row.channel_id.parse()?,
-        sink: row.sink.parse()?,
+        channel_id: row.channel_id,
+        sink: row.sink,
         fence,
         seq: row.seq,
         attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
-        first_attempt: row.first_attempt_at.map(|at| instant - now.since(Timestamp::from_millis(at))),
+        first_attempt: row.first_attempt_at.map(|at| instant - now.since(at)),
         target_url: row.target_url,
         channel_text: row.channel_content,
         content: Arc::new(Content::open(row.message, sealer)?),

@@ -247,7 +247,7 @@ impl Engine {
     /// Lets the deliveries go on that waited for the files of a message.
     fn release(&self, message_id: MessageId) {
         let waits = |job: &Job| job.attempts == 0 && job.content.message_id == message_id;
-        for sink in SinkId::KINDS {
+        for sink in SinkId::ALL {
             if self.lanes(sink).release(waits) {
                 self.work_ready.notify_one();
             }

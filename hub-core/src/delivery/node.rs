@@ -25,7 +25,7 @@ use crate::{
     delivery::work_store::WorkContext,
     error::{Error, Result},
     events::Event,
-    id::{BotId, ChannelId, DeliveryId, MessageId, NodeId},
+    id::{BotId, ChannelId, NodeId},
     invariants::invariant,
     model::sinks::SinkId,
     revocation,
@@ -128,7 +128,7 @@ impl Engine {
 
     /// Forgets every waiting job that `gone` names.
     fn forget(&self, gone: impl Fn(&Job) -> bool) {
-        for sink in SinkId::KINDS {
+        for sink in SinkId::ALL {
             self.lanes(sink).forget(&gone);
         }
     }
@@ -141,7 +141,7 @@ impl Engine {
     /// What this node has in hand.
     pub fn in_hand(&self) -> Load {
         let (mut queued, mut in_flight) = (0, 0);
-        for sink in SinkId::KINDS {
+        for sink in SinkId::ALL {
             let lanes = self.lanes(sink);
             queued += lanes.len().saturating_sub(lanes.in_flight());
             in_flight += lanes.in_flight();
@@ -236,7 +236,7 @@ impl Engine {
     async fn reload(&self, bot: &BotWork) -> Result<()> {
         let work = self.ctx.store.work(&bot.lease).await?;
         let Some(work) = work else { return Ok(()) };
-        if work.status == BotStatus::Connecting.as_str() && !bot.status_is(BotStatus::Connecting, None) {
+        if work.status == BotStatus::Connecting && !bot.status_is(BotStatus::Connecting, None) {
             bot.remember_status(None);
             bot.connection.reset();
             bot.poke.notify_one();
@@ -301,17 +301,17 @@ impl Engine {
             return self.without_network(lease, &work).await;
         };
         // What was stored under a clock that is ahead of ours stays before what follows.
-        if let Some(Ok(id)) = work.last_message_id.as_deref().map(str::parse::<MessageId>) {
+        if let Some(id) = work.last_message_id {
             self.ctx.ids.advance_past(id);
         }
-        if let Some(Ok(id)) = work.last_delivery_id.as_deref().map(str::parse::<DeliveryId>) {
+        if let Some(id) = work.last_delivery_id {
             self.ctx.ids.advance_past(id);
         }
         let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, validity).await?;
         let bot = Arc::new(bot);
         self.bots.write().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, Arc::clone(&bot));
         self.scan(&bot).await;
-        self.start_poller(&bot, work.cursor, &work.status);
+        self.start_poller(&bot, work.cursor, work.status);
         self.start_outbox(&bot);
         self.start_media(&bot);
         Ok(())

@@ -23,7 +23,7 @@ use crate::{
     id::OutboxId,
     model::{private, window::Window},
     network::{Outgoing, WindowRules},
-    secret::{Sealed, Secret},
+    secret::Secret,
     spans,
     store::{
         due,
@@ -60,13 +60,13 @@ struct Sending {
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Instant>>,
     /// Until when each item was said to wait for the limit on recent sends.
-    paced: HashMap<String, Instant>,
+    paced: HashMap<OutboxId, Instant>,
     /// How often the network throttled each item that waits for it.
-    throttled: HashMap<String, u32>,
+    throttled: HashMap<OutboxId, u32>,
     /// Files that the network has and that wait to be sent.
-    handed: HashMap<String, Handed>,
+    handed: HashMap<OutboxId, Handed>,
     /// How often each item's file could not be handed over.
-    failures: HashMap<String, u32>,
+    failures: HashMap<OutboxId, u32>,
     confirmed_before: bool,
     unconfirmed_in_a_row: u32,
 }
@@ -191,18 +191,16 @@ impl Outbox {
             return Ok(Go::Wait);
         }
         let now = self.engine.ctx.store.now();
-        if now.as_millis() >= item.expires_at {
+        if now >= item.expires_at {
             let told = "expired while waiting for the person to write";
             self.settle(item, now, ItemState::Expired, now, Some(told), |s| s.attempts = item.attempts)
                 .await?;
             return Ok(Go::On);
         }
-        if !due::wait(Timestamp::from_millis(item.due_at), now).is_zero()
-            || self.waits_for_window(item, sent_now, now)
-        {
+        if !due::wait(item.due_at, now).is_zero() || self.waits_for_window(item, sent_now, now) {
             return Ok(Go::Wait);
         }
-        let was_unknown = item.state == "sending";
+        let was_unknown = item.state == ItemState::Sending;
         if was_unknown && item.unknowns >= 1 {
             let told = "unknown whether the network accepted it; not retried";
             self.settle(item, now, ItemState::Unknown, now, Some(told), |s| s.attempts = item.attempts)
@@ -221,11 +219,11 @@ impl Outbox {
         if go != Go::On {
             return Ok(go);
         }
-        let (store, id) = (&self.engine.ctx.store, item.id.parse::<OutboxId>()?);
+        let store = &self.engine.ctx.store;
         let shown_to = self.bot.channels().shown_outbound();
         let begun = Begun {
             lease: self.bot.lease.clone(),
-            id,
+            id: item.id,
             peer: item.peer.clone(),
             shown_to: shown_to.clone(),
             recent_sends: self.recent_sends(&item.peer).to_text(),
@@ -248,7 +246,7 @@ impl Outbox {
             media,
         };
         let started = self.engine.ctx.store.now();
-        let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
+        let span = spans::outbox_send(self.bot.lease.bot_id, item.message_id, item.trace_id);
         let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
         span.record("hub.outcome", self.engine.ctx.node.counters.count_send(&outcome));
         failpoint!("outbox.answered", passed);
@@ -264,22 +262,18 @@ impl Outbox {
     fn waits_for_window(&self, item: &OpenItem, sent_now: u32, now: Timestamp) -> bool {
         let sends =
             u32::try_from(item.window_sends.unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(sent_now);
-        let window = Window {
-            opened_at: item.window_opened_at.map(Timestamp::from_millis),
-            sends,
-            closed: item.window_closed.clone(),
-        };
+        let window = Window { opened_at: item.window_opened_at, sends, closed: item.window_closed.clone() };
         window.check(&self.rules, now).is_err()
     }
 
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {
-        let (sealer, message_id) = (&self.engine.ctx.sealer, item.message_id.parse()?);
-        if let Some(chosen) = private::context_token(sealer, message_id, item.private.clone())? {
+        let sealer = &self.engine.ctx.sealer;
+        if let Some(chosen) = private::context_token(sealer, item.message_id, item.private.as_ref())? {
             return Ok(Some(chosen));
         }
         let Some(sealed) = &item.context_token else { return Ok(None) };
         let place = private::token_place(self.bot.lease.bot_id, &item.peer);
-        sealer.open(&place, &Sealed::from(sealed.clone())).map(Some)
+        sealer.open(&place, sealed).map(Some)
     }
 
     /// Keeps the smallest gap between two sends; [`Go::Paced`] when the person got too many of late, [`Go::Wait`] when

@@ -9,9 +9,8 @@ use crate::{
     delivery::work_store::WorkContext,
     error::Result,
     id::{BotId, ChannelId, PluginId, PluginVersionId},
-    plugins::{VersionState, breaker::Breaker, manifest::Manifest, stored},
+    plugins::{InstalledPlugin, breaker::Breaker, manifest::Manifest},
     sandbox::{Hooks, Source},
-    store::channel_plugins::InstalledRow,
 };
 
 /// A plugin that is installed and switched on in a channel.
@@ -68,41 +67,38 @@ pub(crate) async fn load(
             // Rules were narrowed since it was submitted.
             Err(error) => Code::Stopped(error.message().to_owned()),
         };
-        let codes: HashMap<String, Code> =
+        let codes: HashMap<PluginVersionId, Code> =
             scripts.into_iter().map(|(id, script)| (id, read(script))).collect();
         let mut channels: HashMap<ChannelId, Vec<Arc<Installed>>> = HashMap::new();
-        for row in rows.into_iter().filter(|row| row.enabled) {
-            channels
-                .entry(stored(&row.channel_id)?)
-                .or_default()
-                .push(Arc::new(Installed::new(row, &codes)?));
+        for row in rows.into_iter().filter(|row| row.plugin.enabled) {
+            let installed = Installed::new(row.plugin, &codes);
+            channels.entry(row.channel_id).or_default().push(Arc::new(installed));
         }
-        Ok(channels)
+        channels
     };
-    ctx.computations.run(compile).await?
+    ctx.computations.run(compile).await
 }
 
 impl Installed {
-    fn new(row: InstalledRow, codes: &HashMap<String, Code>) -> Result<Self> {
-        let state = VersionState::parse(&row.state)?;
+    fn new(row: InstalledPlugin, codes: &HashMap<PluginVersionId, Code>) -> Self {
         let code = match codes.get(&row.version_id) {
-            _ if !state.runs() => {
+            _ if !row.state.runs() => {
                 let reason = row.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-                Code::Stopped(format!("the version was {}{reason}", state.as_str()))
+                Code::Stopped(format!("the version was {}{reason}", row.state))
             }
             _ if row.paused.is_some() => Code::Paused(row.paused.unwrap_or_default()),
             Some(code) => code.clone(),
             None => Code::Stopped("its source is gone".to_owned()),
         };
-        Ok(Self {
-            plugin_id: stored(&row.plugin_id)?,
-            version_id: stored(&row.version_id)?,
+        Self {
+            plugin_id: row.plugin_id,
+            version_id: row.version_id,
             name: row.name,
             version: row.version,
             content_hash: row.content_hash,
             code,
             hooks: OnceLock::new(),
             breaker: Breaker::default(),
-        })
+        }
     }
 }

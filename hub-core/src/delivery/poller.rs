@@ -93,7 +93,7 @@ struct Poller {
 
 impl Engine {
     /// Starts polling for a bot.
-    pub(super) fn start_poller(self: &Arc<Self>, bot: &Arc<BotWork>, cursor: String, status: &str) {
+    pub(super) fn start_poller(self: &Arc<Self>, bot: &Arc<BotWork>, cursor: String, status: BotStatus) {
         let now = self.ctx.clock.instant();
         let poller = Poller {
             engine: Arc::clone(self),
@@ -107,8 +107,7 @@ impl Engine {
             announce_at: Some(now),
             announce_pause: ANNOUNCE_PAUSE.0,
         };
-        let expired =
-            (status == BotStatus::Expired.as_str()).then(|| "the network requires a new login".to_owned());
+        let expired = (status == BotStatus::Expired).then(|| "the network requires a new login".to_owned());
         let (engine, bot) = (Arc::clone(self), Arc::clone(bot));
         bot.tasks.clone().spawn("poller", async move {
             if AssertUnwindSafe(poller.run(expired)).catch_unwind().await.is_err() {

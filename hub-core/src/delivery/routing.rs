@@ -92,16 +92,16 @@ impl Engine {
             user_name: content.user_name.clone(),
             session_id: content.session_id.clone(),
             group_id: content.group_id.clone(),
-            kind: message.kind.as_str(),
+            kind: message.kind,
             content: content.text.clone(),
             items: content.items.clone(),
             quoted: content.quote.as_ref().map(crate::text::json),
             network_id: message.network_id.as_deref().map(clean),
             dedupe_key: clean(&message.dedupe_key),
-            private: private.as_str().to_owned(),
+            private,
             status: status_of(message.class),
-            sent_at: message.sent_at.as_millis(),
-            created_at: now.as_millis(),
+            sent_at: message.sent_at,
+            created_at: now,
         };
         let mut routed = Routed {
             content: Arc::clone(&content),
@@ -206,10 +206,10 @@ impl Engine {
                 bot_id: bot.lease.bot_id,
                 channel_id: None,
                 replay_of: None,
-                status: TraceStatus::Pending.as_str(),
+                status: TraceStatus::Pending,
                 open_sinks: 1,
                 summary: format!("queued for the app {}", runtime.handle),
-                started_at: now.as_millis(),
+                started_at: now,
                 duration_ms: 0,
                 steps: format!("[{}]", steps_text(&[step])),
             });
@@ -269,7 +269,7 @@ impl Engine {
                 open_sinks = i64::try_from(channel.sinks().count()).unwrap_or(0);
                 if let Some(sink) = channel.sinks().next() {
                     let more = if open_sinks > 1 { " and other sinks" } else { "" };
-                    (TraceStatus::Pending, format!("queued for the {}{more}", sink.text()))
+                    (TraceStatus::Pending, format!("queued for the {sink}{more}"))
                 } else {
                     (TraceStatus::Ok, "in the channel's log".to_owned())
                 }
@@ -281,10 +281,10 @@ impl Engine {
             bot_id: bot.lease.bot_id,
             channel_id: Some(channel.id),
             replay_of: None,
-            status: status.as_str(),
+            status,
             open_sinks,
             summary,
-            started_at: started.as_millis(),
+            started_at: started,
             duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
             steps: format!("[{}]", steps_text(&steps)),
         }
@@ -300,10 +300,10 @@ impl Engine {
             bot_id: bot.lease.bot_id,
             channel_id: None,
             replay_of: None,
-            status: TraceStatus::Error.as_str(),
+            status: TraceStatus::Error,
             open_sinks: 0,
             summary: "quarantined: the message could not be read".to_owned(),
-            started_at: now.as_millis(),
+            started_at: now,
             duration_ms: 0,
             steps: format!("[{}]", steps_text(&[step])),
         };

@@ -169,19 +169,19 @@ impl Question {
         let event =
             json!({ "type": kind, "id": id, "timestamp": now.as_seconds(), "data": data }).to_string();
         let due = DueEvent {
-            id: id.to_string(),
-            app_id: app.app_id.to_string(),
-            bot_id: app.bot_id.to_string(),
-            owner_id: app.owner_id.to_string(),
-            installation_id: app.installation_id.to_string(),
-            scopes: Some(crate::text::json(&app.scopes)),
+            id,
+            app_id: app.app_id,
+            bot_id: app.bot_id,
+            owner_id: app.owner_id,
+            installation_id: app.installation_id,
+            scopes: Some(app.scopes),
             kind: kind.clone(),
-            trace_id: Some(scope.trace_id.to_string()),
+            trace_id: Some(scope.trace_id),
             peer: scope.peer.clone(),
             event: event.clone(),
             attempts: 0,
             webhook_url: Some(of.webhook_url.clone()),
-            webhook_secret: of.webhook_secret.as_str().to_owned(),
+            webhook_secret: of.webhook_secret.clone(),
         };
         let event = NewAppEvent {
             id,

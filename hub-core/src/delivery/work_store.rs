@@ -78,7 +78,7 @@ pub trait WorkStore: FileStore {
     /// The revision of a bot's settings and its channels, oldest first.
     async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)>;
     /// What is installed in a bot's channels, in the order of each channel, and the sources of its versions.
-    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)>;
+    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(PluginVersionId, String)>)>;
     /// Stops a plugin in a channel; `false` when it is stopped already, or another version of it runs there.
     async fn pause_plugin(
         &self,
@@ -116,7 +116,7 @@ pub trait WorkStore: FileStore {
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<JobRow>>;
+    ) -> Result<Vec<Result<JobRow>>>;
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
     async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()>;
     async fn finish(&self, finished: Arc<Finished>) -> Result<()>;
@@ -245,11 +245,11 @@ impl WorkStore for Store {
         Ok((config_rev, read.channels().of_bot(bot_id).await?))
     }
 
-    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)> {
+    async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(PluginVersionId, String)>)> {
         let mut read = self.read().await?;
         let rows = read.channel_plugins().installed_of_bot(bot_id).await?;
-        let mut ids: Vec<String> =
-            rows.iter().filter(|row| row.enabled).map(|row| row.version_id.clone()).collect();
+        let enabled = rows.iter().map(|row| &row.plugin).filter(|plugin| plugin.enabled);
+        let mut ids: Vec<_> = enabled.map(|plugin| plugin.version_id).collect();
         ids.sort_unstable();
         ids.dedup();
         let scripts = if ids.is_empty() { Vec::new() } else { read.channel_plugins().scripts(&ids).await? };
@@ -333,7 +333,7 @@ impl WorkStore for Store {
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<JobRow>> {
+    ) -> Result<Vec<Result<JobRow>>> {
         self.read().await?.deliveries().backlog(lease.bot_id, lease.fence, full, now, limit).await
     }
 

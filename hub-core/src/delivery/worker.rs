@@ -90,7 +90,7 @@ impl Engine {
 
     /// Starts what may run now; says when more may.
     fn start_jobs(self: &Arc<Self>) -> Option<Instant> {
-        SinkId::KINDS.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
+        SinkId::ALL.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
     }
 
     fn start_jobs_of(self: &Arc<Self>, sink: SinkId) -> Option<Instant> {
@@ -258,9 +258,7 @@ impl Engine {
         let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
         let status = match finished.state {
             // The receiver has the message, and a plugin or a reply failed afterwards.
-            DeliveryState::Done if finished.trace.status == Some(TraceStatus::Error.as_str()) => {
-                TraceStatus::Error
-            }
+            DeliveryState::Done if finished.trace.status == Some(TraceStatus::Error) => TraceStatus::Error,
             DeliveryState::Done => TraceStatus::Ok,
             DeliveryState::Skipped => TraceStatus::Skipped,
             DeliveryState::Dead => TraceStatus::Error,
@@ -310,11 +308,11 @@ impl Engine {
         let step = Step::new(StepName::Response, "store", TraceStatus::Error, now, now, detail);
         let trace = TraceUpdate {
             id: trace_id,
-            status: Some(TraceStatus::Error.as_str()),
+            status: Some(TraceStatus::Error),
             ended: 1,
             summary: Some(format!("abandoned after {attempts} attempt(s): {reason}")),
             attempts: Some(attempts),
-            ended_at: now.as_millis(),
+            ended_at: now,
             steps: steps_text(&[step]),
         };
         match self.ctx.store.abandon(id, fence, reason, now, trace).await {
@@ -351,7 +349,7 @@ fn off(sink: SinkId, now: Timestamp) -> Concluded {
     Concluded {
         outcome: Outcome::Failure { summary: told, permanent: true },
         replies: Vec::new(),
-        steps: vec![Step::new(step_of(sink), &sink.text(), TraceStatus::Error, now, now, detail)],
+        steps: vec![Step::new(step_of(sink), sink.as_str(), TraceStatus::Error, now, now, detail)],
     }
 }
 
@@ -361,7 +359,7 @@ fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
     Concluded {
         outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
         replies: Vec::new(),
-        steps: vec![Step::new(step_of(sink), &sink.text(), TraceStatus::Error, started, started, detail)],
+        steps: vec![Step::new(step_of(sink), sink.as_str(), TraceStatus::Error, started, started, detail)],
     }
 }
 

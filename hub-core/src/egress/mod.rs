@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::{error::Result, local_http::LocalService};
+use crate::{error::Result, local_http::LocalService, words::words};
 
 mod address;
 mod client;
@@ -108,23 +108,24 @@ pub trait Reader: Send {
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
 }
 
-/// Why a request brought no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EgressFault {
-    /// The address is not public and not allowed.
-    BlockedAddress,
-    /// The name does not resolve.
-    Dns,
-    /// No connection.
-    Connect,
-    /// The TLS handshake or the certificate failed.
-    Tls,
-    /// The deadline ran out.
-    Timeout,
-    /// The response exceeds its limit.
-    TooLarge,
-    /// The connection broke, or what came was not HTTP.
-    Broken,
+words! {
+    /// Why a request brought no answer.
+    pub enum EgressFault {
+        /// The address is not public and not allowed.
+        BlockedAddress = "blocked_address",
+        /// The name does not resolve.
+        Dns = "dns",
+        /// No connection.
+        Connect = "connect",
+        /// The TLS handshake or the certificate failed.
+        Tls = "tls",
+        /// The deadline ran out.
+        Timeout = "timeout",
+        /// The response exceeds its limit.
+        TooLarge = "too_large",
+        /// The connection broke, or what came was not HTTP.
+        Broken = "broken",
+    }
 }
 
 /// A request that brought no answer.
@@ -137,21 +138,6 @@ pub struct EgressError {
     pub written: bool,
     /// A sentence for the trace, without secrets or inner addresses.
     pub message: String,
-}
-
-impl EgressFault {
-    /// The name in traces.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BlockedAddress => "blocked_address",
-            Self::Dns => "dns",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::Timeout => "timeout",
-            Self::TooLarge => "too_large",
-            Self::Broken => "broken",
-        }
-    }
 }
 
 /// The client. Cheap to clone; clones share their connections.

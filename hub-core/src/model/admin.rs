@@ -9,17 +9,22 @@ use crate::{
 };
 
 /// A user as administrators see them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "users")]
 pub struct AdminUser {
     /// The account.
+    #[row(flatten)]
     pub user: User,
     /// Whether a password can be used to sign in.
     pub has_password: bool,
     /// How many bots they have.
+    #[row(number)]
     pub bots: u32,
     /// How many sessions, ended ones that are not forgotten yet included.
+    #[row(number)]
     pub sessions: u32,
     /// How many API keys.
+    #[row(number)]
     pub api_keys: u32,
     /// When one of the sessions was last used, to the minute.
     pub last_seen_at: Option<Timestamp>,
@@ -74,14 +79,11 @@ impl UserPatch {
 
 /// Users by what they may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "the names of roles and statuses")]
 pub struct UserCounts {
-    /// All.
     pub total: u64,
-    /// Those who may sign in.
     pub active: u64,
-    /// Those who may not.
     pub disabled: u64,
-    /// Administrators.
     pub admins: u64,
 }
 

@@ -1,5 +1,6 @@
 //! What an app is.
 
+use hub_macros::FromRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,44 +10,26 @@ use crate::{
     model::{app_event::AppEventKind, handle::Handle},
     secret::{Sealed, TokenHash},
     time::Timestamp,
+    words::words,
 };
 
-/// Listing state of an app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Listing {
-    /// Its author has not asked for it.
-    Unlisted,
-    /// It waits for an administrator.
-    Pending,
-    /// Every user can find it.
-    Listed,
-    /// An administrator refused.
-    Rejected,
-}
-
-impl Listing {
-    /// Every state.
-    pub const ALL: [Self; 4] = [Self::Unlisted, Self::Pending, Self::Listed, Self::Rejected];
-
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unlisted => "unlisted",
-            Self::Pending => "pending",
-            Self::Listed => "listed",
-            Self::Rejected => "rejected",
-        }
-    }
-
-    /// The state of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|listing| listing.as_str() == word)
+words! {
+    /// Listing state of an app.
+    pub enum Listing {
+        /// Its author has not asked for it.
+        Unlisted = "unlisted",
+        /// It waits for an administrator.
+        Pending = "pending",
+        /// Every user can find it.
+        Listed = "listed",
+        /// An administrator refused.
+        Rejected = "rejected",
     }
 }
 
 /// An app.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, FromRow)]
+#[row(table = "apps")]
 pub struct App {
     /// Id; also its `client_id`.
     pub id: AppId,
@@ -65,6 +48,7 @@ pub struct App {
     /// Page about it; may be empty.
     pub homepage: String,
     /// Where authorizations may lead, to the letter.
+    #[row(json)]
     pub redirect_uris: Vec<String>,
     /// Where its installation begins, if the app wants to begin it itself.
     pub setup_url: Option<String>,
@@ -73,16 +57,20 @@ pub struct App {
     /// Whether the server at this URL has returned the challenge.
     pub webhook_verified: bool,
     /// Events that it subscribes to.
+    #[row(json)]
     pub events: Vec<AppEventKind>,
     /// What it asks for.
+    #[row(json)]
     pub scopes: AppScopes,
     /// What it can be asked to do.
+    #[row(json)]
     pub tools: Vec<AppTool>,
     /// Listing state.
     pub listing: Listing,
     /// Why an administrator refused.
     pub listing_reason: Option<String>,
     /// Bots it is installed on.
+    #[row(number)]
     pub installs: u64,
     /// Since when it exists.
     pub created_at: Timestamp,
@@ -101,34 +89,25 @@ impl App {
     }
 }
 
-/// Which apps a list shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AppView {
-    /// All that the caller may see: the other three together.
-    #[default]
-    All,
-    /// Their own.
-    Own,
-    /// Listed apps.
-    Public,
-    /// Those that are installed on a bot of theirs.
-    Installed,
-}
-
-impl AppView {
-    /// The word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Own => "own",
-            Self::Public => "public",
-            Self::Installed => "installed",
-        }
+words! {
+    /// Which apps a list shows.
+    #[derive(Default)]
+    pub enum AppView {
+        /// All that the caller may see: the other three together.
+        #[default]
+        All = "all",
+        /// Their own.
+        Own = "own",
+        /// Listed apps.
+        Public = "public",
+        /// Those that are installed on a bot of theirs.
+        Installed = "installed",
     }
 }
 
 /// A call of an app.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[row(table = "app_calls")]
 pub struct AppCall {
     /// Id.
     pub id: AppCallId,
@@ -141,38 +120,34 @@ pub struct AppCall {
     /// Beginning of the body, without what is confidential in it.
     pub request_body: String,
     /// Status of the answer.
+    #[row(number)]
     pub status: u16,
     /// Beginning of the answer.
     pub response_body: String,
     /// How long it took, in milliseconds.
+    #[row(number)]
     pub duration_ms: u64,
     /// When it was answered.
     pub created_at: Timestamp,
 }
 
-/// A call to be noted.
+/// A call to be noted. Its bodies are cut to [`MAX_LOGGED_BODY`](crate::apps::MAX_LOGGED_BODY).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are documented where they are shown: `AppCall`")]
 pub struct NewAppCall {
-    /// Who called.
     pub installation_id: InstallationId,
-    /// The trace of what it caused.
     pub trace_id: Option<TraceId>,
-    /// Method.
     pub method: String,
-    /// Path, without its query.
     pub path: String,
-    /// The body, without what is confidential in it; cut to [`MAX_LOGGED_BODY`](crate::apps::MAX_LOGGED_BODY).
     pub request_body: String,
-    /// Status of the answer.
     pub status: u16,
-    /// The answer; cut to [`MAX_LOGGED_BODY`](crate::apps::MAX_LOGGED_BODY).
     pub response_body: String,
-    /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
 
 /// An app on a bot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, FromRow)]
+#[row(table = "app_installations")]
 pub struct Installation {
     /// Id.
     pub id: InstallationId,
@@ -187,8 +162,10 @@ pub struct Installation {
     /// How people call it there, without the `@`.
     pub handle: String,
     /// What the bot's owner granted.
+    #[row(json)]
     pub scopes: AppScopes,
     /// Tools that it has on this bot alone.
+    #[row(json)]
     pub tools: Vec<AppTool>,
     /// Whether it receives events and its token works.
     pub enabled: bool,

@@ -1,104 +1,80 @@
 //! Entries of the audit log.
 
-use std::fmt;
+use std::fmt::Display;
 
 use serde_json::Value;
 
-use crate::{id::AuditId, time::Timestamp};
+use crate::{id::AuditId, time::Timestamp, words::words};
 
-macro_rules! actions {
-    ($($(#[$doc:meta])* $action:ident = $word:literal,)*) => {
-        /// What was done.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Action {
-            $($(#[$doc])* $action,)*
-        }
-
-        impl Action {
-            /// Every action, in the order of this page.
-            pub const ALL: &'static [Self] = &[$(Self::$action),*];
-
-            /// The word in the log.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$action => $word,)*
-                }
-            }
-        }
-    };
-}
-
-actions! {
-    /// An account was created.
-    UserRegistered = "user.registered",
-    /// The operator made an administrator.
-    UserCreated = "user.created",
-    /// An administrator changed a user's role, status or name.
-    UserUpdated = "user.updated",
-    /// An administrator deleted a user.
-    UserDeleted = "user.deleted",
-    /// A user signed in; the detail contains the method.
-    Login = "user.login",
-    /// A sign-in as an existing user failed.
-    LoginFailed = "user.login_failed",
-    /// A user signed out.
-    Logout = "user.logout",
-    /// A user revoked one of their sessions.
-    SessionEnded = "session.ended",
-    /// A user changed their password, or set the first one.
-    PasswordChanged = "password.changed",
-    /// An administrator made a link with which a user sets a new password.
-    ResetLinkCreated = "reset_link.created",
-    /// A user set a new password with such a link.
-    PasswordReset = "password.reset",
-    /// A user added a passkey.
-    PasskeyAdded = "passkey.added",
-    /// A user deleted a passkey.
-    PasskeyDeleted = "passkey.deleted",
-    /// A user linked an account at an external provider.
-    AccountLinked = "external_account.linked",
-    /// A user unlinked one.
-    AccountUnlinked = "external_account.unlinked",
-    /// A user confirmed or rejected a QR login, or ended it with a wrong code.
-    QrLoginDecided = "qr_login.decided",
-    /// A user created an API key.
-    KeyCreated = "api_key.created",
-    /// A user deleted an API key.
-    KeyDeleted = "api_key.deleted",
-    /// The key of a channel was replaced.
-    ChannelKeyRegenerated = "channel_key.regenerated",
-    /// An app was created.
-    AppCreated = "app.created",
-    /// An app was deleted.
-    AppDeleted = "app.deleted",
-    /// An administrator decided about the listing of an app.
-    AppReviewed = "app.reviewed",
-    /// An app was installed on a bot, which created its token.
-    AppInstalled = "app.installed",
-    /// An app was uninstalled from a bot, which revoked its token.
-    AppUninstalled = "app.uninstalled",
-    /// The token of an app on a bot was replaced.
-    AppTokenRegenerated = "app_token.regenerated",
-    /// An administrator made an invitation.
-    InviteCreated = "invite.created",
-    /// A reviewer approved a version of a plugin; the detail says which, and the hash of its source.
-    PluginApproved = "plugin.approved",
-    /// A reviewer rejected a version of a plugin.
-    PluginRejected = "plugin.rejected",
-    /// A reviewer or its author took back a version of a plugin.
-    PluginWithdrawn = "plugin.withdrawn",
-    /// An administrator or its author deleted a plugin.
-    PluginDeleted = "plugin.deleted",
-    /// An administrator ended sessions of a user.
-    SessionsEnded = "user.sessions_ended",
-    /// An administrator changed the AI endpoint of the hub.
-    AiConfigChanged = "ai_config.changed",
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// What was done.
+    #[derive(Hash)]
+    #[non_exhaustive]
+    pub enum Action {
+        /// An account was created.
+        UserRegistered = "user.registered",
+        /// The operator made an administrator.
+        UserCreated = "user.created",
+        /// An administrator changed a user's role, status or name.
+        UserUpdated = "user.updated",
+        /// An administrator deleted a user.
+        UserDeleted = "user.deleted",
+        /// A user signed in; the detail contains the method.
+        Login = "user.login",
+        /// A sign-in as an existing user failed.
+        LoginFailed = "user.login_failed",
+        /// A user signed out.
+        Logout = "user.logout",
+        /// A user revoked one of their sessions.
+        SessionEnded = "session.ended",
+        /// A user changed their password, or set the first one.
+        PasswordChanged = "password.changed",
+        /// An administrator made a link with which a user sets a new password.
+        ResetLinkCreated = "reset_link.created",
+        /// A user set a new password with such a link.
+        PasswordReset = "password.reset",
+        /// A user added a passkey.
+        PasskeyAdded = "passkey.added",
+        /// A user deleted a passkey.
+        PasskeyDeleted = "passkey.deleted",
+        /// A user linked an account at an external provider.
+        AccountLinked = "external_account.linked",
+        /// A user unlinked one.
+        AccountUnlinked = "external_account.unlinked",
+        /// A user confirmed or rejected a QR login, or ended it with a wrong code.
+        QrLoginDecided = "qr_login.decided",
+        /// A user created an API key.
+        KeyCreated = "api_key.created",
+        /// A user deleted an API key.
+        KeyDeleted = "api_key.deleted",
+        /// The key of a channel was replaced.
+        ChannelKeyRegenerated = "channel_key.regenerated",
+        /// An app was created.
+        AppCreated = "app.created",
+        /// An app was deleted.
+        AppDeleted = "app.deleted",
+        /// An administrator decided about the listing of an app.
+        AppReviewed = "app.reviewed",
+        /// An app was installed on a bot, which created its token.
+        AppInstalled = "app.installed",
+        /// An app was uninstalled from a bot, which revoked its token.
+        AppUninstalled = "app.uninstalled",
+        /// The token of an app on a bot was replaced.
+        AppTokenRegenerated = "app_token.regenerated",
+        /// An administrator made an invitation.
+        InviteCreated = "invite.created",
+        /// A reviewer approved a version of a plugin; the detail says which, and the hash of its source.
+        PluginApproved = "plugin.approved",
+        /// A reviewer rejected a version of a plugin.
+        PluginRejected = "plugin.rejected",
+        /// A reviewer or its author took back a version of a plugin.
+        PluginWithdrawn = "plugin.withdrawn",
+        /// An administrator or its author deleted a plugin.
+        PluginDeleted = "plugin.deleted",
+        /// An administrator ended sessions of a user.
+        SessionsEnded = "user.sessions_ended",
+        /// An administrator changed the AI endpoint of the hub.
+        AiConfigChanged = "ai_config.changed",
     }
 }
 
@@ -126,7 +102,8 @@ pub struct NewEntry {
 }
 
 /// An entry of the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "audit")]
 pub struct AuditEntry {
     /// Its id.
     pub id: AuditId,
@@ -145,6 +122,7 @@ pub struct AuditEntry {
     /// The name of that at the time.
     pub target_name: String,
     /// What else is known: `{}` or an object. Never a secret.
+    #[row(json)]
     pub detail: Value,
     /// Address the credential was made from; empty when unknown.
     pub ip: String,
@@ -153,7 +131,7 @@ pub struct AuditEntry {
 impl NewEntry {
     /// What it was done to. The name of a user is looked up when the entry is written.
     #[must_use]
-    pub fn target(self, id: impl fmt::Display, name: impl Into<String>) -> Self {
+    pub fn target(self, id: impl Display, name: impl Into<String>) -> Self {
         Self { target: id.to_string(), target_name: name.into(), ..self }
     }
 

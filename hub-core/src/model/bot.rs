@@ -6,6 +6,7 @@ use crate::{
     network::WindowRules,
     secret::Sealed,
     time::Timestamp,
+    words::words,
 };
 
 /// A bot as its owner sees it.
@@ -50,55 +51,28 @@ pub struct BotHealth {
     pub poller_node: Option<String>,
 }
 
-/// Status of a bot's connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BotStatus {
-    /// Bound, and no poller has taken it yet.
-    Pending,
-    /// A poller is making contact.
-    Connecting,
-    /// The network answers.
-    Online,
-    /// The network answers irregularly.
-    Degraded,
-    /// The network has not answered for a while; the hub goes on trying.
-    Offline,
-    /// The network wants a new login.
-    Expired,
-    /// Something a person has to look at.
-    Error,
+words! {
+    /// Status of a bot's connection.
+    #[derive(Hash)]
+    pub enum BotStatus {
+        /// Bound, and no poller has taken it yet.
+        Pending = "pending",
+        /// A poller is making contact.
+        Connecting = "connecting",
+        /// The network answers.
+        Online = "online",
+        /// The network answers irregularly.
+        Degraded = "degraded",
+        /// The network has not answered for a while; the hub goes on trying.
+        Offline = "offline",
+        /// The network wants a new login.
+        Expired = "expired",
+        /// Something a person has to look at.
+        Error = "error",
+    }
 }
 
 impl BotStatus {
-    /// Every status.
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::Connecting,
-        Self::Online,
-        Self::Degraded,
-        Self::Offline,
-        Self::Expired,
-        Self::Error,
-    ];
-
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Connecting => "connecting",
-            Self::Online => "online",
-            Self::Degraded => "degraded",
-            Self::Offline => "offline",
-            Self::Expired => "expired",
-            Self::Error => "error",
-        }
-    }
-
-    /// The status of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
-    }
-
     /// Whether a poller may move a bot from this status to another; staying is always allowed. A login that expired
     /// comes back only through `connecting`: by a new login, or by a try that succeeded.
     pub const fn may_become(self, next: Self) -> bool {
@@ -112,41 +86,31 @@ impl BotStatus {
 }
 
 /// Everything the store knows of a bot but its login.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "bots")]
+#[expect(missing_docs, reason = "the fields are documented where they are shown: `Bot` and `BotHealth`")]
 pub struct BotRecord {
-    /// Id.
     pub id: BotId,
-    /// The hub user it belongs to.
     pub owner_id: UserId,
-    /// Name.
     pub name: String,
-    /// Chat network.
     pub network: String,
-    /// Status of its connection.
     pub status: BotStatus,
-    /// Why.
     pub status_reason: Option<String>,
-    /// Since when.
     pub status_since: Timestamp,
-    /// The account's id on the chat network.
     pub wx_id: String,
     /// The person the account belongs to, on the chat network.
     pub owner_user_id: String,
-    /// When the last message came.
     pub last_inbound_at: Option<Timestamp>,
-    /// When the network last answered a poll.
     pub last_poll_at: Option<Timestamp>,
-    /// What last went wrong.
     pub last_error: Option<String>,
     /// The node that holds the lease.
     pub lease_owner: Option<String>,
     /// What people call that node, if they named it.
     pub lease_name: Option<String>,
-    /// Until when.
     pub lease_until: Timestamp,
-    /// When it was bound.
     pub created_at: Timestamp,
     /// The sending window of the account's own person.
+    #[row(flatten)]
     pub owner_window: Window,
 }
 
@@ -181,74 +145,44 @@ impl BotRecord {
 }
 
 /// A person as the store keeps them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "contacts")]
+#[expect(missing_docs, reason = "the fields are documented where they are shown: `Contact`")]
 pub struct StoredContact {
-    /// Id on the network, byte for byte.
     pub user_id: String,
-    /// Display name on the network.
     pub user_name: String,
-    /// The owner's own note.
     pub remark: String,
-    /// Picture.
     pub avatar_url: String,
-    /// When the last message went either way.
     pub last_message_at: Timestamp,
-    /// Messages so far.
     pub message_count: i64,
-    /// The accounting of their sending window.
+    #[row(flatten)]
     pub window: Window,
     /// When they were last sent something, as stored.
     pub recent_sends: String,
 }
 
-/// Status of a login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BindStatus {
-    /// The code was not scanned yet.
-    Waiting,
-    /// Scanned, not yet confirmed on the phone.
-    Scanned,
-    /// The phone shows a number; the next confirm has to bring it.
-    NeedCode,
-    /// Done: the bot has its login.
-    Confirmed,
-    /// Time, or the last code, ran out.
-    Expired,
-    /// The account was bound here before; its login is used again.
-    AlreadyBound,
-    /// It cannot succeed.
-    Refused,
+words! {
+    /// Status of a login.
+    #[derive(Hash)]
+    pub enum BindStatus {
+        /// The code was not scanned yet.
+        Waiting = "waiting",
+        /// Scanned, not yet confirmed on the phone.
+        Scanned = "scanned",
+        /// The phone shows a number; the next confirm has to bring it.
+        NeedCode = "need_code",
+        /// Done: the bot has its login.
+        Confirmed = "confirmed",
+        /// Time, or the last code, ran out.
+        Expired = "expired",
+        /// The account was bound here before; its login is used again.
+        AlreadyBound = "already_bound",
+        /// It cannot succeed.
+        Refused = "refused",
+    }
 }
 
 impl BindStatus {
-    const ALL: [Self; 7] = [
-        Self::Waiting,
-        Self::Scanned,
-        Self::NeedCode,
-        Self::Confirmed,
-        Self::Expired,
-        Self::AlreadyBound,
-        Self::Refused,
-    ];
-
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Scanned => "scanned",
-            Self::NeedCode => "need_code",
-            Self::Confirmed => "confirmed",
-            Self::Expired => "expired",
-            Self::AlreadyBound => "already_bound",
-            Self::Refused => "refused",
-        }
-    }
-
-    /// The status of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
-    }
-
     /// Whether nothing follows any more.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Waiting | Self::Scanned | Self::NeedCode)
@@ -256,7 +190,8 @@ impl BindStatus {
 }
 
 /// A login in progress as the store keeps it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "binds")]
 pub struct StoredBind {
     /// Id.
     pub id: BindId,
@@ -273,6 +208,7 @@ pub struct StoredBind {
     /// What only this hub may read.
     pub private: Sealed,
     /// Codes shown so far.
+    #[row(number)]
     pub codes_shown: u32,
     /// Grows with every change.
     pub rev: i64,

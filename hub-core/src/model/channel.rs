@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     error::{Error, Result},
@@ -13,13 +13,15 @@ use crate::{
     },
     secret::{Sealed, Sealer, Secret, TokenHash},
     time::Timestamp,
+    words::words,
 };
 
 /// How long a replaced webhook secret signs in addition to the new one.
 pub const OLD_SECRET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A stored channel. What it holds is for the workers and for [`Channel`](crate::channels::Channel), which is what callers see.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "channels")]
 #[expect(missing_docs, reason = "the fields are documented where they are shown: `Channel`")]
 pub struct ChannelRecord {
     pub id: ChannelId,
@@ -43,6 +45,7 @@ pub struct ChannelRecord {
     pub ai: String,
     pub ai_api_key: Option<Sealed>,
     pub on_plugin_error: OnPluginError,
+    #[row(number)]
     pub lane_hold_s: u32,
     /// Number of the newest message in the channel's log.
     pub last_seq: i64,
@@ -150,27 +153,17 @@ pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(Error::internal)
 }
 
-/// What happens to a delivery whose plugin failed in `onRequest`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnPluginError {
-    /// Nothing is sent; the delivery failed and is tried again.
-    #[default]
-    Retry,
-    /// The request is sent as it was before the plugin.
-    Send,
-    /// Nothing is sent, and the delivery is over.
-    Drop,
-}
-
-impl OnPluginError {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Send => "send",
-            Self::Drop => "drop",
-        }
+words! {
+    /// What happens to a delivery whose plugin failed in `onRequest`.
+    #[derive(Default)]
+    pub enum OnPluginError {
+        /// Nothing is sent; the delivery failed and is tried again.
+        #[default]
+        Retry = "retry",
+        /// The request is sent as it was before the plugin.
+        Send = "send",
+        /// Nothing is sent, and the delivery is over.
+        Drop = "drop",
     }
 }
 
@@ -180,9 +173,7 @@ impl FromStr for OnPluginError {
     /// # Errors
     /// `INVALID_PARAMS` on the field `on_plugin_error`.
     fn from_str(text: &str) -> Result<Self> {
-        [Self::Retry, Self::Send, Self::Drop]
-            .into_iter()
-            .find(|choice| choice.as_str() == text)
+        Self::parse(text)
             .ok_or_else(|| Error::invalid("on_plugin_error", "must be one of: retry, send, drop"))
     }
 }

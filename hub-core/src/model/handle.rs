@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    words::text_column,
+};
 
 /// A channel's handle without the `@`: 2 to 32 of `a-z0-9_-`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,6 +73,8 @@ impl FromStr for Handle {
         }
     }
 }
+
+text_column!([] Handle, Self::as_str, |text| Ok(text.parse()?));
 
 impl TryFrom<String> for Handle {
     type Error = Error;

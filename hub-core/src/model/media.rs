@@ -4,41 +4,21 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{id::MediaId, network::MessageKind, secret::Secret, time::Timestamp};
+use crate::{id::MediaId, network::MessageKind, secret::Secret, time::Timestamp, words::words};
 
-/// State of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaState {
-    /// It may be uploaded.
-    Pending,
-    /// It is being uploaded.
-    Uploading,
-    /// It is with the network.
-    Downloading,
-    /// It is in the store.
-    Ready,
-    /// The download failed, unless it is retried.
-    Failed,
-}
-
-impl MediaState {
-    /// The word in the store and on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Uploading => "uploading",
-            Self::Downloading => "downloading",
-            Self::Ready => "ready",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The state of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Pending, Self::Uploading, Self::Downloading, Self::Ready, Self::Failed]
-            .into_iter()
-            .find(|state| state.as_str() == word)
+words! {
+    /// State of a file.
+    pub enum MediaState {
+        /// It may be uploaded.
+        Pending = "pending",
+        /// It is being uploaded.
+        Uploading = "uploading",
+        /// It is with the network.
+        Downloading = "downloading",
+        /// It is in the store.
+        Ready = "ready",
+        /// The download failed, unless it is retried.
+        Failed = "failed",
     }
 }
 

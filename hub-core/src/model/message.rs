@@ -5,40 +5,30 @@ use crate::{
     model::media::MediaView,
     network::{MessageItem, MessageKind, Quote},
     time::Timestamp,
+    words::words,
 };
 
-/// Which way a message went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// From a person to the bot.
-    Inbound,
-    /// From the bot to a person.
-    Outbound,
-}
-
-impl Direction {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Inbound => "inbound",
-            Self::Outbound => "outbound",
-        }
-    }
-
-    /// The direction of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Inbound, Self::Outbound].into_iter().find(|direction| direction.as_str() == word)
+words! {
+    /// Which way a message went.
+    #[derive(Hash)]
+    pub enum Direction {
+        /// From a person to the bot.
+        Inbound = "inbound",
+        /// From the bot to a person.
+        Outbound = "outbound",
     }
 }
 
 /// A message as the bot's owner sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "messages")]
 pub struct Message {
     /// Id.
     pub id: MessageId,
     /// Bot.
     pub bot_id: BotId,
     /// Channels that received it, and the one that sent it.
+    #[row(skip)]
     pub channel_ids: Vec<ChannelId>,
     /// Which way it went.
     pub direction: Direction,
@@ -55,10 +45,13 @@ pub struct Message {
     /// Its text.
     pub content: String,
     /// Its parts.
+    #[row(json)]
     pub items: Vec<MessageItem>,
     /// Its files, with links to read them.
+    #[row(skip)]
     pub media: Vec<MediaView>,
     /// What it refers to.
+    #[row(json)]
     pub quoted: Option<Quote>,
     /// Status: `received` and others for inbound, `queued`, `sent` and others for outbound messages.
     pub status: String,

@@ -9,6 +9,7 @@ pub mod channel;
 pub mod handle;
 pub mod media;
 pub mod message;
+pub mod plugin;
 pub(crate) mod private;
 pub mod revocation;
 pub mod session;

@@ -30,10 +30,10 @@ pub(crate) fn seal(sealer: &Sealer, id: MessageId, token: Option<&Secret>, raw: 
 pub(crate) fn context_token(
     sealer: &Sealer,
     id: MessageId,
-    sealed: Option<String>,
+    sealed: Option<&Sealed>,
 ) -> Result<Option<Secret>> {
     let Some(sealed) = sealed else { return Ok(None) };
-    let text = sealer.open(&place(id), &Sealed::from(sealed))?;
+    let text = sealer.open(&place(id), sealed)?;
     let private: Private = serde_json::from_str(text.expose()).map_err(Error::internal)?;
     Ok(private.context_token.map(Secret::new))
 }

@@ -79,11 +79,9 @@ impl FromStr for Revoked {
 
 /// A revocation as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "columns of the table")]
 pub struct Revocation {
-    /// Its id.
     pub id: RevocationId,
-    /// What ended.
     pub revoked: Revoked,
-    /// When.
     pub at: Timestamp,
 }

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use crate::{id::SessionId, time::Timestamp};
+use crate::{id::SessionId, time::Timestamp, words::words};
 
 /// A session in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "sessions")]
 pub struct Session {
     /// The id; it is not the secret in the cookie.
     pub id: SessionId,
@@ -18,6 +19,7 @@ pub struct Session {
     /// Program it was opened with; empty when unknown.
     pub user_agent: String,
     /// Whether it is the one that asks.
+    #[row(skip)]
     pub current: bool,
 }
 
@@ -41,40 +43,23 @@ impl ClientInfo {
     }
 }
 
-/// Status of a login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QrStatus {
-    /// The code was not opened yet.
-    Waiting,
-    /// The code was opened.
-    Scanned,
-    /// They have confirmed it: the outcome can be collected.
-    Confirmed,
-    /// Too late.
-    Expired,
-    /// They refused it, or the code was wrong.
-    Cancelled,
+words! {
+    /// Status of a login.
+    pub enum QrStatus {
+        /// The code was not opened yet.
+        Waiting = "waiting",
+        /// The code was opened.
+        Scanned = "scanned",
+        /// They have confirmed it: the outcome can be collected.
+        Confirmed = "confirmed",
+        /// Too late.
+        Expired = "expired",
+        /// They refused it, or the code was wrong.
+        Cancelled = "cancelled",
+    }
 }
 
 impl QrStatus {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Scanned => "scanned",
-            Self::Confirmed => "confirmed",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Reads the word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Waiting, Self::Scanned, Self::Confirmed, Self::Expired, Self::Cancelled]
-            .into_iter()
-            .find(|status| status.as_str() == text)
-    }
-
     /// Whether nothing more will come of it.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Confirmed | Self::Expired | Self::Cancelled)

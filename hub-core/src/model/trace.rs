@@ -6,89 +6,44 @@ use serde_json::Value;
 use crate::{
     id::{BotId, ChannelId, MessageId, TraceId},
     time::Timestamp,
+    words::words,
 };
 
-/// Status of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceStatus {
-    /// Work goes on.
-    Pending,
-    /// Everything that had to happen did.
-    Ok,
-    /// It was given up.
-    Error,
-    /// A filter or a plugin said that nothing has to happen.
-    Skipped,
-}
-
-impl TraceStatus {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    pub(crate) fn from_word(word: &str) -> Self {
-        match word {
-            "ok" => Self::Ok,
-            "error" => Self::Error,
-            "skipped" => Self::Skipped,
-            _ => Self::Pending,
-        }
+words! {
+    /// Status of a trace.
+    pub enum TraceStatus {
+        /// Work goes on.
+        Pending = "pending",
+        /// Everything that had to happen did.
+        Ok = "ok",
+        /// It was given up.
+        Error = "error",
+        /// A filter or a plugin said that nothing has to happen.
+        Skipped = "skipped",
     }
 }
 
-/// The names of steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StepName {
-    /// The hub has the message.
-    #[serde(rename = "received")]
-    Received,
-    /// The channel's handle and filter looked at it.
-    #[serde(rename = "filter")]
-    Filter,
-    /// A plugin's request hook ran.
-    #[serde(rename = "plugin.on_request")]
-    PluginOnRequest,
-    /// A request went out.
-    #[serde(rename = "request")]
-    Request,
-    /// What came back.
-    #[serde(rename = "response")]
-    Response,
-    /// A plugin's response hook ran.
-    #[serde(rename = "plugin.on_response")]
-    PluginOnResponse,
-    /// A reply, accepted or sent.
-    #[serde(rename = "reply")]
-    Reply,
-    /// The AI sink worked.
-    #[serde(rename = "ai")]
-    Ai,
-    /// The WebSocket sink worked.
-    #[serde(rename = "websocket")]
-    Websocket,
-}
-
-impl StepName {
-    /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Filter => "filter",
-            Self::PluginOnRequest => "plugin.on_request",
-            Self::Request => "request",
-            Self::Response => "response",
-            Self::PluginOnResponse => "plugin.on_response",
-            Self::Reply => "reply",
-            Self::Ai => "ai",
-            Self::Websocket => "websocket",
-        }
+words! {
+    /// The names of steps.
+    pub enum StepName {
+        /// The hub has the message.
+        Received = "received",
+        /// The channel's handle and filter looked at it.
+        Filter = "filter",
+        /// A plugin's request hook ran.
+        PluginOnRequest = "plugin.on_request",
+        /// A request went out.
+        Request = "request",
+        /// What came back.
+        Response = "response",
+        /// A plugin's response hook ran.
+        PluginOnResponse = "plugin.on_response",
+        /// A reply, accepted or sent.
+        Reply = "reply",
+        /// The AI sink worked.
+        Ai = "ai",
+        /// The WebSocket sink worked.
+        Websocket = "websocket",
     }
 }
 
@@ -216,31 +171,18 @@ impl Trace {
     }
 }
 
-/// State of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryState {
-    /// In its lane, waiting or in flight.
-    Pending,
-    /// Out of its lane, waiting for its time.
-    Parked,
-    /// The sink has it.
-    Done,
-    /// A plugin said that the sink need not have it.
-    Skipped,
-    /// Given up; may be replayed.
-    Dead,
-}
-
-impl DeliveryState {
-    /// The word in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Parked => "parked",
-            Self::Done => "done",
-            Self::Skipped => "skipped",
-            Self::Dead => "dead",
-        }
+words! {
+    /// State of a delivery.
+    pub enum DeliveryState {
+        /// In its lane, waiting or in flight.
+        Pending = "pending",
+        /// Out of its lane, waiting for its time.
+        Parked = "parked",
+        /// The sink has it.
+        Done = "done",
+        /// A plugin said that the sink need not have it.
+        Skipped = "skipped",
+        /// Given up; may be replayed.
+        Dead = "dead",
     }
 }

@@ -1,5 +1,6 @@
 //! Users, and what they sign in with.
 
+use hub_macros::FromRow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -7,10 +8,12 @@ use crate::{
     id::{KeyId, PasskeyId, UserId},
     secret::TokenKind,
     time::Timestamp,
+    words::words,
 };
 
 /// A person with an account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[row(table = "users")]
 pub struct User {
     /// The id.
     pub id: UserId,
@@ -28,22 +31,13 @@ pub struct User {
     pub created_at: Timestamp,
 }
 
-/// Whether a user may sign in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserStatus {
-    /// Yes.
-    Active,
-    /// No; their sessions have ended.
-    Disabled,
-}
-
-impl UserStatus {
-    /// The word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
+words! {
+    /// Whether a user may sign in.
+    pub enum UserStatus {
+        /// Yes.
+        Active = "active",
+        /// No; their sessions have ended.
+        Disabled = "disabled",
     }
 }
 
@@ -57,7 +51,8 @@ pub struct ProfilePatch {
 }
 
 /// An API key, without the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, FromRow)]
+#[row(table = "user_keys")]
 pub struct ApiKey {
     /// The id.
     pub id: KeyId,
@@ -81,7 +76,8 @@ impl ApiKey {
 }
 
 /// A passkey in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[row(table = "passkeys")]
 pub struct Passkey {
     /// The id.
     pub id: PasskeyId,
@@ -94,7 +90,8 @@ pub struct Passkey {
 }
 
 /// A linked account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[row(table = "external_accounts")]
 pub struct ExternalAccount {
     /// Name of the provider.
     pub provider: String,

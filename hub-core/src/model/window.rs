@@ -6,11 +6,12 @@ use std::fmt;
 use crate::{network::WindowRules, time::Timestamp};
 
 /// The accounting of one person's window, as the store keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, hub_macros::FromRow)]
 pub struct Window {
     /// When the person last wrote; absent when they never did since the last login.
     pub opened_at: Option<Timestamp>,
     /// Sends since then.
+    #[row(number)]
     pub sends: u32,
     /// What the network said when it refused a send since then.
     pub closed: Option<String>,

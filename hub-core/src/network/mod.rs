@@ -89,7 +89,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{secret::Secret, time::Timestamp};
+use crate::{secret::Secret, time::Timestamp, words::words};
 
 pub mod ilink;
 pub mod media;
@@ -297,22 +297,23 @@ pub struct Batch {
     pub answered: bool,
 }
 
-/// What a message is, for `msg_type` numbers, filters and event names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MessageKind {
-    /// Text.
-    Text,
-    /// A picture.
-    Image,
-    /// A voice note.
-    Voice,
-    /// A video.
-    Video,
-    /// A file.
-    File,
-    /// Something the network has and the hub does not know.
-    Other,
+words! {
+    /// What a message is, for `msg_type` numbers, filters and event names.
+    #[derive(Hash)]
+    pub enum MessageKind {
+        /// Text.
+        Text = "text",
+        /// A picture.
+        Image = "image",
+        /// A voice note.
+        Voice = "voice",
+        /// A video.
+        Video = "video",
+        /// A file.
+        File = "file",
+        /// Something the network has and the hub does not know.
+        Other = "other",
+    }
 }
 
 impl MessageKind {
@@ -325,18 +326,6 @@ impl MessageKind {
             Self::Video => 43,
             Self::File => 49,
             Self::Other => 0,
-        }
-    }
-
-    /// The name in filters: `text`, `image`, `voice`, `video`, `file`, `other`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Image => "image",
-            Self::Voice => "voice",
-            Self::Video => "video",
-            Self::File => "file",
-            Self::Other => "other",
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
         message::Direction,
         private,
     },
-    network::{MessageKind, Quote},
+    network::Quote,
     secret::Sealer,
     store::log::LogRow,
     time::Timestamp,
@@ -49,9 +49,9 @@ struct Message<'a> {
     timestamp: i64,
     bot_id: String,
     channel_id: String,
-    id: &'a str,
+    id: MessageId,
     seq: i64,
-    direction: &'a str,
+    direction: Direction,
     items: Box<RawValue>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     media: &'a [MediaView],
@@ -91,13 +91,13 @@ impl LogEntry {
         now: Timestamp,
     ) -> Result<Self> {
         let LogRow { seq, channel_content, direction, to_user_id, network_id, message } = row;
-        let id: MessageId = message.message_id.parse()?;
-        let token = private::context_token(sealer, id, message.private)?;
+        let id = message.message_id;
+        let token = private::context_token(sealer, id, message.private.as_ref())?;
         let token = token.as_ref().map_or("", |token| token.expose());
         let quoted =
             message.quoted.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         // The name that an outbound message has is its receiver's.
-        let outbound = direction == Direction::Outbound.as_str();
+        let outbound = direction == Direction::Outbound;
         let from_user_name = if outbound { "" } else { message.user_name.as_str() };
         let from_user_id = message.from_user_id.as_str();
         let message = Message {
@@ -106,13 +106,13 @@ impl LogEntry {
             sender: Sender { user_id: from_user_id, user_name: from_user_name },
             session_id_camel: &message.session_id,
             context_token_camel: token,
-            msg_type: MessageKind::from_word(&message.kind).msg_type(),
-            timestamp: message.sent_at.div_euclid(1000),
+            msg_type: message.kind.msg_type(),
+            timestamp: message.sent_at.as_seconds(),
             bot_id: bot_id.to_string(),
             channel_id: channel_id.to_string(),
-            id: &message.message_id,
+            id,
             seq,
-            direction: &direction,
+            direction,
             items: RawValue::from_string(message.items).map_err(Error::internal)?,
             media,
             quoted,
@@ -124,7 +124,7 @@ impl LogEntry {
             external_id: network_id.as_deref(),
             recipient: &to_user_id,
             group_id: &message.group_id,
-            timestamp_ms: message.sent_at,
+            timestamp_ms: message.sent_at.as_millis(),
             state: 2,
         };
         let mut frame = HEAD.to_owned();

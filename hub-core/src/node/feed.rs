@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::{
     error::{Error, ErrorCode},
     id::{BotId, ChannelId},
-    model::{bot::BotStatus, sinks::WebSocketSettings},
+    model::{bot::BotStatus, sinks::WebSocketSettings, user::UserStatus},
     node::entry::LogEntry,
     secret::KeyMark,
     store::log::PulseRow,
@@ -99,16 +99,20 @@ impl Default for ChannelState {
 
 impl ChannelState {
     fn of(pulse: &PulseRow, now: Timestamp) -> Self {
-        let old = pulse.old_key_until.filter(|until| now.as_millis() < *until);
-        let old = old.and(pulse.old_key_hash.as_deref());
+        let old = pulse.old_key_until.filter(|until| now < *until);
+        let old = old.and(pulse.old_key_hash.as_ref());
         Self {
             name: pulse.name.clone(),
-            bot_status: BotStatus::parse(&pulse.bot_status).unwrap_or(BotStatus::Error),
+            bot_status: pulse.bot_status,
             // What no longer parses is off, not open.
             websocket: serde_json::from_str(&pulse.websocket)
                 .unwrap_or(WebSocketSettings { enabled: false, ..WebSocketSettings::default() }),
-            open: pulse.enabled && pulse.owner_status == "active",
-            keys: [Some(pulse.key_hash.as_str()), old].into_iter().flatten().map(KeyMark::of).collect(),
+            open: pulse.enabled && pulse.owner_status == UserStatus::Active,
+            keys: [Some(&pulse.key_hash), old]
+                .into_iter()
+                .flatten()
+                .map(|hash| KeyMark::of(hash.as_str()))
+                .collect(),
         }
     }
 

@@ -79,7 +79,7 @@ impl Reader {
         let place = (feed.bot_id, feed.channel_id);
         rows.into_iter()
             .map(|row| {
-                let id = row.message.message_id.parse()?;
+                let id = row.message.message_id;
                 let media = files.get(&id).map_or(&[][..], Vec::as_slice);
                 LogEntry::open(row, media, place, &self.sealer, now).map(Arc::new)
             })
@@ -89,7 +89,7 @@ impl Reader {
     /// The files of a page; most pages have none and ask for none.
     async fn files(&self, read: &mut Read, rows: &[LogRow]) -> Result<Views> {
         let with_files = rows.iter().filter(|row| has_media(&row.message.items));
-        let ids = with_files.map(|row| row.message.message_id.parse()).collect::<Result<Vec<_>>>()?;
+        let ids: Vec<_> = with_files.map(|row| row.message.message_id).collect();
         let rows = read.media().of_messages(&ids).await?;
         Ok(views::views(rows, self.media.links(), &self.limits, self.store.now()))
     }

@@ -62,19 +62,13 @@ impl SeatState {
     fn of(seat: Seat, row: &PulseRow, now: Timestamp) -> Self {
         let keys = match seat {
             Seat::Installation(_) => {
-                let old = row.old_until.filter(|until| now.as_millis() < *until);
+                let old = row.old_until.filter(|until| now < *until);
                 let old = old.and(row.old_credential.as_deref());
                 [Some(row.credential.as_str()), old].into_iter().flatten().map(KeyMark::of).collect()
             }
             Seat::App(_) => vec![secret_mark(&row.credential)],
         };
-        Self {
-            name: row.name.clone(),
-            slug: row.slug.clone(),
-            bot_id: row.bot_id.as_deref().and_then(|id| id.parse().ok()),
-            open: row.open,
-            keys,
-        }
+        Self { name: row.name.clone(), slug: row.slug.clone(), bot_id: row.bot_id, open: row.open, keys }
     }
 }
 

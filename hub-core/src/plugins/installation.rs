@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt;
 
-use super::{InstalledPlugin, Plugins, VersionState, record::stored};
+use super::{InstalledPlugin, Plugins, Version};
 use crate::{
     access::{Actor, Scope},
     error::{Error, Result},
@@ -11,7 +11,6 @@ use crate::{
     store::{
         Tx,
         channel_plugins::{Installation, InstalledRow},
-        plugins::VersionRow,
     },
     wake::Hint,
 };
@@ -58,13 +57,13 @@ impl Plugins<'_> {
         if read.channels().find(scope, bot_id, channel_id).await?.is_none() {
             return Err(Error::not_found("channel"));
         }
-        let mut rows = read.channel_plugins().installed(bot_id, channel_id, channel_id).await?;
-        let key = |row: &InstalledRow| format!("{:05}", row.position);
-        rows.retain(|row| page.after().is_none_or(|after| key(row).as_str() > after));
-        rows.truncate(page.limit() as usize + 1);
-        let page = Page::from_rows(&Self::installed_list(channel_id), page, rows, key);
-        let items = page.items.into_iter().map(InstalledPlugin::try_from).collect::<Result<_>>()?;
-        Ok(Page { items, next_cursor: page.next_cursor })
+        let rows = read.channel_plugins().installed(bot_id, channel_id, channel_id).await?;
+        let key = |plugin: &InstalledPlugin| format!("{:05}", plugin.position);
+        let is_later =
+            |plugin: &InstalledPlugin| page.after().is_none_or(|after| key(plugin).as_str() > after);
+        let later = rows.into_iter().map(|row| row.plugin).filter(is_later);
+        let later = later.take(page.limit() as usize + 1).collect();
+        Ok(Page::from_rows(&Self::installed_list(channel_id), page, later, key))
     }
 
     /// The name of a channel's list of plugins, for [`PageRequest::parse`].
@@ -128,7 +127,7 @@ impl Plugins<'_> {
                     if !tx.channel_plugins().uninstall(channel_id, id).await? {
                         return Err(Error::not_found("plugin"));
                     }
-                    let rest = rows.into_iter().filter(|row| row.plugin_id != id.to_string());
+                    let rest = rows.into_iter().filter(|row| row.plugin_id != id);
                     renumber(tx, bot_id, channel_id, rest.collect()).await.map(drop)
                 }
                 .boxed()
@@ -154,20 +153,30 @@ impl Plugins<'_> {
             .write(move |tx| {
                 async move {
                     let mut rows = begin(tx, scope, bot_id, channel_id).await?;
-                    let here = rows.iter().position(|row| row.plugin_id == id.to_string());
-                    let mut row = match here {
-                        Some(here) => rows.remove(here),
-                        None if may_add && rows.len() >= MAX_INSTALLED => {
-                            let rule = format!("a channel may have at most {MAX_INSTALLED} plugins");
-                            return Err(Error::conflict(rule));
-                        }
-                        None if may_add => fresh(channel_id, id, now.as_millis()),
-                        None => return Err(Error::not_found("plugin")),
-                    };
-                    if let Some(wanted) = &patch.version {
-                        let version = choose(tx, bot_id, id, wanted).await?;
-                        row.version_id = version.id;
+                    let here = rows.iter().position(|row| row.plugin_id == id);
+                    if here.is_none() && !may_add {
+                        return Err(Error::not_found("plugin"));
                     }
+                    if here.is_none() && rows.len() >= MAX_INSTALLED {
+                        let rule = format!("a channel may have at most {MAX_INSTALLED} plugins");
+                        return Err(Error::conflict(rule));
+                    }
+                    let present = here.map(|here| rows.remove(here));
+                    let version_id = match (&patch.version, &present) {
+                        (Some(wanted), _) => choose(tx, bot_id, id, wanted).await?.id,
+                        (None, Some(row)) => row.version_id,
+                        (None, None) => return Err(Error::not_found("plugin version")),
+                    };
+                    let mut row = present.unwrap_or(Installation {
+                        channel_id,
+                        plugin_id: id,
+                        version_id,
+                        position: 0,
+                        enabled: true,
+                        paused: None,
+                        installed_at: now,
+                    });
+                    row.version_id = version_id;
                     if patch.version.is_some() || patch.enabled == Some(true) {
                         row.paused = None;
                     }
@@ -187,48 +196,40 @@ impl Plugins<'_> {
 }
 
 /// Holds the bot's row and reads what is installed.
-async fn begin(tx: &mut Tx, scope: Scope, bot_id: BotId, channel_id: ChannelId) -> Result<Vec<InstalledRow>> {
+async fn begin(tx: &mut Tx, scope: Scope, bot_id: BotId, channel_id: ChannelId) -> Result<Vec<Installation>> {
     tx.channels().begin_change(scope, bot_id).await?;
     if tx.channels().find(scope, bot_id, channel_id).await?.is_none() {
         return Err(Error::not_found("channel"));
     }
-    tx.channel_plugins().installed(bot_id, channel_id, channel_id).await
+    let rows = tx.channel_plugins().installed(bot_id, channel_id, channel_id).await?;
+    let installation = |InstalledRow { channel_id, plugin }| Installation {
+        channel_id,
+        plugin_id: plugin.plugin_id,
+        version_id: plugin.version_id,
+        position: plugin.position,
+        enabled: plugin.enabled,
+        paused: plugin.paused,
+        installed_at: plugin.installed_at,
+    };
+    Ok(rows.into_iter().map(installation).collect())
 }
 
 /// The version a caller means, among those that the bot's owner may run: by id, by name, or the newest. Who is
 /// not the author runs what is approved and nothing else.
-async fn choose(tx: &mut Tx, bot_id: BotId, id: PluginId, wanted: &str) -> Result<VersionRow> {
+async fn choose(tx: &mut Tx, bot_id: BotId, id: PluginId, wanted: &str) -> Result<Version> {
     let versions = tx.plugins().versions_for(bot_id, id).await?;
     if versions.is_empty() {
         return Err(Error::not_found("plugin"));
     }
-    let mut named =
-        versions.into_iter().filter(|row| wanted.is_empty() || row.id == wanted || row.version == wanted);
+    let mut named = versions
+        .into_iter()
+        .filter(|row| wanted.is_empty() || row.id.to_string() == wanted || row.version == wanted);
     let Some(newest) = named.next() else { return Err(Error::not_found("plugin version")) };
-    let newest_state = newest.state.clone();
-    let runs = |row: &VersionRow| VersionState::parse(&row.state).is_ok_and(VersionState::runs);
+    let newest_state = newest.state;
     std::iter::once(newest)
         .chain(named)
-        .find(runs)
+        .find(|version| version.state.runs())
         .ok_or_else(|| Error::conflict(format!("the version is {newest_state} and cannot be installed")))
-}
-
-/// A row to be filled in.
-fn fresh(channel_id: ChannelId, id: PluginId, installed_at: i64) -> InstalledRow {
-    InstalledRow {
-        channel_id: channel_id.to_string(),
-        plugin_id: id.to_string(),
-        name: String::new(),
-        version_id: String::new(),
-        version: String::new(),
-        content_hash: String::new(),
-        state: String::new(),
-        reason: None,
-        position: 0,
-        enabled: true,
-        paused: None,
-        installed_at,
-    }
 }
 
 /// Writes the plugins of a channel in this order, numbered from 0, and reads them back.
@@ -236,20 +237,11 @@ async fn renumber(
     tx: &mut Tx,
     bot_id: BotId,
     channel_id: ChannelId,
-    rows: Vec<InstalledRow>,
+    rows: Vec<Installation>,
 ) -> Result<Vec<InstalledPlugin>> {
-    for (position, row) in (0..).zip(&rows) {
-        let installation = Installation {
-            channel_id,
-            plugin_id: stored(&row.plugin_id)?,
-            version_id: stored(&row.version_id)?,
-            position,
-            enabled: row.enabled,
-            paused: row.paused.clone(),
-            installed_at: crate::time::Timestamp::from_millis(row.installed_at),
-        };
-        tx.channel_plugins().install(&installation).await?;
+    for (position, row) in (0..).zip(rows) {
+        tx.channel_plugins().install(&Installation { position, ..row }).await?;
     }
     let rows = tx.channel_plugins().installed(bot_id, channel_id, channel_id).await?;
-    rows.into_iter().map(InstalledPlugin::try_from).collect()
+    Ok(rows.into_iter().map(|row| row.plugin).collect())
 }

@@ -10,7 +10,6 @@ use crate::{
     error::{Error, Result},
     id::PluginId,
     page::{Page, PageRequest},
-    store::plugins::PluginRow,
 };
 
 pub mod breaker;
@@ -27,15 +26,14 @@ mod review;
 mod rule;
 mod submission;
 
+pub use crate::model::plugin::{InstalledPlugin, Plugin, Version, VersionState};
 pub use installation::{InstallationPatch, MAX_INSTALLED, NewInstallation};
 pub use manifest::Manifest;
 pub use permission::Permissions;
-pub use record::{InstalledPlugin, PendingVersion, Plugin, PluginDetail, Version, VersionState};
+pub use record::{PendingVersion, PluginDetail};
 pub use review::PluginRef;
 pub use rule::MatchRules;
 pub use submission::{MAX_PLUGINS, Submission, content_hash};
-
-pub(crate) use record::{by_channel, stored};
 
 /// The marketplace, reviews and installations: every operation takes the actor of the caller. A plugin of another
 /// user without an approved version does not exist for the caller: `NOT_FOUND`.
@@ -55,8 +53,8 @@ impl<'h> Plugins<'h> {
     /// `FORBIDDEN` for a channel client.
     pub async fn list(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Plugin>> {
         actor.scope()?;
-        let rows = self.ctx.store.read().await?.plugins().page(page).await?;
-        pages(Self::MARKETPLACE, page, rows)
+        let plugins = self.ctx.store.read().await?.plugins().page(page).await?;
+        Ok(Page::from_rows(Self::MARKETPLACE, page, plugins, |plugin| plugin.id.to_string()))
     }
 
     /// The caller's own plugins in whatever state, newest first, each shown by its newest version.
@@ -65,8 +63,8 @@ impl<'h> Plugins<'h> {
     /// `FORBIDDEN` for who is no user.
     pub async fn list_own(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Plugin>> {
         let author = actor.user()?.user_id;
-        let rows = self.ctx.store.read().await?.plugins().page_of(author, page).await?;
-        pages(&Self::own_list(actor), page, rows)
+        let plugins = self.ctx.store.read().await?.plugins().page_of(author, page).await?;
+        Ok(Page::from_rows(&Self::own_list(actor), page, plugins, |plugin| plugin.id.to_string()))
     }
 
     /// The name of the marketplace's list, for [`PageRequest::parse`].
@@ -89,12 +87,11 @@ impl<'h> Plugins<'h> {
             PluginRef::Plugin(id) => (id, None),
             PluginRef::Version(version) => {
                 let source = read.plugins().source(scope, version).await?;
-                (record::stored(&source.ok_or_else(|| Error::not_found("plugin"))?.plugin_id)?, Some(version))
+                (source.ok_or_else(|| Error::not_found("plugin"))?.plugin_id, Some(version))
             }
         };
-        let plugin: Plugin = found(read.plugins().find(scope, id).await?)?.try_into()?;
-        let rows = read.plugins().versions(scope, id).await?;
-        let versions = rows.into_iter().map(Version::try_from).collect::<Result<_>>()?;
+        let plugin = found(read.plugins().find(scope, id).await?)?;
+        let versions = read.plugins().versions(scope, id).await?;
         let source = read.plugins().source(scope, named.unwrap_or(plugin.latest.id)).await?;
         let script = source.ok_or_else(|| Error::not_found("plugin"))?.script;
         let read_back = script.clone();
@@ -124,14 +121,14 @@ impl<'h> Plugins<'h> {
         let id = match name.parse() {
             Ok(id) => id,
             Err(_) => match read.plugins().find_by_name(&submission::name_key(name)).await? {
-                Some((id, _)) => record::stored(&id)?,
+                Some((id, _)) => id,
                 None => return Ok(None),
             },
         };
         if own && !read.plugins().is_owned(actor.scope()?, id).await? {
             return Ok(None);
         }
-        read.plugins().find(scope, id).await?.map(Plugin::try_from).transpose()
+        read.plugins().find(scope, id).await
     }
 
     /// Checks that a plugin is the caller's to change: its author's, or an administrator's.
@@ -142,12 +139,6 @@ impl<'h> Plugins<'h> {
     }
 }
 
-fn pages(list: &str, page: &PageRequest, rows: Vec<PluginRow>) -> Result<Page<Plugin>> {
-    let page = Page::from_rows(list, page, rows, |row| row.plugin_id.clone());
-    let items = page.items.into_iter().map(Plugin::try_from).collect::<Result<_>>()?;
-    Ok(Page { items, next_cursor: page.next_cursor })
-}
-
-fn found(row: Option<PluginRow>) -> Result<PluginRow> {
-    row.ok_or_else(|| Error::not_found("plugin"))
+fn found(plugin: Option<Plugin>) -> Result<Plugin> {
+    plugin.ok_or_else(|| Error::not_found("plugin"))
 }

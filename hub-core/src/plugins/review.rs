@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{
     PendingVersion, Plugin, Plugins, VersionState, diff, manifest::Manifest, permission::Permissions,
-    record::stored,
 };
 use crate::{
     access::{Actor, Scope},
@@ -18,7 +17,7 @@ use crate::{
     page::{Page, PageRequest},
     store::{
         Tx,
-        plugins::{PluginRow, SourceRow, StateChange},
+        plugins::{SourceRow, StateChange},
     },
     text,
     time::Timestamp,
@@ -76,7 +75,7 @@ impl Plugins<'_> {
         actor.admin()?;
         let page = page.at_most(MAX_PENDING);
         let rows = self.ctx.store.read().await?.plugins().pending(&page).await?;
-        let page = Page::from_rows(Self::PENDING_LIST, &page, rows, |row| row.version.id.clone());
+        let page = Page::from_rows(Self::PENDING_LIST, &page, rows, |row| row.version.id.to_string());
         let compare = move || {
             let items = page.items.into_iter().map(|row| {
                 let before = row.approved_script.clone().unwrap_or_default();
@@ -85,9 +84,9 @@ impl Plugins<'_> {
                 let diff = diff::unified(&before, &row.script);
                 PendingVersion::new(row, Permissions::from(&manifest), diff)
             });
-            Ok(Page { items: items.collect::<Result<_>>()?, next_cursor: page.next_cursor })
+            Page { items: items.collect(), next_cursor: page.next_cursor }
         };
-        self.ctx.computations.run(compare).await?
+        self.ctx.computations.run(compare).await
     }
 
     /// The name of the list of pending versions, for [`PageRequest::parse`].
@@ -148,12 +147,12 @@ impl Plugins<'_> {
                         return Err(Error::conflict("the source is not the one that was reviewed")
                             .with_hint("look at the pending version again"));
                     }
-                    let from = VersionState::parse(&row.version.state)?;
+                    let from = row.version.state;
                     let (to, action, reason) = verdict.on(from)?;
                     let change = Change { from, to, action, reason, by, now };
                     let bots = change.make(tx, &row, entry).await?;
-                    let plugin = super::found(tx.plugins().find(scope, stored(&row.plugin_id)?).await?)?;
-                    Ok((plugin.try_into()?, bots))
+                    let plugin = super::found(tx.plugins().find(scope, row.plugin_id).await?)?;
+                    Ok((plugin, bots))
                 }
                 .boxed()
             })
@@ -177,7 +176,7 @@ impl Plugins<'_> {
             PluginRef::Plugin(id) => (id, None),
             PluginRef::Version(version) => {
                 let row = found(self.ctx.store.read().await?.plugins().source(scope, version).await?)?;
-                (stored(&row.plugin_id)?, Some(version))
+                (row.plugin_id, Some(version))
             }
         };
         self.own(actor, id).await?;
@@ -192,11 +191,11 @@ impl Plugins<'_> {
                         return Err(Error::conflict("it is installed in channels of other people"));
                     }
                     let Some(version) = version else {
-                        let row = super::found(tx.plugins().find(scope, id).await?)?;
-                        return remove(tx, row, entry).await;
+                        let plugin = super::found(tx.plugins().find(scope, id).await?)?;
+                        return remove(tx, plugin, entry).await;
                     };
                     let row = found(tx.plugins().source(scope, version).await?)?;
-                    let from = VersionState::parse(&row.version.state)?;
+                    let from = row.version.state;
                     if !from.runs() {
                         return Err(over(from));
                     }
@@ -257,14 +256,14 @@ impl Change {
             "content_hash": row.version.content_hash,
             "reason": reason,
         });
-        let id = stored(&row.version.id)?;
-        let change = StateChange { id, from: from.as_str(), to: to.as_str(), reason, by, now };
+        let id = row.version.id;
+        let change = StateChange { id, from, to, reason, by, now };
         if !tx.plugins().change_state(&change).await? {
             return Err(Error::conflict("the version was reviewed by another administrator just now"));
         }
-        let entry = NewEntry { action, ..entry.target(&row.plugin_id, &row.name).detail(detail) };
+        let entry = NewEntry { action, ..entry.target(row.plugin_id, &row.name).detail(detail) };
         tx.audit().add(&entry).await?;
-        tx.channel_plugins().touch_bots(stored(&row.plugin_id)?, Some(id)).await
+        tx.channel_plugins().touch_bots(row.plugin_id, Some(id)).await
     }
 }
 
@@ -277,20 +276,18 @@ async fn meant(tx: &mut Tx, scope: Scope, target: PluginRef) -> Result<SourceRow
             if versions.is_empty() {
                 return Err(Error::not_found("plugin"));
             }
-            let waits = versions.iter().find(|row| row.state == VersionState::Pending.as_str());
-            let waits =
-                waits.ok_or_else(|| Error::conflict("no version of this plugin waits for a review"))?;
-            stored(&waits.id)?
+            let waits = versions.iter().find(|row| row.state == VersionState::Pending);
+            waits.ok_or_else(|| Error::conflict("no version of this plugin waits for a review"))?.id
         }
     };
     found(tx.plugins().source(scope, id).await?)
 }
 
 /// Deletes a plugin, and says which bots ran it.
-async fn remove(tx: &mut Tx, row: PluginRow, entry: NewEntry) -> Result<Vec<BotId>> {
-    let id = stored(&row.plugin_id)?;
+async fn remove(tx: &mut Tx, plugin: Plugin, entry: NewEntry) -> Result<Vec<BotId>> {
+    let id = plugin.id;
     let bots = tx.channel_plugins().touch_bots(id, None).await?;
-    tx.audit().add(&entry.target(id, row.name)).await?;
+    tx.audit().add(&entry.target(id, plugin.name)).await?;
     if tx.plugins().delete(id).await? { Ok(bots) } else { Err(Error::not_found("plugin")) }
 }
 

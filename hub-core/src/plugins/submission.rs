@@ -103,9 +103,9 @@ impl Checked {
             description: self.description.clone(),
             content_hash: content_hash(&self.script),
             script: self.script.clone(),
-            matches: crate::text::json(&permissions.matches),
-            connects: crate::text::json(&permissions.connects),
-            timeout_ms: i64::from(permissions.timeout_ms),
+            matches: permissions.matches,
+            connects: permissions.connects,
+            timeout_ms: permissions.timeout_ms,
             now: ctx.store.now(),
         }
     }
@@ -144,7 +144,7 @@ impl Plugins<'_> {
                     if is_constraint(&error) { taken(&plugin.name).with_source(error) } else { error }
                 })?;
                 tx.plugins().insert_version(&version).await?;
-                super::found(tx.plugins().find(scope, plugin.id).await?)?.try_into()
+                super::found(tx.plugins().find(scope, plugin.id).await?)
             }
             .boxed()
         })
@@ -175,7 +175,7 @@ impl Plugins<'_> {
                     }
                     tx.plugins().insert_version(&version).await?;
                     tx.plugins().trim_versions(id, MAX_OBSOLETE).await?;
-                    super::found(tx.plugins().find(scope, id).await?)?.try_into()
+                    super::found(tx.plugins().find(scope, id).await?)
                 }
                 .boxed()
             })
@@ -203,7 +203,7 @@ impl Plugins<'_> {
 
 async fn refuse_taken(tx: &mut Tx, plugin: &NewPlugin) -> Result<()> {
     let Some((id, author)) = tx.plugins().find_by_name(&plugin.name_key).await? else { return Ok(()) };
-    let own = author == Some(plugin.author_id.to_string());
+    let own = author == Some(plugin.author_id);
     let error = taken(&plugin.name);
     Err(if own {
         error.with_hint(format!("it is yours: submit a new version with PUT /api/plugins/{id}"))
@@ -214,7 +214,7 @@ async fn refuse_taken(tx: &mut Tx, plugin: &NewPlugin) -> Result<()> {
 
 async fn owner(tx: &mut Tx, name: &str) -> Result<Option<UserId>> {
     let found = tx.plugins().find_by_name(&name_key(name)).await?;
-    Ok(found.and_then(|(_, author)| author?.parse().ok()))
+    Ok(found.and_then(|(_, author)| author))
 }
 
 fn taken(name: &str) -> Error {

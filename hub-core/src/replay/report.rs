@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Differences;
 use crate::id::TraceId;
+use crate::words::words;
 
 /// Result of one recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,26 +27,15 @@ pub struct Report {
     pub differences: Option<Differences>,
 }
 
-/// How a recording ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It was answered with success.
-    Ok,
-    /// It was not.
-    Fail,
-    /// There was nothing to send.
-    Skipped,
-}
-
-impl Outcome {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Fail => "fail",
-            Self::Skipped => "skipped",
-        }
+words! {
+    /// How a recording ended.
+    pub enum Outcome {
+        /// It was answered with success.
+        Ok = "ok",
+        /// It was not.
+        Fail = "fail",
+        /// There was nothing to send.
+        Skipped = "skipped",
     }
 }
 

@@ -1,5 +1,7 @@
 //! One run of one hook: what goes in, and what comes out.
 
+use crate::words::words;
+
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
@@ -64,23 +66,13 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Which function of the plugin is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Hook {
-    /// Before the webhook request.
-    OnRequest,
-    /// After the webhook's answer.
-    OnResponse,
-}
-
-impl Hook {
-    /// The function's name in the source.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnRequest => "onRequest",
-            Self::OnResponse => "onResponse",
-        }
+words! {
+    /// Which function of the plugin is called.
+    pub enum Hook {
+        /// Before the webhook request.
+        OnRequest = "onRequest",
+        /// After the webhook's answer.
+        OnResponse = "onResponse",
     }
 }
 
@@ -343,43 +335,30 @@ pub enum LogLevel {
     Error,
 }
 
-/// How a plugin failed (`reliability` 3.10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
-    /// The source is not JavaScript.
-    Syntax,
-    /// It threw, or its promise was rejected.
-    Throw,
-    /// It took longer than it may.
-    Timeout,
-    /// It needed more memory than it may.
-    Memory,
-    /// It crashed the engine, and with it the worker process.
-    Crash,
-    /// It called deeper than 1000 levels.
-    Stack,
-    /// What it left in `ctx` cannot be used.
-    Output,
+words! {
+    /// How a plugin failed (`reliability` 3.10).
+    pub enum ErrorKind {
+        /// The source is not JavaScript.
+        Syntax = "syntax",
+        /// It threw, or its promise was rejected.
+        Throw = "throw",
+        /// It took longer than it may.
+        Timeout = "timeout",
+        /// It needed more memory than it may.
+        Memory = "memory",
+        /// It crashed the engine, and with it the worker process.
+        Crash = "crash",
+        /// It called deeper than 1000 levels.
+        Stack = "stack",
+        /// What it left in `ctx` cannot be used.
+        Output = "output",
+    }
 }
 
 impl ErrorKind {
     /// Whether the run did not end by itself: five such runs in a row pause a plugin.
     pub const fn is_overrun(self) -> bool {
         matches!(self, Self::Timeout | Self::Crash)
-    }
-
-    /// The name in traces.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Syntax => "syntax",
-            Self::Throw => "throw",
-            Self::Timeout => "timeout",
-            Self::Memory => "memory",
-            Self::Crash => "crash",
-            Self::Stack => "stack",
-            Self::Output => "output",
-        }
     }
 }
 

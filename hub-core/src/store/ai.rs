@@ -1,10 +1,12 @@
 //! Statements about the AI sink: the administrator's endpoint, conversations as models are shown them, and what
 //! answers cost.
 
-use super::conn::{Conn, on};
+use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
+    model::message::Direction,
+    secret::Sealed,
     time::Timestamp,
 };
 
@@ -17,13 +19,14 @@ pub struct Ai<'c>(pub(super) Conn<'c>);
 
 /// The administrator's endpoint as stored.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "ai_config")]
 pub struct AiConfigRow {
     /// JSON of the settings.
     pub settings: String,
     /// The sealed key.
-    pub api_key: Option<String>,
-    /// When it was last changed, in Unix milliseconds.
-    pub updated_at: i64,
+    pub api_key: Option<Sealed>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
 }
 
 /// Which conversation, as seen from which message.
@@ -62,8 +65,8 @@ pub struct Conversation {
 /// Text of a message.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 pub struct SaidRow {
-    /// `inbound` or `outbound`.
-    pub direction: String,
+    /// Who said it.
+    pub direction: Direction,
     /// Display name of the sender.
     pub user_name: String,
     /// Kind, by its name.
@@ -92,95 +95,62 @@ pub struct AiUsage {
 impl Ai<'_> {
     /// The administrator's endpoint; `None` when it was never set.
     pub async fn config(&mut self) -> Result<Option<AiConfigRow>> {
-        on!(self.0, |conn| sqlx::query_as("SELECT settings, api_key, updated_at FROM ai_config WHERE id = 1")
-            .fetch_optional(conn)
-            .await)
+        sql!(self.0, optional: "SELECT settings, api_key, updated_at FROM ai_config WHERE id = 1")
     }
 
     /// Replaces the administrator's endpoint.
     pub async fn set_config(&mut self, row: &AiConfigRow) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, run:
             "INSERT INTO ai_config (id, settings, api_key, updated_at) VALUES (1, $1, $2, $3)
-             ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, api_key = excluded.api_key,
-                updated_at = excluded.updated_at"
+            ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, api_key = excluded.api_key,
+               updated_at = excluded.updated_at";
+            &row.settings, &row.api_key, row.updated_at
         )
-        .bind(&row.settings)
-        .bind(&row.api_key)
-        .bind(row.updated_at)
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Makes deliveries due that wait for an endpoint, for the reason that they note. Their attempts count from here:
     /// what they did before was waiting.
     pub async fn wake_waiting(&mut self, reason: &str, now: Timestamp) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, run:
             "UPDATE deliveries SET due_at = $1, attempts = 0
-             WHERE state = 'parked' AND sink = 'ai' AND last_error = $2 AND due_at > $1"
+            WHERE state = 'parked' AND sink = 'ai' AND last_error = $2 AND due_at > $1";
+            now, reason
         )
-        .bind(now.as_millis())
-        .bind(reason)
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// What a person and a channel have said to each other around a message.
     pub async fn conversation(&mut self, query: &ConversationQuery) -> Result<Conversation> {
-        let (bot, channel) = (query.bot_id.to_string(), query.channel_id.to_string());
-        let messages = on!(self.0, |conn| sqlx::query_as(
+        let messages = sql!(self.0, all:
             "SELECT m.direction, m.user_name, m.kind, COALESCE(l.content, m.content) AS content
-             FROM (SELECT id, direction, user_name, kind, content, status, channel_id FROM messages
-                WHERE bot_id = $1 AND peer = $2
-                    AND (id < $3 OR (direction = 'outbound' AND CAST($4 AS BIGINT) = 1))
-                ORDER BY id DESC LIMIT $5) AS m
-             LEFT JOIN channel_log AS l ON l.message_id = m.id AND l.channel_id = $6
-             WHERE (m.direction = 'inbound' AND l.seq IS NOT NULL)
-                OR (m.direction = 'outbound' AND m.channel_id = $6 AND m.status NOT IN ('failed', 'expired'))
-             ORDER BY m.id DESC LIMIT $7"
-        )
-        .bind(&bot)
-        .bind(&query.peer)
-        .bind(query.message_id.to_string())
-        .bind(i64::from(query.later_answers))
-        .bind(LOOK_BACK)
-        .bind(&channel)
-        .bind(i64::from(query.limit))
-        .fetch_all(conn)
-        .await)?;
+            FROM (SELECT id, direction, user_name, kind, content, status, channel_id FROM messages
+               WHERE bot_id = $1 AND peer = $2
+                   AND (id < $3 OR (direction = 'outbound' AND CAST($4 AS BIGINT) = 1))
+               ORDER BY id DESC LIMIT $5) AS m
+            LEFT JOIN channel_log AS l ON l.message_id = m.id AND l.channel_id = $6
+            WHERE (m.direction = 'inbound' AND l.seq IS NOT NULL)
+               OR (m.direction = 'outbound' AND m.channel_id = $6 AND m.status NOT IN ('failed', 'expired'))
+            ORDER BY m.id DESC LIMIT $7";
+            query.bot_id, &query.peer, query.message_id, i64::from(query.later_answers), LOOK_BACK,
+            query.channel_id, i64::from(query.limit)
+        )?;
         // What a delivery caused is keyed by it; what programs send themselves is not.
-        let replies = on!(self.0, |conn| sqlx::query_scalar(
+        let replies = sql!(self.0, value:
             "SELECT COUNT(*) FROM (SELECT channel_id, created_at, dedupe_key FROM messages
-                WHERE bot_id = $1 AND peer = $2 AND direction = 'outbound' ORDER BY id DESC LIMIT $3) AS m
-             WHERE m.channel_id = $4 AND m.created_at >= $5 AND m.dedupe_key LIKE 'dlv~_%' ESCAPE '~'"
-        )
-        .bind(&bot)
-        .bind(&query.peer)
-        .bind(LOOK_BACK)
-        .bind(&channel)
-        .bind(query.replies_since.as_millis())
-        .fetch_one(conn)
-        .await)?;
-        let tokens_today = on!(self.0, |conn| sqlx::query_scalar(
+               WHERE bot_id = $1 AND peer = $2 AND direction = 'outbound' ORDER BY id DESC LIMIT $3) AS m
+            WHERE m.channel_id = $4 AND m.created_at >= $5 AND m.dedupe_key LIKE 'dlv~_%' ESCAPE '~'";
+            query.bot_id, &query.peer, LOOK_BACK, query.channel_id, query.replies_since
+        )?;
+        let tokens_today = sql!(self.0, value:
             "SELECT CAST(COALESCE(SUM(prompt_tokens + completion_tokens), 0) AS BIGINT) FROM ai_usage
-             WHERE channel_id = $1 AND day = $2 AND source = 'global'"
-        )
-        .bind(&channel)
-        .bind(query.day)
-        .fetch_one(conn)
-        .await)?;
+            WHERE channel_id = $1 AND day = $2 AND source = 'global'";
+            query.channel_id, query.day
+        )?;
         Ok(Conversation { messages, replies, tokens_today })
     }
 
     /// Deletes at most `limit` rows of usage before a day; returns how many.
     pub async fn delete_usage_before(&mut self, day: i64, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_USAGE)
-            .bind(day)
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute: DELETE_USAGE; day, i64::from(limit))
     }
 }
 
@@ -191,22 +161,15 @@ pub(super) const DELETE_USAGE: &str = "DELETE FROM ai_usage WHERE (channel_id, d
 /// Adds up what attempts cost; few at a time.
 pub(super) async fn add_usage(conn: &mut Conn<'_>, used: &[&AiUsage]) -> Result<()> {
     for usage in used {
-        on!(*conn, |conn| sqlx::query(
+        sql!(*conn, run:
             "INSERT INTO ai_usage (channel_id, day, source, calls, prompt_tokens, completion_tokens)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (channel_id, day, source) DO UPDATE SET calls = ai_usage.calls + excluded.calls,
-                prompt_tokens = ai_usage.prompt_tokens + excluded.prompt_tokens,
-                completion_tokens = ai_usage.completion_tokens + excluded.completion_tokens"
-        )
-        .bind(usage.channel_id.to_string())
-        .bind(usage.day)
-        .bind(usage.source)
-        .bind(usage.calls)
-        .bind(usage.prompt_tokens)
-        .bind(usage.completion_tokens)
-        .execute(conn)
-        .await
-        .map(|_| ()))?;
+            VALUES ($1, $2, $3, $4, $5, $6)
+            ON CONFLICT (channel_id, day, source) DO UPDATE SET calls = ai_usage.calls + excluded.calls,
+               prompt_tokens = ai_usage.prompt_tokens + excluded.prompt_tokens,
+               completion_tokens = ai_usage.completion_tokens + excluded.completion_tokens";
+            usage.channel_id, usage.day, usage.source, usage.calls, usage.prompt_tokens,
+            usage.completion_tokens
+        )?;
     }
     Ok(())
 }

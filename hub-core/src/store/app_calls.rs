@@ -1,13 +1,11 @@
 //! Statements about what apps asked of the Bot API.
 
-use hub_macros::FromRow;
-
 use super::{
-    conn::{Conn, on},
+    conn::{Conn, sql},
     pieces::{self, delete_old},
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     id::{AppCallId, InstallationId},
     model::app::{AppCall, NewAppCall},
     page::PageRequest,
@@ -17,37 +15,6 @@ use crate::{
 /// Statements about calls, on a lent connection.
 #[derive(Debug)]
 pub struct AppCalls<'c>(pub(super) Conn<'c>);
-
-#[derive(FromRow)]
-struct Row {
-    id: String,
-    trace_id: Option<String>,
-    method: String,
-    path: String,
-    request_body: String,
-    status: i64,
-    response_body: String,
-    duration_ms: i64,
-    created_at: i64,
-}
-
-impl TryFrom<Row> for AppCall {
-    type Error = Error;
-
-    fn try_from(row: Row) -> Result<Self> {
-        Ok(Self {
-            id: row.id.parse().map_err(Error::internal)?,
-            trace_id: row.trace_id.map(|id| id.parse()).transpose().map_err(Error::internal)?,
-            method: row.method,
-            path: row.path,
-            request_body: row.request_body,
-            status: u16::try_from(row.status).unwrap_or(0),
-            response_body: row.response_body,
-            duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
-            created_at: Timestamp::from_millis(row.created_at),
-        })
-    }
-}
 
 /// The statement of [`AppCalls::page`].
 pub(super) const PAGE: &str =
@@ -60,39 +27,19 @@ pub(super) const DELETE_BEFORE: &str = delete_old!("app_calls", "id", "created_a
 impl AppCalls<'_> {
     /// Notes a call, unless the installation is gone meanwhile.
     pub async fn insert(&mut self, id: AppCallId, call: &NewAppCall, now: Timestamp) -> Result<()> {
-        on!(self.0, |conn| {
-            sqlx::query(
+        sql!(self.0, run:
             "INSERT INTO app_calls (id, installation_id, trace_id, method, path, request_body, status, response_body,
-                duration_ms, created_at)
-             SELECT $1, i.id, $3, $4, $5, $6, $7, $8, $9, $10 FROM app_installations i WHERE i.id = $2"
+               duration_ms, created_at)
+            SELECT $1, i.id, $3, $4, $5, $6, $7, $8, $9, $10 FROM app_installations i WHERE i.id = $2";
+            id, call.installation_id, call.trace_id, &call.method, &call.path, &call.request_body,
+            i64::from(call.status), &call.response_body, i64::try_from(call.duration_ms).unwrap_or(i64::MAX),
+            now
         )
-        .bind(id.to_string())
-        .bind(call.installation_id.to_string())
-        .bind(call.trace_id.map(|id| id.to_string()))
-        .bind(&call.method)
-        .bind(&call.path)
-        .bind(&call.request_body)
-        .bind(i64::from(call.status))
-        .bind(&call.response_body)
-        .bind(i64::try_from(call.duration_ms).unwrap_or(i64::MAX))
-        .bind(now.as_millis())
-        .execute(conn)
-        .await
-        .map(|_| ())
-        })
     }
 
     /// The calls of an installation, newest first, one more than the page has room for.
     pub async fn page(&mut self, installation: InstallationId, page: &PageRequest) -> Result<Vec<AppCall>> {
-        let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(PAGE)
-                .bind(installation.to_string())
-                .bind(page.before(AppCallId::MAX))
-                .bind(i64::from(page.limit()) + 1)
-                .fetch_all(conn)
-                .await
-        })?;
-        rows.into_iter().map(AppCall::try_from).collect()
+        sql!(self.0, all: PAGE; installation, page.before(AppCallId::MAX), i64::from(page.limit()) + 1)
     }
 
     /// Deletes up to `limit` calls that were made before `before`; says how many went.

@@ -7,10 +7,10 @@
 use hub_macros::FromRow;
 use serde::Serialize;
 
-use super::conn::{Conn, on, on_each};
+use super::conn::{Conn, sql};
 use crate::{
     error::Result,
-    id::{AppEventId, AppId, InstallationId, SocketId, TraceId},
+    id::{AppEventId, AppId, BotId, InstallationId, SocketId, TraceId, UserId},
     model::app::Seat,
     text::json,
     time::Timestamp,
@@ -41,15 +41,15 @@ pub struct PulseRow {
     /// Its short name.
     pub slug: String,
     /// The installation's bot.
-    pub bot_id: Option<String>,
+    pub bot_id: Option<BotId>,
     /// The author of the app.
-    pub author_id: String,
+    pub author_id: UserId,
     /// Hash of the installation's token, or the app's sealed secret.
     pub credential: String,
     /// Hash of the token before.
     pub old_credential: Option<String>,
-    /// Until when that one counts, in Unix milliseconds.
-    pub old_until: Option<i64>,
+    /// Until when that one counts.
+    pub old_until: Option<Timestamp>,
     /// Whether the installation, the app's author and the bot's owner are switched on.
     pub open: bool,
     /// Whether events wait for a socket.
@@ -60,19 +60,19 @@ pub struct PulseRow {
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct SocketEvent {
     /// Id.
-    pub id: String,
+    pub id: AppEventId,
     /// The bot.
-    pub bot_id: String,
+    pub bot_id: BotId,
     /// The installation.
-    pub installation_id: String,
+    pub installation_id: InstallationId,
     /// The trace of what it tells of.
-    pub trace_id: Option<String>,
+    pub trace_id: Option<TraceId>,
     /// The event as JSON.
     pub event: String,
 }
 
 /// An event that was written to a socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct WrittenEvent {
     /// Id.
     pub id: AppEventId,
@@ -80,13 +80,6 @@ pub struct WrittenEvent {
     pub trace_id: Option<TraceId>,
     /// Whether the socket is the only receiver: the app has no webhook.
     pub is_over: bool,
-}
-
-#[derive(FromRow)]
-struct WrittenRow {
-    id: String,
-    trace_id: Option<String>,
-    is_over: bool,
 }
 
 /// Whether the app of an event has a webhook that may be used.
@@ -160,11 +153,9 @@ impl AppSockets<'_> {
                 )
             };
         }
-        on_each!(
-            self.0,
-            select!("SELECT value FROM json_each($1)"),
-            select!("SELECT json_array_elements_text($1::json)"),
-            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+        sql!(self.0, all:
+            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            json(ids)
         )
     }
 
@@ -183,31 +174,24 @@ impl AppSockets<'_> {
                 )
             };
         }
-        on_each!(
-            self.0,
-            select!("SELECT value FROM json_each($1)"),
-            select!("SELECT json_array_elements_text($1::json)"),
-            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+        sql!(self.0, all:
+            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            json(ids)
         )
     }
 
     /// Which of these installations and apps have events that wait for a socket.
     pub async fn due(&mut self, installations: &[InstallationId], apps: &[AppId]) -> Result<Vec<String>> {
-        on_each!(
-            self.0,
+        sql!(self.0, values:
             "SELECT x.value FROM json_each($1) AS x
-             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = x.value AND e.socket_due)
-             UNION ALL SELECT x.value FROM json_each($2) AS x
-             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = x.value AND e.socket_due)",
+            WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = x.value AND e.socket_due)
+            UNION ALL SELECT x.value FROM json_each($2) AS x
+            WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = x.value AND e.socket_due)",
             "SELECT x.value FROM json_array_elements_text($1::json) AS x (value)
-             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = x.value AND e.socket_due)
-             UNION ALL SELECT x.value FROM json_array_elements_text($2::json) AS x (value)
-             WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = x.value AND e.socket_due)",
-            |conn, sql| sqlx::query_scalar(sql)
-                .bind(json(installations))
-                .bind(json(apps))
-                .fetch_all(conn)
-                .await
+            WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = x.value AND e.socket_due)
+            UNION ALL SELECT x.value FROM json_array_elements_text($2::json) AS x (value)
+            WHERE EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = x.value AND e.socket_due)";
+            json(installations), json(apps)
         )
     }
 
@@ -224,19 +208,9 @@ impl AppSockets<'_> {
     ) -> Result<Vec<SocketEvent>> {
         macro_rules! fetch {
             ($id:expr, $of:ident) => {
-                on_each!(
-                    self.0,
-                    $of!("SELECT value FROM json_each($4)"),
-                    $of!("SELECT json_array_elements_text($4::json)"),
-                    |conn, sql| sqlx::query_as(sql)
-                        .bind($id.to_string())
-                        .bind(socket.to_string())
-                        .bind(now.as_millis())
-                        .bind(json(given))
-                        .bind(i64::from(limit))
-                        .bind(max_chars)
-                        .fetch_all(conn)
-                        .await
+                sql!(self.0, all:
+                    $of!("SELECT value FROM json_each($4)"), $of!("SELECT json_array_elements_text($4::json)");
+                    $id, socket, now, json(given), i64::from(limit), max_chars
                 )
             };
         }
@@ -251,41 +225,27 @@ impl AppSockets<'_> {
 impl AppSockets<'_> {
     /// Says that sockets are open until a time; what ran out anywhere goes.
     pub async fn announce(&mut self, open: &[OpenSocket], now: Timestamp, until: Timestamp) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets WHERE until <= $1")
-            .bind(now.as_millis())
-            .execute(conn)
-            .await
-            .map(|_| ()))?;
-        on_each!(
-            self.0,
+        sql!(self.0, run: "DELETE FROM app_sockets WHERE until <= $1"; now)?;
+        sql!(self.0, run:
             "INSERT INTO app_sockets (id, app_id, installation_id, until)
-             SELECT value->>'id', value->>'app_id', value->>'installation_id', $2 FROM json_each($1) WHERE true
-             ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+            SELECT value->>'id', value->>'app_id', value->>'installation_id', $2 FROM json_each($1) WHERE true
+            ON CONFLICT (id) DO UPDATE SET until = excluded.until",
             "INSERT INTO app_sockets (id, app_id, installation_id, until)
-             SELECT id, app_id, installation_id, $2
-             FROM json_to_recordset($1::json) AS x (id text, app_id text, installation_id text)
-             ON CONFLICT (id) DO UPDATE SET until = excluded.until",
-            |conn, sql| sqlx::query(sql)
-                .bind(json(open))
-                .bind(until.as_millis())
-                .execute(conn)
-                .await
-                .map(|_| ())
+            SELECT id, app_id, installation_id, $2
+            FROM json_to_recordset($1::json) AS x (id text, app_id text, installation_id text)
+            ON CONFLICT (id) DO UPDATE SET until = excluded.until";
+            json(open), until
         )
     }
 
     /// A socket ended.
     pub async fn close(&mut self, id: SocketId) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets WHERE id = $1")
-            .bind(id.to_string())
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        sql!(self.0, run: "DELETE FROM app_sockets WHERE id = $1"; id)
     }
 
     /// No socket is open: the process that had them is gone.
     pub async fn close_all(&mut self) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM app_sockets").execute(conn).await.map(|_| ()))
+        sql!(self.0, run: "DELETE FROM app_sockets")
     }
 
     /// Notes that events were written to a socket. Those of an app without a webhook are then delivered.
@@ -312,20 +272,9 @@ impl AppSockets<'_> {
                 )
             };
         }
-        let rows: Vec<WrittenRow> = on_each!(
-            self.0,
-            update!("SELECT value FROM json_each($1)"),
-            update!("SELECT json_array_elements_text($1::json)"),
-            |conn, sql| sqlx::query_as(sql).bind(json(ids)).bind(now.as_millis()).fetch_all(conn).await
-        )?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(WrittenEvent {
-                    id: row.id.parse()?,
-                    trace_id: row.trace_id.as_deref().map(str::parse).transpose()?,
-                    is_over: row.is_over,
-                })
-            })
-            .collect()
+        sql!(self.0, all:
+            update!("SELECT value FROM json_each($1)"), update!("SELECT json_array_elements_text($1::json)");
+            json(ids), now
+        )
     }
 }

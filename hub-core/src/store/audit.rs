@@ -3,14 +3,15 @@
 use sqlx::AssertSqlSafe;
 
 use super::{
-    conn::{Conn, on},
-    given, stored_id,
+    conn::{Conn, sql},
+    given,
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     id::{AuditId, UserId},
     model::audit::{AuditEntry, NewEntry},
     page::PageRequest,
+    text::json,
     time::Timestamp,
 };
 
@@ -29,38 +30,7 @@ pub struct AuditFilter {
     pub target: Option<String>,
 }
 
-#[derive(hub_macros::FromRow)]
-struct Row {
-    id: String,
-    at: i64,
-    actor: String,
-    actor_name: String,
-    credential: String,
-    action: String,
-    target: String,
-    target_name: String,
-    detail: String,
-    ip: String,
-}
-
-impl Row {
-    fn into_entry(self) -> Result<AuditEntry> {
-        Ok(AuditEntry {
-            id: stored_id(&self.id)?,
-            at: Timestamp::from_millis(self.at),
-            actor: self.actor,
-            actor_name: self.actor_name,
-            credential: self.credential,
-            action: self.action,
-            target: self.target,
-            target_name: self.target_name,
-            detail: serde_json::from_str(&self.detail).map_err(Error::internal)?,
-            ip: self.ip,
-        })
-    }
-}
-
-/// The columns of a [`Row`], before the `WHERE`.
+/// The columns of an [`AuditEntry`], before the `WHERE`.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -97,61 +67,33 @@ pub(super) const DELETE_BEFORE: &str =
 impl Audit<'_> {
     /// Adds an entry, with the names that the users have now and the address that the session came from.
     pub async fn add(&mut self, entry: &NewEntry) -> Result<()> {
-        on!(self.0, |conn| {
-            sqlx::query(
+        sql!(self.0, run:
             "INSERT INTO audit (id, at, actor, actor_name, credential, action, target, target_name, detail, ip)
-             VALUES ($1, $2, $3, COALESCE((SELECT username FROM users WHERE id = $3), ''), $4, $5, $6,
-                COALESCE((SELECT username FROM users WHERE id = $6), $7), $8,
-                COALESCE((SELECT ip FROM sessions WHERE id = $4), $9))"
+            VALUES ($1, $2, $3, COALESCE((SELECT username FROM users WHERE id = $3), ''), $4, $5, $6,
+               COALESCE((SELECT username FROM users WHERE id = $6), $7), $8,
+               COALESCE((SELECT ip FROM sessions WHERE id = $4), $9))";
+            entry.id, entry.at, &entry.actor, &entry.credential, entry.action, &entry.target,
+            &entry.target_name, json(&entry.detail), &entry.ip
         )
-        .bind(entry.id.to_string())
-        .bind(entry.at.as_millis())
-        .bind(&entry.actor)
-        .bind(&entry.credential)
-        .bind(entry.action.as_str())
-        .bind(&entry.target)
-        .bind(&entry.target_name)
-        .bind(entry.detail.to_string())
-        .bind(&entry.ip)
-        .execute(conn)
-        .await
-        .map(|_| ())
-        })
     }
 
     /// A page of the log, newest first; one more than the page holds when there are more.
     pub async fn page(&mut self, filter: &AuditFilter, page: &PageRequest) -> Result<Vec<AuditEntry>> {
-        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(filter.statement()))
-            .bind(page.before(AuditId::MAX))
-            .bind(filter.actor.as_deref())
-            .bind(filter.action.as_deref())
-            .bind(filter.target.as_deref())
-            .bind(i64::from(page.limit()) + 1)
-            .fetch_all(conn)
-            .await)?;
-        rows.into_iter().map(Row::into_entry).collect()
+        sql!(self.0, all:
+            AssertSqlSafe(filter.statement());
+            page.before(AuditId::MAX), &filter.actor, &filter.action, &filter.target,
+            i64::from(page.limit()) + 1
+        )
     }
 
     /// A page of what a user did and of what was done to them, newest first; one more than the page holds when
     /// there are more.
     pub async fn page_of_user(&mut self, id: UserId, page: &PageRequest) -> Result<Vec<AuditEntry>> {
-        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(PAGE_OF_USER)
-            .bind(page.before(AuditId::MAX))
-            .bind(id.to_string())
-            .bind(i64::from(page.limit()) + 1)
-            .fetch_all(conn)
-            .await)?;
-        rows.into_iter().map(Row::into_entry).collect()
+        sql!(self.0, all: PAGE_OF_USER; page.before(AuditId::MAX), id, i64::from(page.limit()) + 1)
     }
 
     /// Forgets at most `limit` entries from before an instant and says how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_BEFORE)
-            .bind(AuditId::first_at(before).to_string())
-            .bind(before.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute: DELETE_BEFORE; AuditId::first_at(before), before, i64::from(limit))
     }
 }

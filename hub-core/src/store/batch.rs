@@ -8,7 +8,6 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    conn::{Conn, on},
     deliveries::{self, Finished},
     fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
@@ -271,6 +270,5 @@ pub(super) async fn execute(tx: &mut Tx, postgres: &'static str, sqlite: &'stati
         Owned::Sqlite(_) => sqlite,
         Owned::Postgres(_) => postgres,
     };
-    let mut conn: Conn<'_> = tx.conn();
-    on!(conn, |conn| sqlx::Executor::execute(conn, statement).await.map(|_| ()))
+    tx.conn().script(statement).await
 }

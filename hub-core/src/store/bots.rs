@@ -3,16 +3,13 @@
 use sqlx::AssertSqlSafe;
 
 use super::{
-    conn::{Conn, on},
+    conn::{Conn, sql},
     given,
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     id::{BotId, UserId},
-    model::{
-        bot::{BotRecord, BotStatus},
-        window::Window,
-    },
+    model::bot::{BotRecord, BotStatus},
     page::PageRequest,
     secret::Sealed,
     time::Timestamp,
@@ -24,16 +21,12 @@ pub struct Bots<'c>(pub(super) Conn<'c>);
 
 /// A bot to be made.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns of the table, as in `BotRecord`")]
 pub struct NewBot {
-    /// Id.
     pub id: BotId,
-    /// The hub user it belongs to.
     pub owner_id: UserId,
-    /// Name.
     pub name: String,
-    /// Chat network.
     pub network: String,
-    /// The account.
     pub login: NewLogin,
 }
 
@@ -49,7 +42,8 @@ pub struct NewLogin {
 }
 
 /// What a poller needs of a bot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "bots")]
 pub struct Login {
     /// Chat network.
     pub network: String,
@@ -64,7 +58,7 @@ pub struct Login {
 }
 
 /// Which hub user has a network account, and under which bot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, hub_macros::FromRow)]
 pub struct Holder {
     /// The bot.
     pub bot_id: BotId,
@@ -72,70 +66,14 @@ pub struct Holder {
     pub owner_id: UserId,
 }
 
-#[derive(hub_macros::FromRow)]
-struct Row {
-    id: String,
-    owner_id: String,
-    name: String,
-    network: String,
-    status: String,
-    status_reason: Option<String>,
-    status_since: i64,
-    wx_id: String,
-    owner_user_id: String,
-    last_inbound_at: Option<i64>,
-    last_poll_at: Option<i64>,
-    last_error: Option<String>,
-    lease_owner: Option<String>,
-    lease_name: Option<String>,
-    lease_until: i64,
-    created_at: i64,
-    window_opened_at: Option<i64>,
-    window_sends: Option<i64>,
-    window_closed: Option<String>,
-}
-
-impl TryFrom<Row> for BotRecord {
-    type Error = Error;
-
-    fn try_from(row: Row) -> Result<Self> {
-        Ok(Self {
-            id: row.id.parse().map_err(Error::internal)?,
-            owner_id: row.owner_id.parse().map_err(Error::internal)?,
-            name: row.name,
-            network: row.network,
-            status: status(&row.status)?,
-            status_reason: row.status_reason,
-            status_since: Timestamp::from_millis(row.status_since),
-            wx_id: row.wx_id,
-            owner_user_id: row.owner_user_id,
-            last_inbound_at: row.last_inbound_at.map(Timestamp::from_millis),
-            last_poll_at: row.last_poll_at.map(Timestamp::from_millis),
-            last_error: row.last_error,
-            lease_owner: row.lease_owner,
-            lease_name: row.lease_name,
-            lease_until: Timestamp::from_millis(row.lease_until),
-            created_at: Timestamp::from_millis(row.created_at),
-            owner_window: Window {
-                opened_at: row.window_opened_at.map(Timestamp::from_millis),
-                sends: u32::try_from(row.window_sends.unwrap_or(0)).unwrap_or(u32::MAX),
-                closed: row.window_closed,
-            },
-        })
-    }
-}
-
-fn status(word: &str) -> Result<BotStatus> {
-    BotStatus::parse(word).ok_or_else(|| Error::internal(format!("{word} is no status of a bot")))
-}
-
-/// The columns of [`Row`], before the `WHERE`.
+/// The columns of [`BotRecord`], before the `WHERE`.
 macro_rules! select_bot {
     ($rest:literal) => {
         concat!(
             "SELECT b.id, b.owner_id, b.name, b.network, b.status, b.status_reason, b.status_since, b.wx_id,
                 b.owner_user_id, b.last_inbound_at, b.last_poll_at, b.last_error, b.lease_owner, b.lease_name,
-                b.lease_until, b.created_at, c.window_opened_at, c.window_sends, c.window_closed
+                b.lease_until, b.created_at, c.window_opened_at AS opened_at, COALESCE(c.window_sends, 0) AS sends,
+                c.window_closed AS closed
              FROM bots AS b
              LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = b.owner_user_id ",
             $rest
@@ -151,47 +89,35 @@ pub(super) fn page_statement(of_owner: bool, in_status: bool) -> String {
 
 impl Bots<'_> {
     /// A page of the bots in a scope, newest first; one row more than asked for tells whether more follow.
-    pub async fn page(&mut self, owner: Option<String>, request: &PageRequest) -> Result<Vec<BotRecord>> {
+    pub async fn page(&mut self, owner: Option<UserId>, request: &PageRequest) -> Result<Vec<BotRecord>> {
         self.page_in_status(owner, None, request).await
     }
 
     /// The same, of one status alone.
     pub async fn page_in_status(
         &mut self,
-        owner: Option<String>,
+        owner: Option<UserId>,
         status: Option<BotStatus>,
         request: &PageRequest,
     ) -> Result<Vec<BotRecord>> {
         let sql = page_statement(owner.is_some(), status.is_some());
-        let rows: Vec<Row> = on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(sql))
-            .bind(&owner)
-            .bind(request.before(BotId::MAX))
-            .bind(i64::from(request.limit()) + 1)
-            .bind(status.map(BotStatus::as_str))
-            .fetch_all(conn)
-            .await)?;
-        rows.into_iter().map(BotRecord::try_from).collect()
+        sql!(self.0, all:
+            AssertSqlSafe(sql);
+            owner, request.before(BotId::MAX), i64::from(request.limit()) + 1, status
+        )
     }
 
     /// One bot in a scope.
-    pub async fn find(&mut self, owner: Option<String>, id: BotId) -> Result<Option<BotRecord>> {
-        let row: Option<Row> = on!(self.0, |conn| sqlx::query_as(select_bot!(
-            "WHERE b.id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2)"
-        ))
-        .bind(id.to_string())
-        .bind(&owner)
-        .fetch_optional(conn)
-        .await)?;
-        row.map(BotRecord::try_from).transpose()
+    pub async fn find(&mut self, owner: Option<UserId>, id: BotId) -> Result<Option<BotRecord>> {
+        sql!(self.0, optional:
+            select_bot!("WHERE b.id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2)");
+            id, owner
+        )
     }
 
     /// How many bots a user has.
     pub async fn count(&mut self, owner: UserId) -> Result<u32> {
-        let count: i64 =
-            on!(self.0, |conn| sqlx::query_scalar("SELECT COUNT(*) FROM bots WHERE owner_id = $1")
-                .bind(owner.to_string())
-                .fetch_one(conn)
-                .await)?;
+        let count: i64 = sql!(self.0, value: "SELECT COUNT(*) FROM bots WHERE owner_id = $1"; owner)?;
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
@@ -200,83 +126,48 @@ impl Bots<'_> {
     /// # Errors
     /// A constraint violation when another bot has the same person on the same network.
     pub async fn insert(&mut self, bot: &NewBot, now: Timestamp) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, run:
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, '', 0, 0, 0, $6)"
+               credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, '', 0, 0, 0, $6)";
+            bot.id, bot.owner_id, &bot.name, &bot.network, BotStatus::Pending, now, &bot.login.wx_id,
+            &bot.login.owner_user_id, &bot.login.credentials
         )
-        .bind(bot.id.to_string())
-        .bind(bot.owner_id.to_string())
-        .bind(&bot.name)
-        .bind(&bot.network)
-        .bind(BotStatus::Pending.as_str())
-        .bind(now.as_millis())
-        .bind(&bot.login.wx_id)
-        .bind(&bot.login.owner_user_id)
-        .bind(bot.login.credentials.as_str())
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Gives a bot a new login: the cursor starts over, and the fence grows, so that what the old poller still writes
     /// is refused.
     pub async fn replace_login(&mut self, id: BotId, login: &NewLogin, now: Timestamp) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, run:
             "UPDATE bots SET wx_id = $2, owner_user_id = $3, credentials = $4,
-                credentials_rev = credentials_rev + 1, cursor = '', lease_fence = lease_fence + 1,
-                status = $5, status_reason = NULL, status_since = $6, last_error = NULL
-             WHERE id = $1"
+               credentials_rev = credentials_rev + 1, cursor = '', lease_fence = lease_fence + 1,
+               status = $5, status_reason = NULL, status_since = $6, last_error = NULL
+            WHERE id = $1";
+            id, &login.wx_id, &login.owner_user_id, &login.credentials, BotStatus::Connecting, now
         )
-        .bind(id.to_string())
-        .bind(&login.wx_id)
-        .bind(&login.owner_user_id)
-        .bind(login.credentials.as_str())
-        .bind(BotStatus::Connecting.as_str())
-        .bind(now.as_millis())
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Changes what is kept of the same login, unless it changed meanwhile; says whether it did.
     pub async fn update_credentials(&mut self, id: BotId, rev: i64, credentials: &Sealed) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "UPDATE bots SET credentials = $3, credentials_rev = credentials_rev + 1
-             WHERE id = $1 AND credentials_rev = $2"
-        )
-        .bind(id.to_string())
-        .bind(rev)
-        .bind(credentials.as_str())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+            WHERE id = $1 AND credentials_rev = $2";
+            id, rev, credentials
+        )?;
         Ok(rows == 1)
     }
 
     /// Gives a bot another name.
     pub async fn rename(&mut self, id: BotId, name: &str) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("UPDATE bots SET name = $2 WHERE id = $1")
-            .bind(id.to_string())
-            .bind(name)
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        sql!(self.0, run: "UPDATE bots SET name = $2 WHERE id = $1"; id, name)
     }
 
     /// What the poller of a bot needs. For workers: the scope is the lease.
     pub async fn login(&mut self, id: BotId) -> Result<Option<Login>> {
-        let row: Option<(String, String, String, i64, String)> = on!(self.0, |conn| sqlx::query_as(
-            "SELECT network, status, credentials, credentials_rev, cursor FROM bots WHERE id = $1"
+        sql!(self.0, optional:
+            "SELECT network, status, credentials, credentials_rev, cursor FROM bots WHERE id = $1";
+            id
         )
-        .bind(id.to_string())
-        .fetch_optional(conn)
-        .await)?;
-        row.map(|(network, word, credentials, credentials_rev, cursor)| {
-            let status = status(&word)?;
-            Ok(Login { network, status, credentials: credentials.into(), credentials_rev, cursor })
-        })
-        .transpose()
     }
 
     /// Bots of a user on a network with their logins, newest first; only one of them when that is wanted.
@@ -287,90 +178,51 @@ impl Bots<'_> {
         only: Option<BotId>,
         limit: u32,
     ) -> Result<Vec<(BotId, Sealed)>> {
-        let rows: Vec<(String, String)> = on!(self.0, |conn| sqlx::query_as(
+        sql!(self.0, all:
             "SELECT id, credentials FROM bots
-             WHERE owner_id = $1 AND network = $2 AND (CAST($3 AS TEXT) IS NULL OR id = $3)
-             ORDER BY id DESC LIMIT $4"
+            WHERE owner_id = $1 AND network = $2 AND (CAST($3 AS TEXT) IS NULL OR id = $3)
+            ORDER BY id DESC LIMIT $4";
+            owner, network, only, i64::from(limit)
         )
-        .bind(owner.to_string())
-        .bind(network)
-        .bind(only.map(|id| id.to_string()))
-        .bind(i64::from(limit))
-        .fetch_all(conn)
-        .await)?;
-        rows.into_iter()
-            .map(|(id, sealed)| Ok((id.parse().map_err(Error::internal)?, sealed.into())))
-            .collect()
     }
 
     /// The bot with a network account, of any hub user. The bot of the same person precedes one that only has the
     /// same account id.
     pub async fn holders(&mut self, network: &str, wx_id: &str, owner_user_id: &str) -> Result<Vec<Holder>> {
-        let rows: Vec<(String, String)> = on!(self.0, |conn| sqlx::query_as(
-            "SELECT id, owner_id FROM bots
-             WHERE network = $1 AND (wx_id = $2 OR (owner_user_id = $3 AND $3 <> ''))
-             ORDER BY CASE WHEN owner_user_id = $3 THEN 0 ELSE 1 END, id"
+        sql!(self.0, all:
+            "SELECT id AS bot_id, owner_id FROM bots
+            WHERE network = $1 AND (wx_id = $2 OR (owner_user_id = $3 AND $3 <> ''))
+            ORDER BY CASE WHEN owner_user_id = $3 THEN 0 ELSE 1 END, id";
+            network, wx_id, owner_user_id
         )
-        .bind(network)
-        .bind(wx_id)
-        .bind(owner_user_id)
-        .fetch_all(conn)
-        .await)?;
-        rows.into_iter()
-            .map(|(bot_id, owner_id)| {
-                Ok(Holder {
-                    bot_id: bot_id.parse().map_err(Error::internal)?,
-                    owner_id: owner_id.parse().map_err(Error::internal)?,
-                })
-            })
-            .collect()
     }
 
     /// Deletes a bot in a scope with everything of it; says whether there was one.
-    pub async fn delete(&mut self, owner: Option<String>, id: BotId) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
-            "DELETE FROM bots WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR owner_id = $2)"
-        )
-        .bind(id.to_string())
-        .bind(&owner)
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+    pub async fn delete(&mut self, owner: Option<UserId>, id: BotId) -> Result<bool> {
+        let rows = sql!(self.0, execute:
+            "DELETE FROM bots WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR owner_id = $2)";
+            id, owner
+        )?;
         Ok(rows == 1)
     }
 
     /// Sends a bot in a scope back to `connecting`, unless its login expired; says whether it did.
-    pub async fn reconnect(&mut self, owner: Option<String>, id: BotId, now: Timestamp) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+    pub async fn reconnect(&mut self, owner: Option<UserId>, id: BotId, now: Timestamp) -> Result<bool> {
+        let rows = sql!(self.0, execute:
             "UPDATE bots SET status = $3, status_reason = NULL, status_since = $4, last_error = NULL
-             WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR owner_id = $2) AND status <> $5"
-        )
-        .bind(id.to_string())
-        .bind(&owner)
-        .bind(BotStatus::Connecting.as_str())
-        .bind(now.as_millis())
-        .bind(BotStatus::Expired.as_str())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+            WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR owner_id = $2) AND status <> $5";
+            id, owner, BotStatus::Connecting, now, BotStatus::Expired
+        )?;
         Ok(rows == 1)
     }
 
     /// Lets a known login be tried again, also an expired one, unless it is in use; says whether it did.
     pub async fn resume(&mut self, id: BotId, now: Timestamp) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "UPDATE bots SET status = $2, status_reason = NULL, status_since = $3, last_error = NULL
-             WHERE id = $1 AND status NOT IN ($4, $5, $6)"
-        )
-        .bind(id.to_string())
-        .bind(BotStatus::Connecting.as_str())
-        .bind(now.as_millis())
-        .bind(BotStatus::Online.as_str())
-        .bind(BotStatus::Degraded.as_str())
-        .bind(BotStatus::Pending.as_str())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+            WHERE id = $1 AND status NOT IN ($4, $5, $6)";
+            id, BotStatus::Connecting, now, BotStatus::Online, BotStatus::Degraded, BotStatus::Pending
+        )?;
         Ok(rows == 1)
     }
 
@@ -384,32 +236,21 @@ impl Bots<'_> {
         reason: Option<&str>,
         now: Timestamp,
     ) -> Result<bool> {
-        let present: Option<String> = on!(self.0, |conn| sqlx::query_scalar(
-            "SELECT status FROM bots WHERE id = $1 AND lease_fence = $2"
-        )
-        .bind(id.to_string())
-        .bind(fence)
-        .fetch_optional(conn)
-        .await)?;
+        let present: Option<BotStatus> = sql!(self.0, optional_value:
+            "SELECT status FROM bots WHERE id = $1 AND lease_fence = $2";
+            id, fence
+        )?;
         let Some(present) = present else { return Ok(false) };
-        if !status(&present)?.may_become(next) {
+        if !present.may_become(next) {
             return Ok(false);
         }
         // The present status is compared again: on PostgreSQL a user's command may come between.
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "UPDATE bots SET status = $3, status_reason = $4,
-                status_since = CASE WHEN status = $3 THEN status_since ELSE $5 END
-             WHERE id = $1 AND lease_fence = $2 AND status = $6"
-        )
-        .bind(id.to_string())
-        .bind(fence)
-        .bind(next.as_str())
-        .bind(reason)
-        .bind(now.as_millis())
-        .bind(&present)
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+               status_since = CASE WHEN status = $3 THEN status_since ELSE $5 END
+            WHERE id = $1 AND lease_fence = $2 AND status = $6";
+            id, fence, next, reason, now, present
+        )?;
         Ok(rows == 1)
     }
 
@@ -423,17 +264,11 @@ impl Bots<'_> {
         answered_at: Option<Timestamp>,
         error: Option<&str>,
     ) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "UPDATE bots SET last_poll_at = COALESCE($3, last_poll_at), last_error = $4
-             WHERE id = $1 AND lease_fence = $2"
-        )
-        .bind(id.to_string())
-        .bind(fence)
-        .bind(answered_at.map(Timestamp::as_millis))
-        .bind(error)
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+            WHERE id = $1 AND lease_fence = $2";
+            id, fence, answered_at, error
+        )?;
         Ok(rows == 1)
     }
 }

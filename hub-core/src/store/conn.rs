@@ -1,6 +1,9 @@
-//! Connections: the two drivers behind one type.
+//! Connections: the two drivers behind one type, and [`sql!`], which runs a statement on either.
 
-use sqlx::{PgConnection, SqliteConnection};
+use sqlx::{FromRow, PgConnection, Row, SqlSafeStr, SqliteConnection};
+
+use super::fault::classify;
+use crate::error::Result;
 
 /// A borrowed connection of either database; what every table view holds.
 #[derive(Debug)]
@@ -19,41 +22,139 @@ impl Conn<'_> {
             Self::Postgres(conn) => Conn::Postgres(conn),
         }
     }
+
+    /// Runs statements without values, unprepared.
+    pub(super) async fn script(&mut self, statements: impl SqlSafeStr) -> Result<()> {
+        let statements = sqlx::raw_sql(statements);
+        match self {
+            Self::Sqlite(conn) => statements.execute(&mut **conn).await.map(|_| ()),
+            Self::Postgres(conn) => statements.execute(&mut **conn).await.map(|_| ()),
+        }
+        .map_err(classify)
+    }
 }
 
-/// Runs one expression on whichever connection it is: `on!(self.0, |conn| query.fetch_one(conn).await)`.
-/// The expression is pasted twice, with `conn` as the native connection; its error becomes ours.
-macro_rules! on {
-    ($db:expr, |$conn:ident| $run:expr) => {
+/// Runs one statement on whichever connection it is: `sql!(self.0, all: "SELECT …"; id, now)`, with the values of `$1`
+/// and on after the semicolon. Where the dialects differ, there are two texts, SQLite's first. What it returns is a
+/// `Result` of
+///
+/// | verb | |
+/// |---|---|
+/// | `run` | nothing |
+/// | `execute` | the number of rows affected |
+/// | `all` `one` `optional` | the rows as a type that is `FromRow` |
+/// | `values` `value` `optional_value` | the first column of the rows |
+macro_rules! sql {
+    ($db:expr, $verb:ident: $sql:expr $(; $($value:expr),*)?) => {
+        $crate::store::conn::sql!($db, $verb: $sql, $sql $(; $($value),*)?)
+    };
+    ($db:expr, $verb:ident: $sqlite:expr, $postgres:expr $(; $($value:expr),*)?) => {
         match &mut $db {
-            $crate::store::conn::Conn::Sqlite($conn) => {
-                let $conn = &mut **$conn;
-                $run
+            $crate::store::conn::Conn::Sqlite(conn) => {
+                let query = ::sqlx::query($sqlite)$($(.bind($value))*)?;
+                $crate::store::conn::sql!(@$verb sqlite, query, conn)
             }
-            $crate::store::conn::Conn::Postgres($conn) => {
-                let $conn = &mut **$conn;
-                $run
+            $crate::store::conn::Conn::Postgres(conn) => {
+                let query = ::sqlx::query($postgres)$($(.bind($value))*)?;
+                $crate::store::conn::sql!(@$verb postgres, query, conn)
             }
         }
         .map_err($crate::store::fault::classify)
     };
-}
-
-/// As `on!`, with one statement per database: where the dialects part, both stand side by side.
-macro_rules! on_each {
-    ($db:expr, $sqlite:expr, $postgres:expr, |$conn:ident, $sql:ident| $run:expr) => {
-        match &mut $db {
-            $crate::store::conn::Conn::Sqlite($conn) => {
-                let ($conn, $sql) = (&mut **$conn, $sqlite);
-                $run
-            }
-            $crate::store::conn::Conn::Postgres($conn) => {
-                let ($conn, $sql) = (&mut **$conn, $postgres);
-                $run
-            }
-        }
-        .map_err($crate::store::fault::classify)
+    (@run $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::execute($query, $conn).await.map(|_| ())
+    };
+    (@execute $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::execute($query, $conn).await
+    };
+    (@all $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::rows($query, $conn).await.and_then(|rows| $crate::store::conn::all(&rows))
+    };
+    (@one $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::row($query, $conn)
+            .await
+            .and_then(|row| $crate::store::conn::one(row.as_ref()))
+    };
+    (@optional $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::row($query, $conn)
+            .await
+            .and_then(|row| $crate::store::conn::optional(row.as_ref()))
+    };
+    (@values $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::rows($query, $conn)
+            .await
+            .and_then(|rows| $crate::store::conn::all(&rows))
+            .map(|rows| rows.into_iter().map(|(value,)| value).collect())
+    };
+    (@value $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::row($query, $conn)
+            .await
+            .and_then(|row| $crate::store::conn::one(row.as_ref()))
+            .map(|(value,)| value)
+    };
+    (@optional_value $driver:ident, $query:expr, $conn:expr) => {
+        $crate::store::conn::$driver::row($query, $conn)
+            .await
+            .and_then(|row| $crate::store::conn::optional(row.as_ref()))
+            .map(|row| row.map(|(value,)| value))
     };
 }
 
-pub(crate) use {on, on_each};
+pub(crate) use sql;
+
+/// The same three functions for each driver. Their futures are the same for every statement: only the reading of rows is
+/// compiled for each type.
+macro_rules! driver {
+    ($name:ident, $database:ty, $arguments:ty, $connection:ty, $row:ty) => {
+        pub(super) mod $name {
+            use sqlx::query::Query;
+
+            type Statement<'q> = Query<'q, $database, $arguments>;
+
+            pub(in super::super) async fn execute(
+                query: Statement<'_>,
+                conn: &mut $connection,
+            ) -> sqlx::Result<u64> {
+                Ok(query.execute(conn).await?.rows_affected())
+            }
+
+            pub(in super::super) async fn row(
+                query: Statement<'_>,
+                conn: &mut $connection,
+            ) -> sqlx::Result<Option<$row>> {
+                query.fetch_optional(conn).await
+            }
+
+            pub(in super::super) async fn rows(
+                query: Statement<'_>,
+                conn: &mut $connection,
+            ) -> sqlx::Result<Vec<$row>> {
+                query.fetch_all(conn).await
+            }
+        }
+    };
+}
+
+driver!(sqlite, sqlx::Sqlite, sqlx::sqlite::SqliteArguments, sqlx::SqliteConnection, sqlx::sqlite::SqliteRow);
+driver!(postgres, sqlx::Postgres, sqlx::postgres::PgArguments, sqlx::PgConnection, sqlx::postgres::PgRow);
+
+/// A row, or why it cannot be read: for lists that one damaged row must not end.
+pub(super) struct MaybeDamaged<T>(pub Result<T>);
+
+impl<'r, R: Row, T: FromRow<'r, R>> FromRow<'r, R> for MaybeDamaged<T> {
+    fn from_row(row: &'r R) -> sqlx::Result<Self> {
+        Ok(Self(T::from_row(row).map_err(classify)))
+    }
+}
+
+pub(super) fn all<'r, R: Row, T: FromRow<'r, R>>(rows: &'r [R]) -> sqlx::Result<Vec<T>> {
+    rows.iter().map(T::from_row).collect()
+}
+
+pub(super) fn one<'r, R: Row, T: FromRow<'r, R>>(row: Option<&'r R>) -> sqlx::Result<T> {
+    T::from_row(row.ok_or(sqlx::Error::RowNotFound)?)
+}
+
+pub(super) fn optional<'r, R: Row, T: FromRow<'r, R>>(row: Option<&'r R>) -> sqlx::Result<Option<T>> {
+    row.map(T::from_row).transpose()
+}

@@ -13,7 +13,7 @@ pub use finish::{Finished, HealthReport, SinkHealth};
 use std::collections::HashSet;
 
 use super::{
-    conn::{Conn, on, on_each},
+    conn::{Conn, MaybeDamaged, sql},
     due::LONGEST_WAIT,
     traces::{NewTrace, TraceUpdate},
 };
@@ -21,6 +21,8 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
     model::sinks::{SinkId, SinkKey},
+    network::MessageKind,
+    secret::Sealed,
     text::json,
     time::Timestamp,
 };
@@ -31,27 +33,28 @@ pub struct Deliveries<'c>(pub(super) Conn<'c>);
 
 /// A delivery and its message, as the backlog scan loads them.
 #[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "deliveries")]
 pub struct JobRow {
     /// Delivery.
-    pub id: String,
+    pub id: DeliveryId,
     /// Its trace.
-    pub trace_id: String,
+    pub trace_id: TraceId,
     /// Its channel.
-    pub channel_id: String,
-    /// The sink, by its text.
-    pub sink: String,
+    pub channel_id: ChannelId,
+    /// The sink.
+    pub sink: SinkId,
     /// What must stay in order.
     pub lane: String,
     /// Place in the channel's log; 0 for a replay.
     pub seq: i64,
     /// `pending` or `parked`.
-    pub state: String,
+    pub state: DeliveryState,
     /// Attempts made.
     pub attempts: i64,
-    /// When it is due, in Unix milliseconds.
-    pub due_at: i64,
+    /// When it is due.
+    pub due_at: Timestamp,
     /// When it was first attempted.
-    pub first_attempt_at: Option<i64>,
+    pub first_attempt_at: Option<Timestamp>,
     /// Where a replay goes instead of the configured URL.
     pub target_url: Option<String>,
     /// The text as the channel sees it.
@@ -63,9 +66,10 @@ pub struct JobRow {
 
 /// What a sink needs of a message.
 #[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "messages")]
 pub struct JobMessage {
     /// Id.
-    pub message_id: String,
+    pub message_id: MessageId,
     /// Sender.
     pub from_user_id: String,
     /// Sender's display name.
@@ -76,8 +80,8 @@ pub struct JobMessage {
     pub session_id: String,
     /// Group, or empty.
     pub group_id: String,
-    /// Kind, by its name.
-    pub kind: String,
+    /// Kind.
+    pub kind: MessageKind,
     /// Text.
     pub content: String,
     /// Parts, as JSON.
@@ -85,9 +89,9 @@ pub struct JobMessage {
     /// Quote, as JSON.
     pub quoted: Option<String>,
     /// Sealed JSON.
-    pub private: Option<String>,
-    /// Unix milliseconds.
-    pub sent_at: i64,
+    pub private: Option<Sealed>,
+    /// When it was sent.
+    pub sent_at: Timestamp,
 }
 
 /// A new delivery of a message that was delivered before.
@@ -113,7 +117,7 @@ pub struct Replay {
 
 impl Deliveries<'_> {
     /// Open deliveries of a bot that are not held under this fence, oldest first, with their messages. Sinks in
-    /// `full` are left out: their memory is used up.
+    /// `full` are left out: their memory is used up. A damaged row does not keep the others from being read.
     pub async fn backlog(
         &mut self,
         bot_id: BotId,
@@ -121,65 +125,55 @@ impl Deliveries<'_> {
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<JobRow>> {
+    ) -> Result<Vec<Result<JobRow>>> {
         failpoint!("backlog.read");
-        on_each!(
-            self.0,
+        let rows: Vec<MaybeDamaged<JobRow>> = sql!(self.0, all:
             "SELECT d.id, d.trace_id, d.channel_id, d.sink, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
-                d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
-                m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
-             FROM deliveries d JOIN messages m ON m.id = d.message_id
-             LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
-             WHERE d.bot_id = $1 AND d.claim <> $2
-               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
-               AND d.channel_id || '/' || d.sink NOT IN (SELECT value FROM json_each($4))
-             ORDER BY d.id LIMIT $5",
+               d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
+               m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
+            FROM deliveries d JOIN messages m ON m.id = d.message_id
+            LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
+            WHERE d.bot_id = $1 AND d.claim <> $2
+              AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
+              AND d.channel_id || '/' || d.sink NOT IN (SELECT value FROM json_each($4))
+            ORDER BY d.id LIMIT $5",
             "SELECT d.id, d.trace_id, d.channel_id, d.sink, d.lane, d.seq, d.state, d.attempts, d.due_at, d.first_attempt_at,
-                d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
-                m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
-             FROM deliveries d JOIN messages m ON m.id = d.message_id
-             LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
-             WHERE d.bot_id = $1 AND d.claim <> $2
-               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
-               AND d.channel_id || '/' || d.sink NOT IN (SELECT json_array_elements_text($4::json))
-             ORDER BY d.id LIMIT $5",
-            |conn, sql| sqlx::query_as(sql)
-                .bind(bot_id.to_string())
-                .bind(fence)
-                .bind(now.as_millis())
-                .bind(json(full))
-                .bind(i64::from(limit))
-                .bind((now + LONGEST_WAIT).as_millis())
-                .fetch_all(conn)
-                .await
-        )
+               d.target_url, l.content AS channel_content, d.message_id, m.from_user_id, m.user_name, m.peer,
+               m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
+            FROM deliveries d JOIN messages m ON m.id = d.message_id
+            LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
+            WHERE d.bot_id = $1 AND d.claim <> $2
+              AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
+              AND d.channel_id || '/' || d.sink NOT IN (SELECT json_array_elements_text($4::json))
+            ORDER BY d.id LIMIT $5";
+            bot_id, fence, now, json(full), i64::from(limit), now + LONGEST_WAIT
+        )?;
+        Ok(rows.into_iter().map(|MaybeDamaged(row)| row).collect())
     }
 
     /// Notes that the node with this fence holds the deliveries in memory, and says which it does: none when
     /// the bot has changed hands.
     pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<HashSet<DeliveryId>> {
         failpoint!("backlog.claim");
-        let claimed: Vec<String> = on_each!(
-            self.0,
+        let claimed: Vec<DeliveryId> = sql!(self.0, values:
             "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT value FROM json_each($1))
-               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
-             RETURNING id",
+              AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
+            RETURNING id",
             "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT json_array_elements_text($1::json))
-               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
-             RETURNING id",
-            |conn, sql| sqlx::query_scalar(sql).bind(json(ids)).bind(fence).fetch_all(conn).await
+              AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
+            RETURNING id";
+            json(ids), fence
         )?;
-        Ok(claimed.iter().filter_map(|id| id.parse().ok()).collect())
+        Ok(claimed.into_iter().collect())
     }
 
     /// Notes that the node with this fence does not hold the deliveries in memory, if they are noted as its own.
     pub async fn disclaim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<()> {
-        on_each!(
-            self.0,
+        sql!(self.0, run:
             "UPDATE deliveries SET claim = 0 WHERE id IN (SELECT value FROM json_each($1)) AND claim = $2",
             "UPDATE deliveries SET claim = 0
-             WHERE id IN (SELECT json_array_elements_text($1::json)) AND claim = $2",
-            |conn, sql| sqlx::query(sql).bind(json(ids)).bind(fence).execute(conn).await.map(|_| ())
+            WHERE id IN (SELECT json_array_elements_text($1::json)) AND claim = $2";
+            json(ids), fence
         )
     }
 
@@ -188,33 +182,19 @@ impl Deliveries<'_> {
     /// # Errors
     /// `NOT_FOUND` when the message or the channel was deleted meanwhile.
     pub async fn insert_replay(&mut self, replay: &Replay) -> Result<()> {
-        let (message, channel) = (replay.message_id.to_string(), replay.channel_id.to_string());
-        let there: Option<i64> = on_each!(
-            self.0,
+        let there: Option<i64> = sql!(self.0, optional_value:
             "SELECT 1 FROM messages m JOIN channels c ON c.id = $2 WHERE m.id = $1",
-            "SELECT CAST(1 AS BIGINT) FROM messages m JOIN channels c ON c.id = $2 WHERE m.id = $1 FOR KEY SHARE",
-            |conn, sql| sqlx::query_scalar(sql).bind(&message).bind(&channel).fetch_optional(conn).await
+            "SELECT CAST(1 AS BIGINT) FROM messages m JOIN channels c ON c.id = $2 WHERE m.id = $1 FOR KEY SHARE";
+            replay.message_id, replay.channel_id
         )?;
         there.ok_or_else(|| Error::not_found("message"))?;
-        on!(self.0, |conn| {
-            sqlx::query(
+        sql!(self.0, run:
             "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, lane, seq, state, attempts, due_at,
-                claim, target_url, created_at, sink)
-             VALUES ($1, $2, $3, $4, $5, $6, 0, 'pending', 0, $7, 0, $8, $7, $9)"
-        )
-        .bind(replay.id.to_string())
-        .bind(message)
-        .bind(replay.bot_id.to_string())
-        .bind(channel)
-        .bind(replay.trace.id.to_string())
-        .bind(replay.id.to_string())
-        .bind(replay.now.as_millis())
-        .bind(replay.target_url.as_deref())
-        .bind(replay.sink.text())
-        .execute(conn)
-        .await
-        .map(|_| ())
-        })?;
+               claim, target_url, created_at, sink)
+            VALUES ($1, $2, $3, $4, $5, $6, 0, 'pending', 0, $7, 0, $8, $7, $9)";
+            replay.id, replay.message_id, replay.bot_id, replay.channel_id, replay.trace.id, replay.id, replay.now,
+            &replay.target_url, replay.sink
+        )?;
         super::traces::insert(&mut self.0, &[&replay.trace]).await
     }
 
@@ -228,18 +208,12 @@ impl Deliveries<'_> {
         now: Timestamp,
         trace: &TraceUpdate,
     ) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "UPDATE deliveries SET state = 'dead', claim = 0, last_error = $3, finished_at = $4
-             WHERE id = $1 AND claim = $2
-               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)"
-        )
-        .bind(id.to_string())
-        .bind(fence)
-        .bind(reason)
-        .bind(now.as_millis())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+            WHERE id = $1 AND claim = $2
+              AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)";
+            id, fence, reason, now
+        )?;
         if rows > 0 {
             super::traces::update(&mut self.0, &[trace]).await?;
         }
@@ -247,12 +221,13 @@ impl Deliveries<'_> {
     }
 
     /// State, attempts and last error of the deliveries behind a trace, oldest first.
-    pub async fn find_by_trace(&mut self, trace_id: TraceId) -> Result<Vec<(String, i64, Option<String>)>> {
-        on!(self.0, |conn| sqlx::query_as(
-            "SELECT state, attempts, last_error FROM deliveries WHERE trace_id = $1 ORDER BY id"
+    pub async fn find_by_trace(
+        &mut self,
+        trace_id: TraceId,
+    ) -> Result<Vec<(DeliveryState, i64, Option<String>)>> {
+        sql!(self.0, all:
+            "SELECT state, attempts, last_error FROM deliveries WHERE trace_id = $1 ORDER BY id";
+            trace_id
         )
-        .bind(trace_id.to_string())
-        .fetch_all(conn)
-        .await)
     }
 }

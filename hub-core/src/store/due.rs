@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::{
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     leases::Leases,
 };
 use crate::{
@@ -139,10 +139,7 @@ impl Due<'_> {
     ) -> Result<(Followed, Option<Step>)> {
         let noted = self.noted().await?;
         let at = clock.instant();
-        let wall = match Leases(self.0.lend()).database_now().await? {
-            Some(now) => Timestamp::from_millis(now),
-            None => clock.now(),
-        };
+        let wall = Leases(self.0.lend()).database_now().await?.unwrap_or_else(|| clock.now());
         let noted = noted.unwrap_or(Noted { seen_at: wall, moved_ms: 0 });
         let (followed, step) = noted.follow(before, Reading { at, wall });
         if let Some(step) = step {
@@ -153,11 +150,9 @@ impl Due<'_> {
     }
 
     async fn noted(&mut self) -> Result<Option<Noted>> {
-        let text: Option<String> = on_each!(
-            self.0,
+        let text: Option<String> = sql!(self.0, optional_value:
             "SELECT value FROM meta WHERE key = 'clock'",
-            "SELECT value FROM meta WHERE key = 'clock' FOR UPDATE",
-            |conn, sql| sqlx::query_scalar(sql).fetch_optional(conn).await
+            "SELECT value FROM meta WHERE key = 'clock' FOR UPDATE"
         )?;
         Ok(text.and_then(|text| {
             let (seen_at, moved_ms) = text.split_once(' ')?;
@@ -167,14 +162,11 @@ impl Due<'_> {
     }
 
     async fn note(&mut self, noted: Noted) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, run:
             "INSERT INTO meta (key, value) VALUES ('clock', $1)
-             ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+            format!("{} {}", noted.seen_at.as_millis(), noted.moved_ms)
         )
-        .bind(format!("{} {}", noted.seen_at.as_millis(), noted.moved_ms))
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Moves due times, first attempts and the ends of leases along with a step.
@@ -195,13 +187,7 @@ impl Due<'_> {
             "UPDATE app_events SET claimed_until = claimed_until + $1 WHERE state = 'pending'
                 AND claimed_until > $2 AND claimed_until < $3",
         ] {
-            on!(self.0, |conn| sqlx::query(sql)
-                .bind(step.by())
-                .bind(after.as_millis())
-                .bind(until.as_millis())
-                .execute(conn)
-                .await
-                .map(|_| ()))?;
+            sql!(self.0, run: sql; step.by(), after, until)?;
         }
         Ok(())
     }

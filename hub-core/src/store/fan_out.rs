@@ -9,7 +9,7 @@ use super::{
     conn::Conn,
     fault::classify,
     inbox::{Accept, seq_of},
-    rows::{self, Arrays, Column, Places, Row, Values},
+    rows::{self, Arrays, Places, row},
     traces::{NewTrace, insert_traces},
 };
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
     model::sinks::SinkId,
     secret::Sealed,
+    time::Timestamp,
 };
 
 /// Stores what channels received, out of these rows.
@@ -96,7 +97,7 @@ struct DeliveryRow<'a> {
     lane: &'a str,
     seq: i64,
     claim: i64,
-    at: i64,
+    at: Timestamp,
 }
 
 struct ContactRow<'a> {
@@ -104,91 +105,54 @@ struct ContactRow<'a> {
     person: &'a str,
     name: &'a str,
     count: i64,
-    at: i64,
+    at: Timestamp,
     token: Option<&'a str>,
-    opened: i64,
+    opened: Timestamp,
 }
 
 struct CursorRow<'a> {
     bot: BotId,
     cursor: Option<&'a str>,
-    inbound: Option<i64>,
-    at: i64,
+    inbound: Option<Timestamp>,
+    at: Timestamp,
 }
 
-impl Row for LogRow<'_> {
-    const COLUMNS: &'static [Column] =
-        &[Column::Text("channel"), Column::Number("seq"), Column::Text("message"), Column::Text("content")];
+row!(LogRow<'_>, |row| {
+    Text channel = row.channel,
+    Number seq = row.seq,
+    Text message = row.message,
+    Text content = row.content,
+});
 
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.channel.to_string());
-        values.push(self.seq);
-        values.push(self.message.to_string());
-        values.push(self.content);
-    }
-}
+row!(DeliveryRow<'_>, |row| {
+    Text id = row.id,
+    Text message = row.message,
+    Text bot = row.bot,
+    Text channel = row.channel,
+    Text trace = row.trace,
+    Text sink = row.sink.as_str(),
+    Text lane = row.lane,
+    Number seq = row.seq,
+    Number claim = row.claim,
+    Number at = row.at,
+});
 
-impl Row for DeliveryRow<'_> {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("id"),
-        Column::Text("message"),
-        Column::Text("bot"),
-        Column::Text("channel"),
-        Column::Text("trace"),
-        Column::Text("sink"),
-        Column::Text("lane"),
-        Column::Number("seq"),
-        Column::Number("claim"),
-        Column::Number("at"),
-    ];
+row!(ContactRow<'_>, |row| {
+    Text bot = row.bot,
+    Text person = row.person,
+    Text name = row.name,
+    Number count = row.count,
+    Number at = row.at,
+    Text token = row.token,
+    Number opened = row.opened,
+});
 
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.id.to_string());
-        values.push(self.message.to_string());
-        values.push(self.bot.to_string());
-        values.push(self.channel.to_string());
-        values.push(self.trace.to_string());
-        values.push(self.sink.text());
-        values.push(self.lane);
-        values.push(self.seq);
-        values.push(self.claim);
-        values.push(self.at);
-    }
-}
-
-impl Row for ContactRow<'_> {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("bot"),
-        Column::Text("person"),
-        Column::Text("name"),
-        Column::Number("count"),
-        Column::Number("at"),
-        Column::Text("token"),
-        Column::Number("opened"),
-    ];
-
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.bot.to_string());
-        values.push(self.person);
-        values.push(self.name);
-        values.push(self.count);
-        values.push(self.at);
-        values.push(self.token);
-        values.push(self.opened);
-    }
-}
-
-impl Row for CursorRow<'_> {
-    const COLUMNS: &'static [Column] =
-        &[Column::Text("bot"), Column::Text("new_cursor"), Column::Number("inbound"), Column::Number("at")];
-
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.bot.to_string());
-        values.push(self.cursor);
-        values.push(self.inbound);
-        values.push(self.at);
-    }
-}
+row!(CursorRow<'_>, |row| {
+    Text bot = row.bot,
+    Text new_cursor = row.cursor,
+    Number inbound = row.inbound,
+    Number at = row.at,
+});
 
 /// What follows from the inserted messages and asks nothing back, in one statement: channel logs, deliveries,
 /// traces, contacts and the bots' cursors.
@@ -227,7 +191,7 @@ pub(super) async fn insert(
                         lane: &delivery.lane,
                         seq,
                         claim: delivery.claim,
-                        at: batch.now.as_millis(),
+                        at: batch.now,
                     }));
                 }
                 traces.push(&route.trace);
@@ -347,18 +311,18 @@ fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Ve
                 person,
                 name: "",
                 count: 0,
-                at: 0,
+                at: batch.now,
                 token: None,
-                opened: 0,
+                opened: Timestamp::MIN,
             });
             row.count += 1;
-            row.at = batch.now.as_millis();
+            row.at = batch.now;
             if !contact.network_name.is_empty() {
                 row.name = &contact.network_name;
             }
             // Messages may come out of order; an older permission never replaces a newer one.
-            if contact.opened_at.as_millis() >= row.opened {
-                row.opened = contact.opened_at.as_millis();
+            if contact.opened_at >= row.opened {
+                row.opened = contact.opened_at;
                 row.token = contact.context_token.as_ref().map(Sealed::as_str).or(row.token);
             }
         }
@@ -374,8 +338,8 @@ fn cursor_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec
         CursorRow {
             bot: batch.bot_id,
             cursor: batch.cursor.as_deref(),
-            inbound: heard.then_some(batch.now.as_millis()),
-            at: batch.now.as_millis(),
+            inbound: heard.then_some(batch.now),
+            at: batch.now,
         }
     };
     batches.iter().map(row).collect()

@@ -1,6 +1,6 @@
 //! Statements about the first answers of repeated calls.
 
-use super::conn::{Conn, on};
+use super::conn::{Conn, sql};
 use crate::{error::Result, time::Timestamp};
 
 /// Statements about the first answers of repeated calls, on a lent connection.
@@ -23,36 +23,24 @@ impl Idempotency<'_> {
         now: Timestamp,
         expires_at: Timestamp,
     ) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "INSERT INTO idempotency (principal, key, body_hash, answer, expires_at) \
              VALUES ($1, $2, $3, '', $4) \
              ON CONFLICT (principal, key) DO UPDATE \
              SET body_hash = excluded.body_hash, answer = '', expires_at = excluded.expires_at \
-             WHERE idempotency.expires_at <= $5"
-        )
-        .bind(principal)
-        .bind(key)
-        .bind(body_hash)
-        .bind(expires_at.as_millis())
-        .bind(now.as_millis())
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+             WHERE idempotency.expires_at <= $5";
+            principal, key, body_hash, expires_at, now
+        )?;
         Ok(rows == 1)
     }
 
     /// Writes the answer of a claimed key.
     pub async fn answer(&mut self, principal: &str, key: &str, answer: &str) -> Result<()> {
         failpoint!("idempotency.store");
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE idempotency SET answer = $3 WHERE principal = $1 AND key = $2"
+        sql!(self.0, run:
+            "UPDATE idempotency SET answer = $3 WHERE principal = $1 AND key = $2";
+            principal, key, answer
         )
-        .bind(principal)
-        .bind(key)
-        .bind(answer)
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Body hash and answer of a key that has not expired.
@@ -62,23 +50,14 @@ impl Idempotency<'_> {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<(String, String)>> {
-        on!(self.0, |conn| sqlx::query_as(
-            "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND key = $2 AND expires_at > $3"
+        sql!(self.0, optional:
+            "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND key = $2 AND expires_at > $3";
+            principal, key, now
         )
-        .bind(principal)
-        .bind(key)
-        .bind(now.as_millis())
-        .fetch_optional(conn)
-        .await)
     }
 
     /// Deletes at most `limit` expired keys and says how many.
     pub async fn delete_expired(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED)
-            .bind(now.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute: DELETE_EXPIRED; now, i64::from(limit))
     }
 }

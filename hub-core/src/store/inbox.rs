@@ -10,16 +10,17 @@ use serde::Serialize;
 
 use super::{
     app_events::{AppEvents, NewAppEvent},
-    conn::{Conn, on_each},
+    conn::{Conn, sql},
     fan_out,
     media::{self, NewInboundMedia},
-    rows::{self, Column, Row, Values},
+    rows::{self, row},
     traces::NewTrace,
 };
 use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId},
     model::sinks::SinkId,
+    network::MessageKind,
     secret::Sealed,
     store::views::Tx,
     text::json,
@@ -77,8 +78,8 @@ pub struct MessageRow {
     pub session_id: String,
     /// Group, or empty.
     pub group_id: String,
-    /// Kind, by its name.
-    pub kind: &'static str,
+    /// Kind.
+    pub kind: MessageKind,
     /// Text.
     pub content: String,
     /// Parts, as a JSON text.
@@ -90,13 +91,13 @@ pub struct MessageRow {
     /// Unique per bot.
     pub dedupe_key: String,
     /// Sealed JSON text with the context token and the network's own form.
-    pub private: String,
+    pub private: Sealed,
     /// Status word.
     pub status: &'static str,
     /// When it was sent.
-    pub sent_at: i64,
+    pub sent_at: Timestamp,
     /// When it came.
-    pub created_at: i64,
+    pub created_at: Timestamp,
 }
 
 /// What a message changes about its sender.
@@ -155,49 +156,26 @@ pub enum Accepted {
     Stale,
 }
 
-impl Row for MessageRow {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("id"),
-        Column::Text("bot_id"),
-        Column::Text("peer"),
-        Column::Text("from_user_id"),
-        Column::Text("to_user_id"),
-        Column::Text("user_name"),
-        Column::Text("session_id"),
-        Column::Text("group_id"),
-        Column::Text("kind"),
-        Column::Text("content"),
-        Column::Text("items"),
-        Column::Text("quoted"),
-        Column::Text("network_id"),
-        Column::Text("dedupe_key"),
-        Column::Text("private"),
-        Column::Text("status"),
-        Column::Number("sent_at"),
-        Column::Number("created_at"),
-    ];
-
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.id.to_string());
-        values.push(self.bot_id.to_string());
-        values.push(self.peer.as_str());
-        values.push(self.from_user_id.as_str());
-        values.push(self.to_user_id.as_str());
-        values.push(self.user_name.as_str());
-        values.push(self.session_id.as_str());
-        values.push(self.group_id.as_str());
-        values.push(self.kind);
-        values.push(self.content.as_str());
-        values.push(self.items.as_str());
-        values.push(self.quoted.as_deref());
-        values.push(self.network_id.as_deref());
-        values.push(self.dedupe_key.as_str());
-        values.push(self.private.as_str());
-        values.push(self.status);
-        values.push(self.sent_at);
-        values.push(self.created_at);
-    }
-}
+row!(MessageRow, |row| {
+    Text id = row.id,
+    Text bot_id = row.bot_id,
+    Text peer = row.peer.as_str(),
+    Text from_user_id = row.from_user_id.as_str(),
+    Text to_user_id = row.to_user_id.as_str(),
+    Text user_name = row.user_name.as_str(),
+    Text session_id = row.session_id.as_str(),
+    Text group_id = row.group_id.as_str(),
+    Text kind = row.kind.as_str(),
+    Text content = row.content.as_str(),
+    Text items = row.items.as_str(),
+    Text quoted = row.quoted.as_deref(),
+    Text network_id = row.network_id.as_deref(),
+    Text dedupe_key = row.dedupe_key.as_str(),
+    Text private = row.private.as_str(),
+    Text status = row.status,
+    Number sent_at = row.sent_at,
+    Number created_at = row.created_at,
+});
 
 /// Writes the batches of all bots that wait; answers in their order.
 pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Accepted>> {
@@ -206,7 +184,7 @@ pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Ac
     let current = current_leases(&mut conn, batches).await?;
     let verdicts: Vec<Option<Accepted>> = batches
         .iter()
-        .map(|batch| match current.get(&batch.bot_id.to_string()) {
+        .map(|batch| match current.get(&batch.bot_id) {
             Some((fence, rev)) if *fence == batch.fence && *rev == batch.config_rev => None,
             Some((fence, _)) if *fence == batch.fence => Some(Accepted::Stale),
             _ => Some(Accepted::Fenced),
@@ -271,14 +249,13 @@ pub(super) fn seq_of(
 }
 
 /// Fence and settings revision of each bot, locked until the commit.
-async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<HashMap<String, (i64, i64)>> {
+async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<HashMap<BotId, (i64, i64)>> {
     let ids = json(&batches.iter().map(|batch| batch.bot_id).collect::<Vec<_>>());
-    let rows: Vec<(String, i64, i64)> = on_each!(
-        *conn,
+    let rows: Vec<(BotId, i64, i64)> = sql!(*conn, all:
         "SELECT id, lease_fence, config_rev FROM bots WHERE id IN (SELECT value FROM json_each($1))",
         "SELECT id, lease_fence, config_rev FROM bots
-         WHERE id IN (SELECT json_array_elements_text($1::json)) ORDER BY id FOR UPDATE",
-        |conn, sql| sqlx::query_as(sql).bind(&ids).fetch_all(conn).await
+        WHERE id IN (SELECT json_array_elements_text($1::json)) ORDER BY id FOR UPDATE";
+        &ids
     )?;
     Ok(rows.into_iter().map(|(id, fence, rev)| (id, (fence, rev))).collect())
 }
@@ -296,8 +273,7 @@ async fn insert_messages(conn: &mut Conn<'_>, batches: &[&Accept]) -> Result<Has
              FROM {rows} WHERE x.id IS NOT NULL ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id"
         )
     };
-    let ids = rows::run(conn, &rows, statement).await?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    Ok(rows::returning(conn, &rows, statement).await?.into_iter().collect())
 }
 
 /// Takes sequence numbers, gap-free per channel, for every message that a channel takes.
@@ -327,19 +303,17 @@ async fn number_channels(
         .map(|(channel, messages)| Count { channel: *channel, n: i64::try_from(messages.len()).unwrap_or(0) })
         .collect();
     let counts = json(&counts);
-    let rows: Vec<(String, i64)> = on_each!(
-        *conn,
+    let rows: Vec<(ChannelId, i64)> = sql!(*conn, all:
         "UPDATE channels SET last_seq = last_seq + x.n
-         FROM (SELECT value->>'channel' AS channel, value->>'n' AS n FROM json_each($1)) AS x
-         WHERE channels.id = x.channel RETURNING id, last_seq",
+        FROM (SELECT value->>'channel' AS channel, value->>'n' AS n FROM json_each($1)) AS x
+        WHERE channels.id = x.channel RETURNING id, last_seq",
         "UPDATE channels SET last_seq = last_seq + x.n
-         FROM json_to_recordset($1::json) AS x (channel text, n bigint)
-         WHERE channels.id = x.channel RETURNING id, last_seq",
-        |conn, sql| sqlx::query_as(sql).bind(&counts).fetch_all(conn).await
+        FROM json_to_recordset($1::json) AS x (channel text, n bigint)
+        WHERE channels.id = x.channel RETURNING id, last_seq";
+        &counts
     )?;
     let mut seqs = HashMap::new();
     for (channel, last) in rows {
-        let Ok(channel) = channel.parse::<ChannelId>() else { continue };
         let messages = &taken[&channel];
         for (message, back) in messages.iter().rev().zip(0..) {
             seqs.insert((channel, *message), last - back);

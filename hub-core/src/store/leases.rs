@@ -5,13 +5,17 @@
 //! behalf of a bot checks it inside the commit, so that a node that slept through the loss of its lease writes
 //! nothing.
 
+use hub_macros::FromRow;
+
 use super::{
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     due::{Followed, LONGEST_WAIT, Step},
 };
 use crate::{
     error::Result,
-    id::{BotId, NodeId},
+    id::{BotId, DeliveryId, MessageId, NodeId, UserId},
+    model::bot::BotStatus,
+    secret::Sealed,
     time::Timestamp,
 };
 
@@ -20,7 +24,8 @@ use crate::{
 pub struct Leases<'c>(pub(super) Conn<'c>);
 
 /// A bot that this node works for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[row(table = "bots")]
 pub struct Lease {
     /// The bot.
     pub bot_id: BotId,
@@ -53,203 +58,147 @@ impl Leases<'_> {
         limit: u32,
     ) -> Result<Vec<Lease>> {
         failpoint!("lease.acquire");
-        let rows: Vec<(String, i64)> = on_each!(
-            self.0,
+        sql!(self.0, all:
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
-                lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
-                (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
-                ORDER BY lease_until LIMIT $4)
-             RETURNING id, lease_fence",
+               lease_name = NULLIF($5, '')
+            WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
+               (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
+               ORDER BY lease_until LIMIT $4)
+            RETURNING id AS bot_id, lease_fence AS fence",
             "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
-                lease_name = NULLIF($5, '')
-             WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
-                (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
-                ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED)
-             RETURNING id, lease_fence",
-            |conn, sql| sqlx::query_as(sql)
-                .bind(node.to_string())
-                .bind(until.as_millis())
-                .bind(now.as_millis())
-                .bind(i64::from(limit))
-                .bind(name)
-                .fetch_all(conn)
-                .await
-        )?;
-        Ok(leases(rows))
+               lease_name = NULLIF($5, '')
+            WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
+               (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
+               ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED)
+            RETURNING id AS bot_id, lease_fence AS fence";
+            node, until, now, i64::from(limit), name
+        )
     }
 
     /// Extends every lease of a node and says which it still has.
     pub async fn renew(&mut self, node: NodeId, until: Timestamp) -> Result<Vec<Lease>> {
         failpoint!("lease.renew");
-        let rows: Vec<(String, i64)> = on!(self.0, |conn| sqlx::query_as(
-            "UPDATE bots SET lease_until = $2 WHERE lease_owner = $1 RETURNING id, lease_fence"
+        sql!(self.0, all:
+            "UPDATE bots SET lease_until = $2 WHERE lease_owner = $1 RETURNING id AS bot_id, lease_fence AS fence";
+            node, until
         )
-        .bind(node.to_string())
-        .bind(until.as_millis())
-        .fetch_all(conn)
-        .await)?;
-        Ok(leases(rows))
     }
 
     /// The leases a node has, without extending them.
     pub async fn held(&mut self, node: NodeId) -> Result<Vec<Lease>> {
-        let rows: Vec<(String, i64)> =
-            on!(self.0, |conn| sqlx::query_as("SELECT id, lease_fence FROM bots WHERE lease_owner = $1")
-                .bind(node.to_string())
-                .fetch_all(conn)
-                .await)?;
-        Ok(leases(rows))
+        sql!(self.0, all:
+            "SELECT id AS bot_id, lease_fence AS fence FROM bots WHERE lease_owner = $1";
+            node
+        )
     }
 
     /// Gives every lease of a node back.
     pub async fn release(&mut self, node: NodeId) -> Result<()> {
         failpoint!("lease.release");
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE lease_owner = $1"
+        sql!(self.0, run:
+            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE lease_owner = $1";
+            node
         )
-        .bind(node.to_string())
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Gives one lease back, as if its holder had died: the next one begins from the store.
     pub async fn give_up(&mut self, lease: &Lease) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE id = $1 AND lease_fence = $2"
+        sql!(self.0, run:
+            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE id = $1 AND lease_fence = $2";
+            lease.bot_id, lease.fence
         )
-        .bind(lease.bot_id.to_string())
-        .bind(lease.fence)
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Voids every lease: for SQLite at the start, where no other process may work on the file.
     pub async fn void_all(&mut self) -> Result<()> {
         failpoint!("lease.void");
-        on!(self.0, |conn| sqlx::query("UPDATE bots SET lease_owner = NULL, lease_until = 0")
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        sql!(self.0, run: "UPDATE bots SET lease_owner = NULL, lease_until = 0")
     }
 
     /// Whether a bot is there for [`Leases::acquire`].
     pub async fn any_free(&mut self, now: Timestamp) -> Result<bool> {
-        let free: Option<i64> = on!(self.0, |conn| {
-            sqlx::query_scalar(
-                "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_until <= $1 AND EXISTS
-                (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active') LIMIT 1",
-            )
-            .bind(now.as_millis())
-            .fetch_optional(conn)
-            .await
-        })?;
+        let free: Option<i64> = sql!(self.0, optional_value:
+            "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_until <= $1 AND EXISTS
+            (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active') LIMIT 1";
+            now
+        )?;
         Ok(free.is_some())
     }
 
     /// Whether some node works for some bot at `now`.
     pub async fn any_held(&mut self, now: Timestamp) -> Result<bool> {
-        let held: Option<i64> = on!(self.0, |conn| {
-            sqlx::query_scalar(
-            "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_owner IS NOT NULL AND lease_until > $1 LIMIT 1"
-        )
-        .bind(now.as_millis())
-        .fetch_optional(conn)
-        .await
-        })?;
+        let held: Option<i64> = sql!(self.0, optional_value:
+            "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_owner IS NOT NULL AND lease_until > $1 LIMIT 1";
+            now
+        )?;
         Ok(held.is_some())
     }
 
     /// Whether the database answers at all.
     pub async fn ping(&mut self) -> Result<()> {
-        let _: i64 =
-            on!(self.0, |conn| sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(conn).await)?;
+        let _: i64 = sql!(self.0, value: "SELECT CAST(1 AS BIGINT)")?;
         Ok(())
     }
 
-    /// The database's own clock in Unix milliseconds; `None` on SQLite, which has none of its own.
-    pub async fn database_now(&mut self) -> Result<Option<i64>> {
+    /// The database's own clock; `None` on SQLite, which has none of its own.
+    pub async fn database_now(&mut self) -> Result<Option<Timestamp>> {
         if matches!(self.0, Conn::Sqlite(_)) {
             return Ok(None);
         }
-        let now: i64 = on!(self.0, |conn| sqlx::query_scalar(
-            "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
-        )
-        .fetch_one(conn)
-        .await)?;
-        Ok(Some(now))
+        sql!(self.0, optional_value: "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
     }
 }
 
-fn leases(rows: Vec<(String, i64)>) -> Vec<Lease> {
-    rows.into_iter().filter_map(|(id, fence)| Some(Lease { bot_id: id.parse().ok()?, fence })).collect()
-}
-
 /// What a node needs to work for a bot.
-#[derive(Debug, Clone, hub_macros::FromRow)]
+#[derive(Debug, Clone, FromRow)]
+#[row(table = "bots")]
 pub struct WorkRow {
     /// Name of the network.
     pub network: String,
     /// Sealed login.
-    pub credentials: String,
+    pub credentials: Sealed,
     /// Where polling goes on.
     pub cursor: String,
-    /// Status word.
-    pub status: String,
+    /// Status.
+    pub status: BotStatus,
     /// The bot's id on the network.
     pub wx_id: String,
     /// The bot's owner.
-    pub owner_id: String,
+    pub owner_id: UserId,
     /// The bot's last message.
-    pub last_message_id: Option<String>,
+    pub last_message_id: Option<MessageId>,
     /// The bot's last open delivery.
-    pub last_delivery_id: Option<String>,
+    pub last_delivery_id: Option<DeliveryId>,
 }
 
 impl Leases<'_> {
     /// What the holder of a lease needs; `None` when the lease is gone.
     pub async fn work(&mut self, lease: &Lease) -> Result<Option<WorkRow>> {
         failpoint!("lease.work");
-        on!(self.0, |conn| {
-            sqlx::query_as(
+        sql!(self.0, optional:
             "SELECT network, credentials, cursor, status, wx_id, owner_id,
-                (SELECT m.id FROM messages m WHERE m.bot_id = bots.id ORDER BY m.id DESC LIMIT 1) AS last_message_id,
-                (SELECT d.id FROM deliveries d WHERE d.bot_id = bots.id AND d.state IN ('pending', 'parked')
-                    ORDER BY d.id DESC LIMIT 1) AS last_delivery_id
-             FROM bots WHERE id = $1 AND lease_fence = $2"
+               (SELECT m.id FROM messages m WHERE m.bot_id = bots.id ORDER BY m.id DESC LIMIT 1) AS last_message_id,
+               (SELECT d.id FROM deliveries d WHERE d.bot_id = bots.id AND d.state IN ('pending', 'parked')
+                   ORDER BY d.id DESC LIMIT 1) AS last_delivery_id
+            FROM bots WHERE id = $1 AND lease_fence = $2";
+            lease.bot_id, lease.fence
         )
-        .bind(lease.bot_id.to_string())
-        .bind(lease.fence)
-        .fetch_optional(conn)
-        .await
-        })
     }
 
     /// Bots of a node with work that is not held: deliveries, then items to send.
     pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
         failpoint!("lease.look");
-        let deliveries: Vec<String> = on!(self.0, |conn| {
-            sqlx::query_scalar(
+        let deliveries = sql!(self.0, values:
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
-                SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
-                  AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))"
-        )
-        .bind(node.to_string())
-        .bind(now.as_millis())
-        .bind((now + LONGEST_WAIT).as_millis())
-        .fetch_all(conn)
-        .await
-        })?;
-        let outbox: Vec<String> = on!(self.0, |conn| sqlx::query_scalar(
+            SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
+              AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))";
+            node, now, now + LONGEST_WAIT
+        )?;
+        let outbox = sql!(self.0, values:
             "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
-                SELECT 1 FROM outbox o WHERE o.bot_id = b.id AND o.state IN ('queued', 'sending'))"
-        )
-        .bind(node.to_string())
-        .fetch_all(conn)
-        .await)?;
-        let parse = |ids: Vec<String>| ids.iter().filter_map(|id| id.parse().ok()).collect();
-        Ok((parse(deliveries), parse(outbox)))
+            SELECT 1 FROM outbox o WHERE o.bot_id = b.id AND o.state IN ('queued', 'sending'))";
+            node
+        )?;
+        Ok((deliveries, outbox))
     }
 }

@@ -5,15 +5,18 @@
 
 use std::collections::HashMap;
 
+use hub_macros::FromRow;
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     deliveries::JobMessage,
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     id::{ChannelId, NodeId},
+    model::{bot::BotStatus, message::Direction, user::UserStatus},
+    secret::TokenHash,
     text::json,
     time::Timestamp,
 };
@@ -23,14 +26,15 @@ use crate::{
 pub struct Log<'c>(pub(super) Conn<'c>);
 
 /// A message under its number.
-#[derive(Debug, Clone, hub_macros::FromRow)]
+#[derive(Debug, Clone, FromRow)]
+#[row(table = "channel_log")]
 pub struct LogRow {
     /// Number in the channel.
     pub seq: i64,
     /// The text as the channel sees it, where that differs.
     pub channel_content: Option<String>,
-    /// `inbound` or `outbound`.
-    pub direction: String,
+    /// Direction.
+    pub direction: Direction,
     /// Receiver.
     pub to_user_id: String,
     /// The network's id.
@@ -41,10 +45,11 @@ pub struct LogRow {
 }
 
 /// What clients of a channel have to know of it at every moment.
-#[derive(Debug, Clone, hub_macros::FromRow)]
+#[derive(Debug, Clone, FromRow)]
+#[row(table = "channels")]
 pub struct PulseRow {
     /// Channel.
-    pub id: String,
+    pub id: ChannelId,
     /// Its name.
     pub name: String,
     /// Newest number of its log.
@@ -52,19 +57,19 @@ pub struct PulseRow {
     /// Up to which its clients have acknowledged.
     pub acked_seq: i64,
     /// Hash of its key.
-    pub key_hash: String,
+    pub key_hash: TokenHash,
     /// Hash of the key before.
-    pub old_key_hash: Option<String>,
-    /// Until when that one counts, in Unix milliseconds.
-    pub old_key_until: Option<i64>,
+    pub old_key_hash: Option<TokenHash>,
+    /// Until when that one counts.
+    pub old_key_until: Option<Timestamp>,
     /// Whether it is switched on.
     pub enabled: bool,
     /// JSON of the WebSocket sink's settings.
     pub websocket: String,
-    /// Status word of its bot.
-    pub bot_status: String,
-    /// Status word of the bot's owner.
-    pub owner_status: String,
+    /// Status of its bot.
+    pub bot_status: BotStatus,
+    /// Status of the bot's owner.
+    pub owner_status: UserStatus,
 }
 
 /// An acknowledgement.
@@ -96,30 +101,23 @@ impl Log<'_> {
         limit: u32,
         max_chars: i64,
     ) -> Result<Vec<LogRow>> {
-        on!(self.0, |conn| {
-            sqlx::query_as(
+        sql!(self.0, all:
             "SELECT seq, channel_content, direction, to_user_id, network_id, message_id, from_user_id, user_name,
-                peer, session_id, group_id, kind, content, items, quoted, private, sent_at
-             FROM (
-                SELECT p.*, SUM(LENGTH(p.content) + LENGTH(p.items)) OVER (ORDER BY p.seq)
-                    - LENGTH(p.content) - LENGTH(p.items) AS chars_before
-                FROM (
-                    SELECT l.seq, l.content AS channel_content, m.direction, m.to_user_id, m.network_id,
-                        m.id AS message_id, m.from_user_id, m.user_name, m.peer, m.session_id, m.group_id, m.kind,
-                        m.content, m.items, m.quoted, m.private, m.sent_at
-                    FROM channel_log l JOIN messages m ON m.id = l.message_id
-                    WHERE l.channel_id = $1 AND l.seq > $2 ORDER BY l.seq LIMIT $3
-                ) AS p
-             ) AS page
-             WHERE chars_before < $4 ORDER BY seq"
+               peer, session_id, group_id, kind, content, items, quoted, private, sent_at
+            FROM (
+               SELECT p.*, SUM(LENGTH(p.content) + LENGTH(p.items)) OVER (ORDER BY p.seq)
+                   - LENGTH(p.content) - LENGTH(p.items) AS chars_before
+               FROM (
+                   SELECT l.seq, l.content AS channel_content, m.direction, m.to_user_id, m.network_id,
+                       m.id AS message_id, m.from_user_id, m.user_name, m.peer, m.session_id, m.group_id, m.kind,
+                       m.content, m.items, m.quoted, m.private, m.sent_at
+                   FROM channel_log l JOIN messages m ON m.id = l.message_id
+                   WHERE l.channel_id = $1 AND l.seq > $2 ORDER BY l.seq LIMIT $3
+               ) AS p
+            ) AS page
+            WHERE chars_before < $4 ORDER BY seq";
+            channel_id, after, i64::from(limit), max_chars
         )
-        .bind(channel_id.to_string())
-        .bind(after)
-        .bind(i64::from(limit))
-        .bind(max_chars)
-        .fetch_all(conn)
-        .await
-        })
     }
 
     /// How these channels stand; those that are gone are left out.
@@ -136,11 +134,9 @@ impl Log<'_> {
                 )
             };
         }
-        on_each!(
-            self.0,
-            select!("SELECT value FROM json_each($1)"),
-            select!("SELECT json_array_elements_text($1::json)"),
-            |conn, sql| sqlx::query_as(sql).bind(json(channels)).fetch_all(conn).await
+        sql!(self.0, all:
+            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            json(channels)
         )
     }
 
@@ -150,19 +146,12 @@ impl Log<'_> {
         node: NodeId,
         now: Timestamp,
     ) -> Result<HashMap<ChannelId, u32>> {
-        let rows: Vec<(String, i64)> = on!(self.0, |conn| sqlx::query_as(
+        let rows: Vec<(ChannelId, i64)> = sql!(self.0, all:
             "SELECT channel_id, CAST(SUM(sockets) AS BIGINT) FROM channel_listeners
-             WHERE node <> $1 AND until > $2 GROUP BY channel_id"
-        )
-        .bind(node.to_string())
-        .bind(now.as_millis())
-        .fetch_all(conn)
-        .await)?;
-        rows.into_iter()
-            .map(|(id, sockets)| {
-                Ok((id.parse().map_err(Error::internal)?, u32::try_from(sockets).unwrap_or(0)))
-            })
-            .collect()
+            WHERE node <> $1 AND until > $2 GROUP BY channel_id";
+            node, now
+        )?;
+        Ok(rows.into_iter().map(|(id, sockets)| (id, u32::try_from(sockets).unwrap_or(0))).collect())
     }
 }
 
@@ -170,15 +159,14 @@ impl Log<'_> {
 impl Log<'_> {
     /// Moves cursors forward. One that lies behind, or beyond what the log holds, is left out.
     pub async fn acknowledge(&mut self, acks: &[Ack]) -> Result<()> {
-        on_each!(
-            self.0,
+        sql!(self.0, run:
             "UPDATE channels SET acked_seq = x.seq
-             FROM (SELECT value->>'channel' AS channel, value->>'seq' AS seq FROM json_each($1)) AS x
-             WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq",
+            FROM (SELECT value->>'channel' AS channel, value->>'seq' AS seq FROM json_each($1)) AS x
+            WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq",
             "UPDATE channels SET acked_seq = x.seq
-             FROM json_to_recordset($1::json) AS x (channel text, seq bigint)
-             WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq",
-            |conn, sql| sqlx::query(sql).bind(json(acks)).execute(conn).await.map(|_| ())
+            FROM json_to_recordset($1::json) AS x (channel text, seq bigint)
+            WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq";
+            json(acks)
         )
     }
 
@@ -190,26 +178,14 @@ impl Log<'_> {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM channel_listeners WHERE node = $1 OR until <= $2")
-            .bind(node.to_string())
-            .bind(now.as_millis())
-            .execute(conn)
-            .await
-            .map(|_| ()))?;
-        on_each!(
-            self.0,
+        sql!(self.0, run: "DELETE FROM channel_listeners WHERE node = $1 OR until <= $2"; node, now)?;
+        sql!(self.0, run:
             "INSERT INTO channel_listeners (node, channel_id, sockets, until)
-             SELECT $1, value->>'channel', value->>'sockets', $3 FROM json_each($2)",
+            SELECT $1, value->>'channel', value->>'sockets', $3 FROM json_each($2)",
             "INSERT INTO channel_listeners (node, channel_id, sockets, until)
-             SELECT $1, channel, sockets, $3
-             FROM json_to_recordset($2::json) AS x (channel text, sockets bigint)",
-            |conn, sql| sqlx::query(sql)
-                .bind(node.to_string())
-                .bind(json(listening))
-                .bind(until.as_millis())
-                .execute(conn)
-                .await
-                .map(|_| ())
+            SELECT $1, channel, sockets, $3
+            FROM json_to_recordset($2::json) AS x (channel text, sockets bigint)";
+            node, json(listening), until
         )
     }
 }

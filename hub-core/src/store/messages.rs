@@ -6,15 +6,15 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     CLOCK_SKEW,
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     given,
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     id::{BotId, ChannelId, MessageId},
-    model::message::{Direction, Message, MessageFilter},
-    network::MessageKind,
+    model::message::{Message, MessageFilter},
     page::PageRequest,
+    secret::Sealed,
     text::json,
     time::Timestamp,
 };
@@ -25,58 +25,10 @@ pub struct Messages<'c>(pub(super) Conn<'c>);
 
 #[derive(hub_macros::FromRow)]
 struct Row {
-    id: String,
-    bot_id: String,
-    direction: String,
-    from_user_id: String,
-    to_user_id: String,
-    user_name: String,
-    session_id: String,
-    kind: String,
-    content: String,
-    items: String,
-    quoted: Option<String>,
-    status: String,
-    status_reason: Option<String>,
-    channel_id: Option<String>,
-    trace_id: Option<String>,
-    created_at: i64,
-}
-
-impl TryFrom<Row> for Message {
-    type Error = Error;
-
-    fn try_from(row: Row) -> Result<Self> {
-        Ok(Self {
-            id: row.id.parse().map_err(Error::internal)?,
-            bot_id: row.bot_id.parse().map_err(Error::internal)?,
-            channel_ids: row.channel_id.iter().filter_map(|id| id.parse().ok()).collect(),
-            direction: Direction::parse(&row.direction)
-                .ok_or_else(|| Error::internal(format!("{} is no direction", row.direction)))?,
-            from_user_id: row.from_user_id,
-            to_user_id: row.to_user_id,
-            user_name: row.user_name,
-            session_id: row.session_id,
-            kind: kind(&row.kind),
-            content: row.content,
-            items: serde_json::from_str(&row.items).map_err(Error::internal)?,
-            media: Vec::new(),
-            quoted: row
-                .quoted
-                .map(|quote| serde_json::from_str(&quote))
-                .transpose()
-                .map_err(Error::internal)?,
-            status: row.status,
-            status_reason: row.status_reason,
-            trace_id: row.trace_id.and_then(|id| id.parse().ok()),
-            created_at: Timestamp::from_millis(row.created_at),
-        })
-    }
-}
-
-/// A word that this version does not know shows as `other`.
-fn kind(word: &str) -> MessageKind {
-    serde_json::from_value(word.into()).unwrap_or(MessageKind::Other)
+    #[row(flatten)]
+    message: Message,
+    /// The channel that sent it.
+    channel_id: Option<ChannelId>,
 }
 
 macro_rules! columns {
@@ -110,21 +62,13 @@ impl Messages<'_> {
         peer: &str,
         since: Timestamp,
         limit: u32,
-    ) -> Result<Vec<(MessageId, String)>> {
-        let rows: Vec<(String, String)> = on!(self.0, |conn| {
-            sqlx::query_as(
+    ) -> Result<Vec<(MessageId, Sealed)>> {
+        sql!(self.0, all:
             "SELECT id, private FROM messages
-             WHERE bot_id = $1 AND peer = $2 AND direction = 'inbound' AND private IS NOT NULL AND created_at >= $3
-             ORDER BY id DESC LIMIT $4"
+            WHERE bot_id = $1 AND peer = $2 AND direction = 'inbound' AND private IS NOT NULL AND created_at >= $3
+            ORDER BY id DESC LIMIT $4";
+            bot_id, peer, since, i64::from(limit)
         )
-        .bind(bot_id.to_string())
-        .bind(peer)
-        .bind(since.as_millis())
-        .bind(i64::from(limit))
-        .fetch_all(conn)
-        .await
-        })?;
-        rows.into_iter().map(|(id, private)| Ok((id.parse()?, private))).collect()
     }
 
     /// A page of a bot's messages, newest first, with the channels that received each of them; one row more
@@ -139,70 +83,52 @@ impl Messages<'_> {
         let since = filter.since.map_or(MessageId::from_u128(0), |at| MessageId::first_at(at - CLOCK_SKEW));
         let until = filter.until.map_or(MessageId::MAX, |at| MessageId::first_at(at + CLOCK_SKEW));
         let before = request.before(MessageId::MAX).min(until.to_string());
-        let rows: Vec<Row> = on_each!(
-            self.0,
-            page_statement(filter, LIKE[0]),
-            page_statement(filter, LIKE[1]),
-            |conn, sql| sqlx::query_as(AssertSqlSafe(sql))
-                .bind(bot_id.to_string())
-                .bind(since.to_string())
-                .bind(&before)
-                .bind(i64::from(request.limit()) + 1)
-                .bind(filter.direction.map(Direction::as_str))
-                .bind(&filter.user_id)
-                .bind(filter.since.map(Timestamp::as_millis))
-                .bind(filter.until.map(Timestamp::as_millis))
-                .bind(&pattern)
-                .fetch_all(conn)
-                .await
+        let rows: Vec<Row> = sql!(self.0, all:
+            AssertSqlSafe(page_statement(filter, LIKE[0])), AssertSqlSafe(page_statement(filter, LIKE[1]));
+            bot_id, since, &before, i64::from(request.limit()) + 1, filter.direction, &filter.user_id,
+            filter.since, filter.until, &pattern
         )?;
         self.with_channels(rows).await
     }
 
     /// One message of a bot, with the channels that received it. The caller has checked whose bot it is.
     pub async fn find(&mut self, bot_id: BotId, id: MessageId) -> Result<Option<Message>> {
-        let row: Option<Row> =
-            on!(self.0, |conn| sqlx::query_as(concat!(columns!(), "WHERE id = $1 AND bot_id = $2"))
-                .bind(id.to_string())
-                .bind(bot_id.to_string())
-                .fetch_optional(conn)
-                .await)?;
+        let row: Option<Row> = sql!(self.0, optional:
+            concat!(columns!(), "WHERE id = $1 AND bot_id = $2");
+            id, bot_id
+        )?;
         Ok(self.with_channels(row.into_iter().collect()).await?.pop())
     }
 
     /// Those of a bot's messages that are there, with the channels that received each of them. The caller has checked
     /// whose bot it is.
     pub async fn find_all(&mut self, bot_id: BotId, ids: &[MessageId]) -> Result<Vec<Message>> {
-        let rows: Vec<Row> = on_each!(
-            self.0,
+        let rows: Vec<Row> = sql!(self.0, all:
             concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT value FROM json_each($2))"),
-            concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT json_array_elements_text($2::json))"),
-            |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(ids)).fetch_all(conn).await
+            concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT json_array_elements_text($2::json))");
+            bot_id, json(ids)
         )?;
         self.with_channels(rows).await
     }
 
     async fn with_channels(&mut self, rows: Vec<Row>) -> Result<Vec<Message>> {
-        let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
-        let mut channels = self.channels_of(&messages).await?;
-        for message in &mut messages {
-            let mut received = channels.remove(&message.id).unwrap_or_default();
+        let mut channels = self.channels_of(&rows).await?;
+        let with_channels = |Row { mut message, channel_id }: Row| {
+            let received = channels.remove(&message.id).unwrap_or_default();
             // The channel that sent a message may also see it in its log.
-            received.retain(|channel| !message.channel_ids.contains(channel));
-            message.channel_ids.append(&mut received);
-        }
-        Ok(messages)
+            let others = received.into_iter().filter(|channel| Some(*channel) != channel_id);
+            message.channel_ids = channel_id.into_iter().chain(others).collect();
+            message
+        };
+        Ok(rows.into_iter().map(with_channels).collect())
     }
 
     /// Whether a bot has a message.
     pub async fn exists(&mut self, bot_id: BotId, id: MessageId) -> Result<bool> {
-        on!(self.0, |conn| sqlx::query_scalar(
-            "SELECT EXISTS (SELECT 1 FROM messages WHERE id = $1 AND bot_id = $2)"
+        sql!(self.0, value:
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE id = $1 AND bot_id = $2)";
+            id, bot_id
         )
-        .bind(id.to_string())
-        .bind(bot_id.to_string())
-        .fetch_one(conn)
-        .await)
     }
 
     /// Texts of a bot's messages, in both directions, by the ids that the network gave them. A part of a long
@@ -212,36 +138,33 @@ impl Messages<'_> {
         bot_id: BotId,
         ids: &[&str],
     ) -> Result<HashMap<String, String>> {
-        let rows: Vec<(String, String)> = on_each!(
-            self.0,
+        let rows: Vec<(String, String)> = sql!(self.0, all:
             "SELECT network_id, content FROM messages
-             WHERE bot_id = $1 AND direction = 'inbound' AND network_id IN (SELECT value FROM json_each($2))
-             UNION ALL SELECT network_id, text FROM outbox
-             WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
+            WHERE bot_id = $1 AND direction = 'inbound' AND network_id IN (SELECT value FROM json_each($2))
+            UNION ALL SELECT network_id, text FROM outbox
+            WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
             "SELECT network_id, content FROM messages
-             WHERE bot_id = $1 AND direction = 'inbound'
-                AND network_id IN (SELECT json_array_elements_text($2::json))
-             UNION ALL SELECT network_id, text FROM outbox
-             WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text($2::json))",
-            |conn, sql| sqlx::query_as(sql).bind(bot_id.to_string()).bind(json(ids)).fetch_all(conn).await
+            WHERE bot_id = $1 AND direction = 'inbound'
+               AND network_id IN (SELECT json_array_elements_text($2::json))
+            UNION ALL SELECT network_id, text FROM outbox
+            WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text($2::json))";
+            bot_id, json(ids)
         )?;
         Ok(rows.into_iter().collect())
     }
 
-    async fn channels_of(&mut self, messages: &[Message]) -> Result<HashMap<MessageId, Vec<ChannelId>>> {
-        let ids = json(&messages.iter().map(|message| message.id).collect::<Vec<_>>());
-        let rows: Vec<(String, String)> = on_each!(
-            self.0,
+    async fn channels_of(&mut self, rows: &[Row]) -> Result<HashMap<MessageId, Vec<ChannelId>>> {
+        let ids = json(&rows.iter().map(|row| row.message.id).collect::<Vec<_>>());
+        let rows: Vec<(MessageId, ChannelId)> = sql!(self.0, all:
             "SELECT message_id, channel_id FROM channel_log
-             WHERE message_id IN (SELECT value FROM json_each($1)) ORDER BY channel_id",
+            WHERE message_id IN (SELECT value FROM json_each($1)) ORDER BY channel_id",
             "SELECT message_id, channel_id FROM channel_log
-             WHERE message_id IN (SELECT json_array_elements_text(CAST($1 AS json))) ORDER BY channel_id",
-            |conn, sql| sqlx::query_as(sql).bind(&ids).fetch_all(conn).await
+            WHERE message_id IN (SELECT json_array_elements_text(CAST($1 AS json))) ORDER BY channel_id";
+            &ids
         )?;
         let mut channels: HashMap<MessageId, Vec<ChannelId>> = HashMap::new();
         for (message, channel) in rows {
-            let message = message.parse().map_err(Error::internal)?;
-            channels.entry(message).or_default().push(channel.parse().map_err(Error::internal)?);
+            channels.entry(message).or_default().push(channel);
         }
         Ok(channels)
     }

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use self::due::Reading;
 use crate::{
     error::{Error, ErrorCode, Result},
-    id::{Id, Kind},
     tasks::Tasks,
     time::{Clock, Timestamp},
 };
@@ -94,11 +93,6 @@ const CLOCK_SKEW: Duration = Duration::from_secs(10);
 /// `$1 IS NULL OR peer = $1`, cannot bound what the database reads.
 fn given(conditions: &[(bool, &'static str)]) -> String {
     conditions.iter().filter(|(given, _)| *given).map(|(_, condition)| *condition).collect()
-}
-
-/// An id that the hub wrote itself: one that does not parse is a damaged row, not a missing thing.
-fn stored_id<K: Kind>(text: &str) -> Result<Id<K>> {
-    text.parse().map_err(|_| Error::internal(format!("the store holds a broken id: {text}")))
 }
 
 /// The database has no clock, or it was not read yet.
@@ -240,8 +234,8 @@ impl Store {
     /// Measures how far the database's clock is ahead of our monotonic clock; does nothing on SQLite.
     pub async fn sync_clock(&self) -> Result<()> {
         let at = self.clock.instant();
-        if let Some(now) = self.read().await?.leases().database_now().await? {
-            self.set_offset(Reading { at, wall: Timestamp::from_millis(now) });
+        if let Some(wall) = self.read().await?.leases().database_now().await? {
+            self.set_offset(Reading { at, wall });
         }
         Ok(())
     }

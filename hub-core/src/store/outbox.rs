@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json as object};
 
-use super::conn::{Conn, on, on_each};
+use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
@@ -85,50 +85,36 @@ impl Outbox<'_> {
             return Ok(Vec::new());
         }
         let messages = json(&rows.iter().map(message_json).collect::<Vec<_>>());
-        let inserted: Vec<String> =
-            on_each!(self.0, INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES, |conn, sql| {
-                sqlx::query_scalar(sql).bind(&messages).fetch_all(conn).await
-            })?;
-        let inserted: HashSet<String> = inserted.into_iter().collect();
-        let new = || rows.iter().filter(|row| inserted.contains(&row.message_id.to_string()));
+        let inserted: Vec<MessageId> =
+            sql!(self.0, values: INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES; &messages)?;
+        let inserted: HashSet<MessageId> = inserted.into_iter().collect();
+        let new = || rows.iter().filter(|row| inserted.contains(&row.message_id));
         let parts = json(&new().flat_map(parts_json).collect::<Vec<_>>());
-        on_each!(self.0, INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES, |conn, sql| {
-            sqlx::query(sql).bind(&parts).execute(conn).await.map(|_| ())
-        })?;
+        sql!(self.0, run: INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES; &parts)?;
         if new().any(|row| row.parts.iter().any(|part| part.file.is_some())) {
-            on_each!(self.0, TAKE_FILES_SQLITE, TAKE_FILES_POSTGRES, |conn, sql| {
-                sqlx::query(sql).bind(&parts).execute(conn).await.map(|_| ())
-            })?;
+            sql!(self.0, run: TAKE_FILES_SQLITE, TAKE_FILES_POSTGRES; &parts)?;
         }
         Ok(new().map(|row| row.message_id).collect())
     }
 
     /// Which of these keys the bot has messages for.
     pub async fn known(&mut self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>> {
-        on_each!(
-            self.0,
+        sql!(self.0, values:
             "SELECT dedupe_key FROM messages
-             WHERE bot_id = $1 AND dedupe_key IN (SELECT value FROM json_each($2))",
+            WHERE bot_id = $1 AND dedupe_key IN (SELECT value FROM json_each($2))",
             "SELECT dedupe_key FROM messages
-             WHERE bot_id = $1 AND dedupe_key IN (SELECT json_array_elements_text($2::json))",
-            |conn, sql| sqlx::query_scalar(sql)
-                .bind(bot_id.to_string())
-                .bind(json(keys))
-                .fetch_all(conn)
-                .await
+            WHERE bot_id = $1 AND dedupe_key IN (SELECT json_array_elements_text($2::json))";
+            bot_id, json(keys)
         )
     }
 
     /// How many parts wait for a send to one person. The part that is being sent is not among them: its send
     /// is counted in the person's window.
     pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<u32> {
-        let count: i64 = on!(self.0, |conn| sqlx::query_scalar(
-            "SELECT COUNT(*) FROM outbox WHERE bot_id = $1 AND peer = $2 AND state = 'queued'"
-        )
-        .bind(bot_id.to_string())
-        .bind(peer)
-        .fetch_one(conn)
-        .await)?;
+        let count: i64 = sql!(self.0, value:
+            "SELECT COUNT(*) FROM outbox WHERE bot_id = $1 AND peer = $2 AND state = 'queued'";
+            bot_id, peer
+        )?;
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 }

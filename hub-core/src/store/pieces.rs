@@ -4,7 +4,7 @@
 //! enough: nothing old costs nothing. A piece is bounded by the rows that it visits, also when most of them have to
 //! stay.
 
-use super::conn::{Conn, on};
+use super::conn::{Conn, sql};
 use crate::{error::Result, time::Timestamp};
 
 /// What one piece of a deletion did.
@@ -55,12 +55,7 @@ pub(super) async fn delete_before(
     before: Timestamp,
     limit: u32,
 ) -> Result<u64> {
-    on!(*conn, |conn| sqlx::query(sql)
-        .bind(before.as_millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
+    sql!(*conn, execute: sql; before, i64::from(limit))
 }
 
 /// Runs a statement of [`piece_end`].
@@ -71,10 +66,5 @@ pub(super) async fn end(
     before: &str,
     limit: u32,
 ) -> Result<Option<String>> {
-    on!(*conn, |conn| sqlx::query_scalar(sql)
-        .bind(after)
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_one(conn)
-        .await)
+    sql!(*conn, value: sql; after, before, i64::from(limit))
 }

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     id::{ChannelId, MessageId, TraceId},
-    model::message::{Direction, MessageFilter},
+    model::{
+        message::{Direction, MessageFilter},
+        trace::TraceStatus,
+    },
     time::Timestamp,
 };
 
@@ -76,7 +79,7 @@ pub fn lists() -> Vec<Planned> {
         ("all", all()),
         ("oldest first", traces::TraceFilter { oldest_first: true, ..all() }),
         ("within a time", traces::TraceFilter { since: epoch, until: epoch, ..all() }),
-        ("status", traces::TraceFilter { status: Some("error"), ..all() }),
+        ("status", traces::TraceFilter { status: Some(TraceStatus::Error), ..all() }),
         ("channel", traces::TraceFilter { channel_id: Some(ChannelId::MAX), ..all() }),
         ("message", traces::TraceFilter { message_id: Some(MessageId::MAX), ..all() }),
         ("ids", traces::TraceFilter { ids: vec![TraceId::MAX], ..all() }),

@@ -1,15 +1,10 @@
 //! Statements about what was ended lately.
 
 use super::{
-    conn::{Conn, on},
+    conn::{Conn, sql},
     pieces::{self, delete_old},
 };
-use crate::{
-    error::{Error, Result},
-    id::RevocationId,
-    model::revocation::Revocation,
-    time::Timestamp,
-};
+use crate::{error::Result, id::RevocationId, model::revocation::Revocation, time::Timestamp};
 
 /// Statements about revocations, on a lent connection.
 #[derive(Debug)]
@@ -21,29 +16,16 @@ pub(super) const DELETE_BEFORE: &str = delete_old!("revocations", "id", "at");
 impl Revocations<'_> {
     /// Notes that something is ended by this transaction.
     pub async fn add(&mut self, revocation: &Revocation) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("INSERT INTO revocations (id, subject, at) VALUES ($1, $2, $3)")
-            .bind(revocation.id.to_string())
-            .bind(revocation.revoked.to_string())
-            .bind(revocation.at.as_millis())
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        sql!(self.0, run:
+            "INSERT INTO revocations (id, subject, at) VALUES ($1, $2, $3)";
+            revocation.id, revocation.revoked.to_string(), revocation.at
+        )
     }
 
     /// What was noted after an instant, with what it names as text: another version may name what this one does
     /// not know.
     pub async fn since(&mut self, after: Timestamp) -> Result<Vec<(RevocationId, String, Timestamp)>> {
-        let rows: Vec<(String, String, i64)> = on!(self.0, |conn| sqlx::query_as(
-            "SELECT id, subject, at FROM revocations WHERE at > $1 ORDER BY at"
-        )
-        .bind(after.as_millis())
-        .fetch_all(conn)
-        .await)?;
-        rows.into_iter()
-            .map(|(id, subject, at)| {
-                Ok((id.parse().map_err(Error::internal)?, subject, Timestamp::from_millis(at)))
-            })
-            .collect()
+        sql!(self.0, all: "SELECT id, subject, at FROM revocations WHERE at > $1 ORDER BY at"; after)
     }
 
     /// Forgets at most `limit` rows from before an instant and says how many.

@@ -11,7 +11,11 @@ use std::borrow::Cow;
 use sqlx::{Arguments, AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{conn::Conn, fault::classify};
-use crate::error::Result;
+use crate::{
+    error::Result,
+    id::{Id, Kind, kind},
+    time::Timestamp,
+};
 
 /// Most rows of one statement on SQLite; far below its 32,766 parameters.
 pub(super) const MAX_ROWS: usize = 128;
@@ -43,6 +47,23 @@ pub(super) trait Row {
     /// Hands over one value per column.
     fn write<'v>(&'v self, values: &mut impl Values<'v>);
 }
+
+/// Implements [`Row`]: the columns of a type's rows, and their values.
+macro_rules! row {
+    ($type:ty, |$row:ident| { $($kind:ident $column:ident = $value:expr,)* }) => {
+        impl $crate::store::rows::Row for $type {
+            const COLUMNS: &'static [$crate::store::rows::Column] =
+                &[$($crate::store::rows::Column::$kind(stringify!($column))),*];
+
+            fn write<'v>(&'v self, values: &mut impl $crate::store::rows::Values<'v>) {
+                let $row = self;
+                $($crate::store::rows::Values::push(&mut *values, $value);)*
+            }
+        }
+    };
+}
+
+pub(super) use row;
 
 impl<R: Row> Row for &R {
     const COLUMNS: &'static [Column] = R::COLUMNS;
@@ -105,6 +126,30 @@ impl From<String> for Value<'_> {
 impl From<Option<String>> for Value<'_> {
     fn from(text: Option<String>) -> Self {
         Self::Text(text.map(Cow::Owned))
+    }
+}
+
+impl<K: Kind> From<Id<K>> for Value<'_> {
+    fn from(id: Id<K>) -> Self {
+        id.to_string().into()
+    }
+}
+
+impl<K: Kind> From<Option<Id<K>>> for Value<'_> {
+    fn from(id: Option<Id<K>>) -> Self {
+        id.map(|id| id.to_string()).into()
+    }
+}
+
+impl From<Timestamp> for Value<'_> {
+    fn from(at: Timestamp) -> Self {
+        at.as_millis().into()
+    }
+}
+
+impl From<Option<Timestamp>> for Value<'_> {
+    fn from(at: Option<Timestamp>) -> Self {
+        at.map(Timestamp::as_millis).into()
     }
 }
 
@@ -222,13 +267,22 @@ impl<'v> Values<'v> for Turning<'v> {
     }
 }
 
-/// Runs a statement on rows; answers the ids it returns, if it returns any. `statement` gets the expression of the
-/// rows after `FROM`, where they are called `x`; it leaves out those whose first column is NULL.
+/// Runs a statement on rows. `statement` gets the expression of the rows after `FROM`, where they are called `x`; it
+/// leaves out those whose first column is NULL.
 pub(super) async fn run<R: Row>(
     conn: &mut Conn<'_>,
     rows: &[R],
     statement: impl Fn(&str) -> String,
-) -> Result<Vec<String>> {
+) -> Result<()> {
+    returning::<R, kind::Message>(conn, rows, statement).await.map(drop)
+}
+
+/// As [`run`], with the ids that the statement returns.
+pub(super) async fn returning<R: Row, K: Kind>(
+    conn: &mut Conn<'_>,
+    rows: &[R],
+    statement: impl Fn(&str) -> String,
+) -> Result<Vec<Id<K>>> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }

@@ -2,7 +2,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::conn::{Conn, on};
+use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     secret::{Sealed, Sealer},
@@ -92,10 +92,7 @@ pub struct SealedValues<'c>(pub(super) Conn<'c>);
 impl SealedValues<'_> {
     /// The fingerprint of the key that values are sealed with, once there was a rotation.
     pub async fn key_id(&mut self) -> Result<Option<String>> {
-        on!(self.0, |conn| sqlx::query_scalar("SELECT value FROM meta WHERE key = $1")
-            .bind(KEY_ID)
-            .fetch_optional(conn)
-            .await)
+        sql!(self.0, optional_value: "SELECT value FROM meta WHERE key = $1"; KEY_ID)
     }
 
     /// The fingerprint of a key that the database needs and that is not there: the one that is noted since a rotation,
@@ -130,14 +127,9 @@ impl SealedValues<'_> {
             column.behind()
         );
         let [first, second] = after.map(|row| row.keys.clone()).unwrap_or_default();
-        let rows: Vec<(String, String, String)> =
-            on!(self.0, |conn| sqlx::query_as(AssertSqlSafe(sql.as_str().to_owned()))
-                .bind(&first)
-                .bind(&second)
-                .bind(i64::from(limit))
-                .fetch_all(conn)
-                .await)?;
-        let row = |(value, first, second)| SealedRow { value: Sealed::from(value), keys: [first, second] };
+        let rows: Vec<(Sealed, String, String)> =
+            sql!(self.0, all: AssertSqlSafe(sql); &first, &second, i64::from(limit))?;
+        let row = |(value, first, second)| SealedRow { value, keys: [first, second] };
         Ok(rows.into_iter().map(row).collect())
     }
 
@@ -147,13 +139,6 @@ impl SealedValues<'_> {
         let (first, second) = (column.key(0), column.key(1));
         let sql =
             format!("UPDATE {table} SET {name} = $1 WHERE {name} = $2 AND {first} = $3 AND {second} = $4");
-        on!(self.0, |conn| sqlx::query(AssertSqlSafe(sql.clone()))
-            .bind(value.as_str())
-            .bind(row.value.as_str())
-            .bind(&row.keys[0])
-            .bind(&row.keys[1])
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        sql!(self.0, run: AssertSqlSafe(sql); value, &row.value, &row.keys[0], &row.keys[1])
     }
 }

@@ -10,18 +10,20 @@ use std::{
     sync::Arc,
 };
 
+use hub_macros::FromRow;
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     due::LONGEST_WAIT,
     leases::Lease,
     pieces::{self, Piece, piece_end},
 };
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, MessageId, OutboxId},
+    id::{BotId, ChannelId, MediaId, MessageId, OutboxId, TraceId},
     network::WindowRules,
+    secret::Sealed,
     store::views::Tx,
     text::json,
     time::Timestamp,
@@ -32,14 +34,15 @@ use crate::{
 pub struct Sending<'c>(pub(super) Conn<'c>);
 
 /// An item that was not concluded yet, with its person's window.
-#[derive(Debug, Clone, hub_macros::FromRow)]
+#[derive(Debug, Clone, FromRow)]
+#[row(table = "outbox")]
 pub struct OpenItem {
     /// Id.
-    pub id: String,
+    pub id: OutboxId,
     /// Its message.
-    pub message_id: String,
+    pub message_id: MessageId,
     /// The message's trace.
-    pub trace_id: Option<String>,
+    pub trace_id: Option<TraceId>,
     /// Names a reply of a delivery by that delivery; any other send is traced on its own.
     pub dedupe_key: String,
     /// The person.
@@ -53,23 +56,23 @@ pub struct OpenItem {
     /// Text.
     pub text: String,
     /// The file it is, when it is one.
-    pub media_id: Option<String>,
+    pub media_id: Option<MediaId>,
     /// `queued`, or `sending` when a process died with it on the wire.
-    pub state: String,
+    pub state: ItemState,
     /// Tries made.
     pub attempts: i64,
     /// Attempts with an unknown outcome.
     pub unknowns: i64,
-    /// When it may be tried, in Unix milliseconds.
-    pub due_at: i64,
+    /// When it may be tried.
+    pub due_at: Timestamp,
     /// When it is given up.
-    pub expires_at: i64,
+    pub expires_at: Timestamp,
     /// Sealed permission to answer: the person's newest.
-    pub context_token: Option<String>,
+    pub context_token: Option<Sealed>,
     /// The one that the sender chose, sealed for the message.
-    pub private: Option<String>,
+    pub private: Option<Sealed>,
     /// When the window opened.
-    pub window_opened_at: Option<i64>,
+    pub window_opened_at: Option<Timestamp>,
     /// Sends since.
     pub window_sends: Option<i64>,
     /// Why the network closed it.
@@ -108,28 +111,19 @@ impl Sending<'_> {
     ) -> Result<Vec<OpenItem>> {
         failpoint!("outbox.open");
         let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
-        on!(self.0, |conn| {
-            sqlx::query_as(
+        sql!(self.0, all:
             "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id, o.state,
-                o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, m.private, c.window_opened_at, c.window_sends,
-                c.window_closed, c.recent_sends
-             FROM outbox o JOIN messages m ON m.id = o.message_id
-             LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
-             WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') AND (o.expires_at <= $2 OR (
-                c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4 AND NOT EXISTS (
-                    SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id
-                        AND h.state IN ('queued', 'sending') AND h.due_at > $2 AND h.due_at <= $6)))
-             ORDER BY o.id LIMIT $5"
+               o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, m.private, c.window_opened_at, c.window_sends,
+               c.window_closed, c.recent_sends
+            FROM outbox o JOIN messages m ON m.id = o.message_id
+            LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
+            WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') AND (o.expires_at <= $2 OR (
+               c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4 AND NOT EXISTS (
+                   SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id
+                       AND h.state IN ('queued', 'sending') AND h.due_at > $2 AND h.due_at <= $6)))
+            ORDER BY o.id LIMIT $5";
+            bot_id, now, oldest, rules.sends.map_or(i64::MAX, i64::from), i64::from(limit), now + LONGEST_WAIT
         )
-        .bind(bot_id.to_string())
-        .bind(now.as_millis())
-        .bind(oldest.as_millis())
-        .bind(rules.sends.map_or(i64::MAX, i64::from))
-        .bind(i64::from(limit))
-        .bind((now + LONGEST_WAIT).as_millis())
-        .fetch_all(conn)
-        .await
-        })
     }
 
     /// Visits up to `limit` messages after the id `after`, and deletes those that were accepted before `before` and
@@ -144,13 +138,7 @@ impl Sending<'_> {
         let Some(last) = pieces::end(&mut self.0, DELETE_MESSAGES[0], after, &bound, limit).await? else {
             return Ok(Piece::default());
         };
-        let deleted = on_each!(self.0, DELETE_MESSAGES[1], DELETE_MESSAGES[2], |conn, sql| sqlx::query(sql)
-            .bind(after)
-            .bind(&last)
-            .bind(before.as_millis())
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))?;
+        let deleted = sql!(self.0, execute: DELETE_MESSAGES[1], DELETE_MESSAGES[2]; after, &last, before)?;
         Ok(Piece { deleted, last: Some(last) })
     }
 }
@@ -210,22 +198,21 @@ pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>
         .filter(|(_, leads)| **leads)
         .map(|(one, _)| Row { item: one.id, fence: one.lease.fence, at: one.now.as_millis() })
         .collect();
-    let marked: Vec<String> = on_each!(
-        conn,
+    let marked: Vec<OutboxId> = sql!(conn, values:
         "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
-            unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-         FROM (SELECT value->>'item' AS item, value->>'fence' AS fence, value->>'at' AS at
-            FROM json_each($1)) AS x
-         WHERE outbox.id = x.item AND state IN ('queued', 'sending')
-           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
-         RETURNING id",
+           unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+        FROM (SELECT value->>'item' AS item, value->>'fence' AS fence, value->>'at' AS at
+           FROM json_each($1)) AS x
+        WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+          AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
+        RETURNING id",
         "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
-            unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-         FROM json_to_recordset($1::json) AS x (item text, fence bigint, at bigint)
-         WHERE outbox.id = x.item AND state IN ('queued', 'sending')
-           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
-         RETURNING id",
-        |conn, sql| sqlx::query_scalar(sql).bind(json(&rows)).fetch_all(conn).await
+           unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+        FROM json_to_recordset($1::json) AS x (item text, fence bigint, at bigint)
+        WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+          AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
+        RETURNING id";
+        json(&rows)
     )?;
     let answers = answers(&marked, begun.iter().map(|one| one.id), leading);
     // Channels before contacts, as where messages are accepted: two nodes never wait for each other.
@@ -241,33 +228,22 @@ pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>
 
 /// Enters the message of an item into a channel's log, once.
 async fn show(conn: &mut Conn<'_>, item: OutboxId, channel: ChannelId) -> Result<()> {
-    let seq: Option<i64> = on!(*conn, |conn| sqlx::query_scalar(
+    let seq: Option<i64> = sql!(*conn, optional_value:
         "UPDATE channels SET last_seq = last_seq + 1 WHERE id = $1 AND NOT EXISTS (
-            SELECT 1 FROM channel_log l JOIN outbox o ON o.message_id = l.message_id
-            WHERE l.channel_id = $1 AND o.id = $2)
-         RETURNING last_seq"
-    )
-    .bind(channel.to_string())
-    .bind(item.to_string())
-    .fetch_optional(conn)
-    .await)?;
+           SELECT 1 FROM channel_log l JOIN outbox o ON o.message_id = l.message_id
+           WHERE l.channel_id = $1 AND o.id = $2)
+        RETURNING last_seq";
+        channel, item
+    )?;
     let Some(seq) = seq else { return Ok(()) };
-    on!(*conn, |conn| {
-        sqlx::query(
-        "INSERT INTO channel_log (channel_id, seq, message_id) SELECT $1, $3, message_id FROM outbox WHERE id = $2"
+    sql!(*conn, run:
+        "INSERT INTO channel_log (channel_id, seq, message_id) SELECT $1, $3, message_id FROM outbox WHERE id = $2";
+        channel, item, seq
     )
-    .bind(channel.to_string())
-    .bind(item.to_string())
-    .bind(seq)
-    .execute(conn)
-    .await
-    .map(|_| ())
-    })
 }
 
 /// Which commands did what they were to do.
-fn answers(stored: &[String], ids: impl Iterator<Item = OutboxId>, leading: Vec<bool>) -> Vec<bool> {
-    let stored: Vec<OutboxId> = stored.iter().filter_map(|id| id.parse().ok()).collect();
+fn answers(stored: &[OutboxId], ids: impl Iterator<Item = OutboxId>, leading: Vec<bool>) -> Vec<bool> {
     ids.zip(leading).map(|(id, leads)| leads && stored.contains(&id)).collect()
 }
 
@@ -291,15 +267,14 @@ async fn count_sends(conn: &mut Conn<'_>, begun: impl Iterator<Item = &Begun>) -
     }
     let rows: Vec<Row<'_>> =
         counts.into_iter().map(|((bot, person), (n, recent))| Row { bot, person, n, recent }).collect();
-    on_each!(
-        *conn,
+    sql!(*conn, run:
         "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
-         FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n,
-            value->>'recent' AS recent FROM json_each($1)) AS x
-         WHERE bot_id = x.bot AND user_id = x.person",
+        FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n,
+           value->>'recent' AS recent FROM json_each($1)) AS x
+        WHERE bot_id = x.bot AND user_id = x.person",
         "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
-         FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint, recent text)
-         WHERE bot_id = x.bot AND user_id = x.person",
-        |conn, sql| sqlx::query(sql).bind(json(&rows)).execute(conn).await.map(|_| ())
+        FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint, recent text)
+        WHERE bot_id = x.bot AND user_id = x.person";
+        json(&rows)
     )
 }

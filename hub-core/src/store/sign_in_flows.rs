@@ -1,35 +1,26 @@
 //! Statements about ceremonies of signing in that a browser has begun.
 
-use super::conn::{Conn, on};
+use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     secret::{Sealed, TokenHash},
     time::Timestamp,
+    words::words,
 };
 
 /// Statements about begun ceremonies, on a lent connection.
 #[derive(Debug)]
 pub struct SignInFlows<'c>(pub(super) Conn<'c>);
 
-/// What a ceremony is for; one that was begun for one purpose is worth nothing for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FlowPurpose {
-    /// Making a passkey.
-    PasskeyRegistration,
-    /// Signing in with a passkey.
-    PasskeyLogin,
-    /// Signing in with, or linking, an account at an external provider.
-    External,
-}
-
-impl FlowPurpose {
-    /// The word in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PasskeyRegistration => "passkey_registration",
-            Self::PasskeyLogin => "passkey_login",
-            Self::External => "external",
-        }
+words! {
+    /// What a ceremony is for; one that was begun for one purpose is worth nothing for another.
+    pub enum FlowPurpose {
+        /// Making a passkey.
+        PasskeyRegistration = "passkey_registration",
+        /// Signing in with a passkey.
+        PasskeyLogin = "passkey_login",
+        /// Signing in with, or linking, an account at an external provider.
+        External = "external",
     }
 }
 
@@ -57,35 +48,22 @@ pub(super) const DELETE_EXPIRED: &str = "DELETE FROM sign_in_flows WHERE id IN
 impl SignInFlows<'_> {
     /// Notes a ceremony unless `most` are under way, and says whether it did.
     pub async fn insert(&mut self, row: &FlowRow<'_>, most: u32) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "INSERT INTO sign_in_flows (id, purpose, browser, state, created_at, expires_at)
-             SELECT $1, $2, $3, $4, $5, $6
-             WHERE (SELECT COUNT(*) FROM sign_in_flows WHERE expires_at > $5) < $7"
-        )
-        .bind(row.id.as_str())
-        .bind(row.purpose.as_str())
-        .bind(row.browser.as_str())
-        .bind(row.state.as_str())
-        .bind(row.created_at.as_millis())
-        .bind(row.expires_at.as_millis())
-        .bind(i64::from(most))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+            SELECT $1, $2, $3, $4, $5, $6
+            WHERE (SELECT COUNT(*) FROM sign_in_flows WHERE expires_at > $5) < $7";
+            row.id, row.purpose, row.browser, row.state, row.created_at, row.expires_at, i64::from(most)
+        )?;
         Ok(rows == 1)
     }
 
     /// Forgets a browser's oldest ceremonies beyond `keep`.
     pub async fn trim(&mut self, browser: &TokenHash, keep: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, execute:
             "DELETE FROM sign_in_flows WHERE id IN (SELECT id FROM sign_in_flows WHERE browser = $1
-             ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET $2)"
+            ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET $2)";
+            browser, i64::from(keep)
         )
-        .bind(browser.as_str())
-        .bind(i64::from(keep))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
     }
 
     /// Takes a ceremony out, once, for the browser that began it; `None` when it is unknown, used, expired,
@@ -97,28 +75,15 @@ impl SignInFlows<'_> {
         browser: &TokenHash,
         now: Timestamp,
     ) -> Result<Option<Sealed>> {
-        let state: Option<String> = on!(self.0, |conn| {
-            sqlx::query_scalar(
+        sql!(self.0, optional_value:
             "DELETE FROM sign_in_flows WHERE id = $1 AND purpose = $2 AND browser = $3 AND expires_at > $4
-             RETURNING state"
+            RETURNING state";
+            id, purpose, browser, now
         )
-        .bind(id.as_str())
-        .bind(purpose.as_str())
-        .bind(browser.as_str())
-        .bind(now.as_millis())
-        .fetch_optional(conn)
-        .await
-        })?;
-        Ok(state.map(Sealed::from))
     }
 
     /// Deletes at most `limit` expired ceremonies and says how many.
     pub async fn delete_expired(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED)
-            .bind(now.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute: DELETE_EXPIRED; now, i64::from(limit))
     }
 }

@@ -1,13 +1,16 @@
 //! Statements that count, and the rows of what was counted.
 
-use super::conn::{Conn, on};
+use super::conn::{Conn, sql};
 use crate::{
+    access::Role,
     counters::Tallied,
-    error::{Error, Result},
+    error::Result,
     id::NodeId,
     model::{
         admin::{DeliveryCounts, UserCounts},
         bot::BotStatus,
+        trace::DeliveryState,
+        user::UserStatus,
     },
     store::demo::DEMO_USER,
     time::Timestamp,
@@ -17,26 +20,35 @@ use crate::{
 #[derive(Debug)]
 pub struct Stats<'c>(pub(super) Conn<'c>);
 
+/// A minute's row, added up over the nodes.
 #[derive(hub_macros::FromRow)]
-struct Row {
+struct Minute {
     minute: i64,
-    messages_in: i64,
-    messages_out: i64,
-    delivered: i64,
-    failed: i64,
-    plugin_runs: i64,
+    #[row(flatten)]
+    counts: Tallied,
 }
 
-impl From<Row> for Tallied {
-    fn from(row: Row) -> Self {
-        Self {
-            messages_in: unsigned(row.messages_in),
-            messages_out: unsigned(row.messages_out),
-            delivered: unsigned(row.delivered),
-            failed: unsigned(row.failed),
-            plugin_runs: unsigned(row.plugin_runs),
-        }
-    }
+/// Adds rows of `tallies` to those that are there.
+macro_rules! add {
+    ($($rows:expr),*) => {
+        concat!(
+            "INSERT INTO tallies (minute, node, messages_in, messages_out, delivered, failed, plugin_runs) ",
+            $($rows,)*
+            " ON CONFLICT (minute, node) DO UPDATE SET messages_in = tallies.messages_in + excluded.messages_in,
+                messages_out = tallies.messages_out + excluded.messages_out,
+                delivered = tallies.delivered + excluded.delivered, failed = tallies.failed + excluded.failed,
+                plugin_runs = tallies.plugin_runs + excluded.plugin_runs"
+        )
+    };
+}
+
+/// `SELECT` of the sums, NULL where there are no rows.
+macro_rules! sums {
+    () => {
+        "SELECT CAST(SUM(messages_in) AS BIGINT) AS messages_in, CAST(SUM(messages_out) AS BIGINT) AS messages_out,
+            CAST(SUM(delivered) AS BIGINT) AS delivered, CAST(SUM(failed) AS BIGINT) AS failed,
+            CAST(SUM(plugin_runs) AS BIGINT) AS plugin_runs"
+    };
 }
 
 fn unsigned(count: i64) -> u64 {
@@ -53,149 +65,94 @@ pub(super) const DELETE_FOLDED: &str = "DELETE FROM tallies WHERE minute > 0 AND
 impl Stats<'_> {
     /// Adds what a node counted to a minute's row.
     pub async fn add(&mut self, minute: i64, node: NodeId, counts: &Tallied) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
-            "INSERT INTO tallies
-                (minute, node, messages_in, messages_out, delivered, failed, plugin_runs)
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (minute, node) DO UPDATE SET
-                messages_in = tallies.messages_in + excluded.messages_in,
-                messages_out = tallies.messages_out + excluded.messages_out,
-                delivered = tallies.delivered + excluded.delivered,
-                failed = tallies.failed + excluded.failed,
-                plugin_runs = tallies.plugin_runs + excluded.plugin_runs"
+        sql!(self.0, run:
+            add!("VALUES ($1, $2, $3, $4, $5, $6, $7)");
+            minute, node, signed(counts.messages_in), signed(counts.messages_out), signed(counts.delivered),
+            signed(counts.failed), signed(counts.plugin_runs)
         )
-        .bind(minute)
-        .bind(node.to_string())
-        .bind(signed(counts.messages_in))
-        .bind(signed(counts.messages_out))
-        .bind(signed(counts.delivered))
-        .bind(signed(counts.failed))
-        .bind(signed(counts.plugin_runs))
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Adds up the rows of all minutes before one, so that there are never many.
     pub async fn fold(&mut self, before: i64) -> Result<()> {
         if let Conn::Postgres(_) = self.0 {
             // Two nodes that add up the same rows would count them twice.
-            on!(self.0, |conn| sqlx::query("SELECT pg_advisory_xact_lock(hashtext('message-hub.tallies'))")
-                .execute(conn)
-                .await
-                .map(|_| ()))?;
+            sql!(self.0, run: "SELECT pg_advisory_xact_lock(hashtext('message-hub.tallies'))")?;
         }
-        on!(self.0, |conn| {
-            sqlx::query(
-            "INSERT INTO tallies
-                (minute, node, messages_in, messages_out, delivered, failed, plugin_runs)
-             SELECT 0, '', old.messages_in, old.messages_out, old.delivered, old.failed, old.plugin_runs FROM (
-                SELECT CAST(SUM(messages_in) AS BIGINT) AS messages_in,
-                    CAST(SUM(messages_out) AS BIGINT) AS messages_out,
-                    CAST(SUM(delivered) AS BIGINT) AS delivered, CAST(SUM(failed) AS BIGINT) AS failed,
-                    CAST(SUM(plugin_runs) AS BIGINT) AS plugin_runs
-                FROM tallies WHERE minute > 0 AND minute < $1) AS old
-             WHERE old.messages_in IS NOT NULL
-             ON CONFLICT (minute, node) DO UPDATE SET
-                messages_in = tallies.messages_in + excluded.messages_in,
-                messages_out = tallies.messages_out + excluded.messages_out,
-                delivered = tallies.delivered + excluded.delivered,
-                failed = tallies.failed + excluded.failed,
-                plugin_runs = tallies.plugin_runs + excluded.plugin_runs"
-        )
-        .bind(before)
-        .execute(conn)
-        .await
-        .map(|_| ())
-        })?;
-        on!(self.0, |conn| sqlx::query(DELETE_FOLDED).bind(before).execute(conn).await.map(|_| ()))
+        sql!(self.0, run:
+            add!(
+                "SELECT 0, '', old.messages_in, old.messages_out, old.delivered, old.failed, old.plugin_runs FROM (",
+                sums!(),
+                " FROM tallies WHERE minute > 0 AND minute < $1) AS old WHERE old.messages_in IS NOT NULL"
+            );
+            before
+        )?;
+        sql!(self.0, run: DELETE_FOLDED; before)
     }
 
     /// Everything that was counted.
     pub async fn total(&mut self) -> Result<Tallied> {
-        let row: Row = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT CAST(0 AS BIGINT) AS minute, CAST(COALESCE(SUM(messages_in), 0) AS BIGINT) AS messages_in,
-                CAST(COALESCE(SUM(messages_out), 0) AS BIGINT) AS messages_out,
-                CAST(COALESCE(SUM(delivered), 0) AS BIGINT) AS delivered,
-                CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed,
-                CAST(COALESCE(SUM(plugin_runs), 0) AS BIGINT) AS plugin_runs FROM tallies"
+        sql!(self.0, one:
+            "SELECT CAST(COALESCE(SUM(messages_in), 0) AS BIGINT) AS messages_in,
+               CAST(COALESCE(SUM(messages_out), 0) AS BIGINT) AS messages_out,
+               CAST(COALESCE(SUM(delivered), 0) AS BIGINT) AS delivered,
+               CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed,
+               CAST(COALESCE(SUM(plugin_runs), 0) AS BIGINT) AS plugin_runs FROM tallies"
         )
-        .fetch_one(conn)
-        .await
-        })?;
-        Ok(row.into())
     }
 
     /// What was counted in each minute from one on, on all nodes; minutes without anything are left out.
     pub async fn minutes(&mut self, first: i64) -> Result<Vec<(i64, Tallied)>> {
-        let rows: Vec<Row> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT minute, CAST(SUM(messages_in) AS BIGINT) AS messages_in,
-                CAST(SUM(messages_out) AS BIGINT) AS messages_out, CAST(SUM(delivered) AS BIGINT) AS delivered,
-                CAST(SUM(failed) AS BIGINT) AS failed, CAST(SUM(plugin_runs) AS BIGINT) AS plugin_runs
-             FROM tallies WHERE minute >= $1 AND minute > 0 GROUP BY minute ORDER BY minute"
-        )
-        .bind(first)
-        .fetch_all(conn)
-        .await
-        })?;
-        Ok(rows.into_iter().map(|row| (row.minute, row.into())).collect())
+        let rows: Vec<Minute> = sql!(self.0, all:
+            concat!(
+                sums!(),
+                ", minute FROM tallies WHERE minute >= $1 AND minute > 0 GROUP BY minute ORDER BY minute"
+            );
+            first
+        )?;
+        Ok(rows.into_iter().map(|row| (row.minute, row.counts)).collect())
     }
 
     /// Users by role; the one that owns the demo is not counted.
     pub async fn users(&mut self) -> Result<UserCounts> {
-        let rows: Vec<(String, String, i64)> = on!(self.0, |conn| sqlx::query_as(
-            "SELECT role, status, COUNT(*) FROM users WHERE username <> $1 GROUP BY role, status"
-        )
-        .bind(DEMO_USER)
-        .fetch_all(conn)
-        .await)?;
+        let rows: Vec<(Role, UserStatus, i64)> = sql!(self.0, all:
+            "SELECT role, status, COUNT(*) FROM users WHERE username <> $1 GROUP BY role, status";
+            DEMO_USER
+        )?;
         let mut counts = UserCounts::default();
         for (role, status, count) in rows {
             let count = unsigned(count);
             counts.total += count;
-            *(if status == "active" { &mut counts.active } else { &mut counts.disabled }) += count;
-            counts.admins += if role == "admin" { count } else { 0 };
+            *(if status == UserStatus::Active { &mut counts.active } else { &mut counts.disabled }) += count;
+            counts.admins += if role == Role::Admin { count } else { 0 };
         }
         Ok(counts)
     }
 
     /// Bots by status.
     pub async fn bots(&mut self) -> Result<Vec<(BotStatus, u64)>> {
-        let rows: Vec<(String, i64)> =
-            on!(self.0, |conn| sqlx::query_as("SELECT status, COUNT(*) FROM bots GROUP BY status")
-                .fetch_all(conn)
-                .await)?;
-        rows.into_iter()
-            .map(|(word, count)| {
-                let status = BotStatus::parse(&word);
-                let status =
-                    status.ok_or_else(|| Error::internal(format!("{word} is no status of a bot")))?;
-                Ok((status, unsigned(count)))
-            })
-            .collect()
+        let rows: Vec<(BotStatus, i64)> =
+            sql!(self.0, all: "SELECT status, COUNT(*) FROM bots GROUP BY status")?;
+        Ok(rows.into_iter().map(|(status, count)| (status, unsigned(count))).collect())
     }
 
     /// Channels.
     pub async fn channels(&mut self) -> Result<u64> {
-        let count: i64 =
-            on!(self.0, |conn| sqlx::query_scalar("SELECT COUNT(*) FROM channels").fetch_one(conn).await)?;
+        let count: i64 = sql!(self.0, value: "SELECT COUNT(*) FROM channels")?;
         Ok(unsigned(count))
     }
 
     /// Deliveries that are still to be made, and since when the oldest is. Reads open ones alone.
     pub async fn open_deliveries(&mut self) -> Result<(DeliveryCounts, Option<Timestamp>)> {
-        let rows: Vec<(String, i64, i64)> = on!(self.0, |conn| sqlx::query_as(
+        let rows: Vec<(DeliveryState, i64, Timestamp)> = sql!(self.0, all:
             "SELECT state, COUNT(*), MIN(created_at) FROM deliveries WHERE state IN ('pending', 'parked')
-             GROUP BY state"
-        )
-        .fetch_all(conn)
-        .await)?;
+            GROUP BY state"
+        )?;
         let mut counts = DeliveryCounts::default();
         for (state, count, _) in &rows {
-            *(if state == "parked" { &mut counts.parked } else { &mut counts.pending }) += unsigned(*count);
+            *(if *state == DeliveryState::Parked { &mut counts.parked } else { &mut counts.pending }) +=
+                unsigned(*count);
         }
         let oldest = rows.iter().map(|(.., at)| *at).min();
-        Ok((counts, oldest.map(Timestamp::from_millis)))
+        Ok((counts, oldest))
     }
 }

@@ -6,18 +6,18 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     CLOCK_SKEW,
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     given,
     pieces::{self, Piece, piece_end},
-    rows::{self, Column, Row, Values},
+    rows::{self, row},
 };
 use crate::{
     access::Scope,
-    error::{Error, Result},
+    error::Result,
     id::{BotId, ChannelId, MessageId, TraceId},
     model::{
         sinks::WebhookSettings,
-        trace::{Trace, TraceStatus},
+        trace::{Step, Trace, TraceStatus},
     },
     page::PageRequest,
     text::json,
@@ -41,14 +41,14 @@ pub struct NewTrace {
     pub channel_id: Option<ChannelId>,
     /// The trace that this one repeats.
     pub replay_of: Option<TraceId>,
-    /// Status word.
-    pub status: &'static str,
+    /// Status.
+    pub status: TraceStatus,
     /// How many deliveries have to end until it has.
     pub open_sinks: i64,
     /// One line for lists.
     pub summary: String,
-    /// When it began, in Unix milliseconds.
-    pub started_at: i64,
+    /// When it began.
+    pub started_at: Timestamp,
     /// From the first step's beginning to the last one's end.
     pub duration_ms: i64,
     /// JSON array of steps.
@@ -60,46 +60,50 @@ pub struct NewTrace {
 pub struct TraceUpdate {
     /// Id.
     pub id: TraceId,
-    /// New status word; `None` keeps the old one. While other deliveries of the trace are open it stays `pending`,
+    /// New status; `None` keeps the old one. While other deliveries of the trace are open it stays `pending`,
     /// and when the last one ends the worst of their statuses counts: `error`, `ok`, `skipped`.
-    pub status: Option<&'static str>,
+    pub status: Option<TraceStatus>,
     /// How many deliveries of the trace end with this, each with `status`.
     pub ended: i64,
     /// New summary; `None` keeps the old one, and so does another delivery that ended worse before.
     pub summary: Option<String>,
     /// Attempts so far; of several deliveries the most are kept.
     pub attempts: Option<i64>,
-    /// When the last step ended, in Unix milliseconds.
-    pub ended_at: i64,
+    /// When the last step ended.
+    pub ended_at: Timestamp,
     /// New steps: a JSON array without its brackets, may be empty.
     pub steps: String,
 }
 
 /// A trace as stored.
 #[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "traces")]
 pub struct TraceRow {
     /// Id.
-    pub id: String,
+    pub id: TraceId,
     /// Message.
-    pub message_id: String,
+    pub message_id: MessageId,
     /// Bot.
-    pub bot_id: String,
+    pub bot_id: BotId,
     /// Channel.
-    pub channel_id: Option<String>,
+    pub channel_id: Option<ChannelId>,
     /// The trace that this one repeats.
-    pub replay_of: Option<String>,
-    /// Status word.
-    pub status: String,
+    pub replay_of: Option<TraceId>,
+    /// Status.
+    pub status: TraceStatus,
     /// One line.
     pub summary: String,
     /// Attempts.
-    pub attempts: i64,
-    /// Unix milliseconds.
-    pub started_at: i64,
+    #[row(number)]
+    pub attempts: u64,
+    /// When it began.
+    pub started_at: Timestamp,
     /// Milliseconds.
-    pub duration_ms: i64,
-    /// JSON array; `[]` in lists.
-    pub steps: String,
+    #[row(number)]
+    pub duration_ms: u64,
+    /// None in lists.
+    #[row(json)]
+    pub steps: Vec<Step>,
     /// Name of the channel.
     pub channel_name: Option<String>,
     /// The person on the other side; empty when the message is gone, as is what follows.
@@ -110,8 +114,8 @@ pub struct TraceRow {
     pub preview: String,
     /// Bytes of the steps and of the message's text and items.
     pub size: i64,
-    /// When the next attempt is due, in Unix milliseconds; not in lists.
-    pub next_attempt_at: Option<i64>,
+    /// When the next attempt is due; not in lists.
+    pub next_attempt_at: Option<Timestamp>,
     /// Settings of the channel's webhook; not in lists.
     pub webhook: Option<String>,
 }
@@ -150,8 +154,8 @@ pub(super) const AMONG: [&str; 2] = [
 pub struct TraceFilter {
     /// Only this channel.
     pub channel_id: Option<ChannelId>,
-    /// Only this status word.
-    pub status: Option<&'static str>,
+    /// Only this status.
+    pub status: Option<TraceStatus>,
     /// Only this message.
     pub message_id: Option<MessageId>,
     /// Only these, unless empty.
@@ -205,33 +209,30 @@ pub(super) const DELETE_BEFORE: [&str; 2] = [
     "DELETE FROM traces WHERE id > $1 AND id <= $2 AND started_at < $3 AND status <> 'pending'",
 ];
 
-impl TryFrom<TraceRow> for Trace {
-    type Error = Error;
-
-    fn try_from(row: TraceRow) -> Result<Self> {
-        let next_attempt_at = row.next_attempt_at.map(Timestamp::from_millis);
+impl From<TraceRow> for Trace {
+    fn from(row: TraceRow) -> Self {
         let schedule = || serde_json::from_str::<WebhookSettings>(row.webhook.as_deref()?).ok();
         let max_attempts =
-            next_attempt_at.and_then(|_| schedule()).map(|webhook| webhook.retry.schedule_s.len() + 1);
-        Ok(Self {
-            trace_id: row.id.parse()?,
-            message_id: row.message_id.parse()?,
-            bot_id: row.bot_id.parse()?,
-            channel_id: row.channel_id.map(|id| id.parse()).transpose()?,
-            replay_of: row.replay_of.map(|id| id.parse()).transpose()?,
-            status: TraceStatus::from_word(&row.status),
+            row.next_attempt_at.and_then(|_| schedule()).map(|webhook| webhook.retry.schedule_s.len() + 1);
+        Self {
+            trace_id: row.id,
+            message_id: row.message_id,
+            bot_id: row.bot_id,
+            channel_id: row.channel_id,
+            replay_of: row.replay_of,
+            status: row.status,
             summary: row.summary,
-            started_at: Timestamp::from_millis(row.started_at),
-            duration_ms: u64::try_from(row.duration_ms).unwrap_or(0),
-            attempts: u64::try_from(row.attempts).unwrap_or(0),
+            started_at: row.started_at,
+            duration_ms: row.duration_ms,
+            attempts: row.attempts,
             channel_name: row.channel_name,
             user_id: row.user_id,
             user_name: row.user_name,
             preview: row.preview,
-            next_attempt_at,
+            next_attempt_at: row.next_attempt_at,
             max_attempts: max_attempts.and_then(|most| u64::try_from(most).ok()),
-            steps: serde_json::from_str(&row.steps).map_err(Error::internal)?,
-        })
+            steps: row.steps,
+        }
     }
 }
 
@@ -246,22 +247,11 @@ impl Traces<'_> {
         page: &PageRequest,
     ) -> Result<Vec<TraceRow>> {
         let (after, before) = filter.bounds(page);
-        on_each!(self.0, filter.statement(AMONG[0]), filter.statement(AMONG[1]), |conn, sql| sqlx::query_as(
-            AssertSqlSafe(sql)
+        sql!(self.0, all:
+            AssertSqlSafe(filter.statement(AMONG[0])), AssertSqlSafe(filter.statement(AMONG[1]));
+            bot_id, scope.owner(), after, before, i64::from(page.limit()) + 1, filter.channel_id,
+            filter.status, filter.message_id, filter.since, filter.until, json(&filter.ids)
         )
-        .bind(bot_id.to_string())
-        .bind(scope.owner())
-        .bind(after)
-        .bind(before)
-        .bind(i64::from(page.limit()) + 1)
-        .bind(filter.channel_id.map(|id| id.to_string()))
-        .bind(filter.status)
-        .bind(filter.message_id.map(|id| id.to_string()))
-        .bind(filter.since.map(Timestamp::as_millis))
-        .bind(filter.until.map(Timestamp::as_millis))
-        .bind(json(&filter.ids))
-        .fetch_all(conn)
-        .await)
     }
 
     /// One trace with its steps.
@@ -271,35 +261,37 @@ impl Traces<'_> {
         bot_id: Option<BotId>,
         id: TraceId,
     ) -> Result<Option<TraceRow>> {
-        on!(self.0, |conn| {
-            sqlx::query_as(concat!(
-            select_trace!(
-                "t.steps",
-                "(SELECT MIN(d.due_at) FROM deliveries d
-                    WHERE d.message_id = t.message_id AND d.trace_id = t.id AND d.state = 'pending')",
-                "CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = t.message_id AND d.trace_id = t.id
-                    AND d.state = 'pending' AND d.sink = 'webhook') THEN c.webhook END"
-            ),
-            "WHERE t.id = $1 AND (CAST($2 AS TEXT) IS NULL OR t.bot_id = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR b.owner_id = $3)"
-        ))
-        .bind(id.to_string())
-        .bind(bot_id.map(|id| id.to_string()))
-        .bind(scope.owner())
-        .fetch_optional(conn)
-        .await
-        })
+        sql!(self.0, optional:
+            concat!(
+                select_trace!(
+                    "t.steps",
+                    "(SELECT MIN(d.due_at) FROM deliveries d
+                        WHERE d.message_id = t.message_id AND d.trace_id = t.id AND d.state = 'pending')",
+                    "CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = t.message_id
+                        AND d.trace_id = t.id AND d.state = 'pending' AND d.sink = 'webhook') THEN c.webhook END"
+                ),
+                "WHERE t.id = $1 AND (CAST($2 AS TEXT) IS NULL OR t.bot_id = $2)
+                AND (CAST($3 AS TEXT) IS NULL OR b.owner_id = $3)"
+            );
+            id, bot_id, scope.owner()
+        )
     }
 
     /// The steps of traces, by their ids. The caller has checked whose they are.
-    pub async fn steps_of(&mut self, ids: &[&str]) -> Result<HashMap<String, String>> {
-        let rows: Vec<(String, String)> = on_each!(
-            self.0,
+    pub async fn steps_of(&mut self, ids: &[TraceId]) -> Result<HashMap<TraceId, Vec<Step>>> {
+        #[derive(hub_macros::FromRow)]
+        #[row(table = "traces")]
+        struct Steps {
+            id: TraceId,
+            #[row(json)]
+            steps: Vec<Step>,
+        }
+        let rows: Vec<Steps> = sql!(self.0, all:
             "SELECT id, steps FROM traces WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id, steps FROM traces WHERE id IN (SELECT json_array_elements_text($1::json))",
-            |conn, sql| sqlx::query_as(sql).bind(json(ids)).fetch_all(conn).await
+            "SELECT id, steps FROM traces WHERE id IN (SELECT json_array_elements_text($1::json))";
+            json(ids)
         )?;
-        Ok(rows.into_iter().collect())
+        Ok(rows.into_iter().map(|row| (row.id, row.steps)).collect())
     }
 
     /// Stores new traces.
@@ -318,13 +310,7 @@ impl Traces<'_> {
         let Some(last) = pieces::end(&mut self.0, DELETE_BEFORE[0], after, &bound, limit).await? else {
             return Ok(Piece::default());
         };
-        let deleted = on!(self.0, |conn| sqlx::query(DELETE_BEFORE[1])
-            .bind(after)
-            .bind(&last)
-            .bind(before.as_millis())
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))?;
+        let deleted = sql!(self.0, execute: DELETE_BEFORE[1]; after, &last, before)?;
         Ok(Piece { deleted, last: Some(last) })
     }
 }
@@ -346,38 +332,22 @@ pub(super) use insert_traces;
 
 pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<()> {
     failpoint!("trace.insert");
-    rows::run(conn, traces, |rows| format!(insert_traces!("{} WHERE x.id IS NOT NULL"), rows)).await.map(drop)
+    rows::run(conn, traces, |rows| format!(insert_traces!("{} WHERE x.id IS NOT NULL"), rows)).await
 }
 
-impl Row for NewTrace {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("id"),
-        Column::Text("message_id"),
-        Column::Text("bot_id"),
-        Column::Text("channel_id"),
-        Column::Text("replay_of"),
-        Column::Text("status"),
-        Column::Number("open_sinks"),
-        Column::Text("summary"),
-        Column::Number("started_at"),
-        Column::Number("duration_ms"),
-        Column::Text("steps"),
-    ];
-
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.id.to_string());
-        values.push(self.message_id.to_string());
-        values.push(self.bot_id.to_string());
-        values.push(self.channel_id.map(|id| id.to_string()));
-        values.push(self.replay_of.map(|id| id.to_string()));
-        values.push(self.status);
-        values.push(self.open_sinks);
-        values.push(self.summary.as_str());
-        values.push(self.started_at);
-        values.push(self.duration_ms);
-        values.push(self.steps.as_str());
-    }
-}
+row!(NewTrace, |row| {
+    Text id = row.id,
+    Text message_id = row.message_id,
+    Text bot_id = row.bot_id,
+    Text channel_id = row.channel_id,
+    Text replay_of = row.replay_of,
+    Text status = row.status.as_str(),
+    Number open_sinks = row.open_sinks,
+    Text summary = row.summary.as_str(),
+    Number started_at = row.started_at,
+    Number duration_ms = row.duration_ms,
+    Text steps = row.steps.as_str(),
+});
 
 /// Appends to traces, out of these rows. The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is
 /// there. `worst` is only written while another delivery is open: a trace of one never needs it.
@@ -410,38 +380,26 @@ pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Res
         Conn::Sqlite(_) => "MAX",
         Conn::Postgres(_) => "GREATEST",
     };
-    rows::run(conn, &merge(updates), |rows| update_traces(max, rows)).await.map(drop)
+    rows::run(conn, &merge(updates), |rows| update_traces(max, rows)).await
 }
 
-impl Row for TraceUpdate {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("trace"),
-        Column::Text("status"),
-        Column::Number("ended"),
-        Column::Text("summary"),
-        Column::Number("attempts"),
-        Column::Number("ended_at"),
-        Column::Text("steps"),
-    ];
+row!(TraceUpdate, |row| {
+    Text trace = row.id,
+    Text status = row.status.map(TraceStatus::as_str),
+    Number ended = row.ended,
+    Text summary = row.summary.as_deref(),
+    Number attempts = row.attempts,
+    Number ended_at = row.ended_at,
+    Text steps = row.steps.as_str(),
+});
 
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.id.to_string());
-        values.push(self.status);
-        values.push(self.ended);
-        values.push(self.summary.as_deref());
-        values.push(self.attempts);
-        values.push(self.ended_at);
-        values.push(self.steps.as_str());
-    }
-}
-
-/// How much a status word weighs against another one that ended a delivery of the same trace.
-fn weight(status: Option<&str>) -> u8 {
+/// How much a status weighs against another one that ended a delivery of the same trace.
+fn weight(status: Option<TraceStatus>) -> u8 {
     match status {
-        Some("error") => 3,
-        Some("ok") => 2,
-        Some("skipped") => 1,
-        _ => 0,
+        Some(TraceStatus::Error) => 3,
+        Some(TraceStatus::Ok) => 2,
+        Some(TraceStatus::Skipped) => 1,
+        Some(TraceStatus::Pending) | None => 0,
     }
 }
 

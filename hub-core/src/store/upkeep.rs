@@ -8,7 +8,7 @@ use super::{
     StoreConfig,
     backend::{self, Known},
     batch::execute,
-    conn::{Conn, on, on_each},
+    conn::{Conn, sql},
     fault::classify,
     sealed::SealedValues,
 };
@@ -131,10 +131,7 @@ impl Upkeep {
 
     async fn applied(&mut self) -> Result<i64> {
         let mut conn = self.tx.conn();
-        let version: Option<i64> =
-            on!(conn, |conn| sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations")
-                .fetch_one(conn)
-                .await)?;
+        let version: Option<i64> = sql!(conn, value: "SELECT MAX(version) FROM _sqlx_migrations")?;
         Ok(version.unwrap_or(0))
     }
 
@@ -167,8 +164,7 @@ impl Upkeep {
         for table in COUNTED {
             let sql = format!("SELECT COUNT(*) FROM {table}");
             let mut conn = self.tx.conn();
-            let count: i64 =
-                on!(conn, |conn| sqlx::query_scalar(AssertSqlSafe(sql.clone())).fetch_one(conn).await)?;
+            let count: i64 = sql!(conn, value: AssertSqlSafe(sql))?;
             counts.push((table, count));
         }
         Ok(counts)
@@ -177,11 +173,9 @@ impl Upkeep {
     /// Bytes that the database takes, the write-ahead log not counted.
     pub async fn size(&mut self) -> Result<i64> {
         let mut conn = self.tx.conn();
-        on_each!(
-            conn,
+        sql!(conn, value:
             "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-            "SELECT CAST(pg_database_size(current_database()) AS BIGINT)",
-            |conn, sql| sqlx::query_scalar(sql).fetch_one(conn).await
+            "SELECT CAST(pg_database_size(current_database()) AS BIGINT)"
         )
     }
 
@@ -211,12 +205,10 @@ impl Upkeep {
     /// Whether a node works for a bot now: on PostgreSQL by its lease, which ends half a minute after its node.
     pub async fn has_leases(&mut self) -> Result<bool> {
         let mut conn = self.tx.conn();
-        let held: i64 = on_each!(
-            conn,
+        let held: i64 = sql!(conn, value:
             "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL",
             "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL
-                AND lease_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
-            |conn, sql| sqlx::query_scalar(sql).fetch_one(conn).await
+            AND lease_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
         )?;
         Ok(held > 0)
     }
@@ -224,54 +216,42 @@ impl Upkeep {
     /// A page of the ids of files that are there, behind one.
     pub async fn ready_files(&mut self, after: &str, limit: u32) -> Result<Vec<String>> {
         let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::query_scalar(
-            "SELECT id FROM media WHERE state = 'ready' AND id > $1 ORDER BY id LIMIT $2"
+        sql!(conn, values:
+            "SELECT id FROM media WHERE state = 'ready' AND id > $1 ORDER BY id LIMIT $2";
+            after, i64::from(limit)
         )
-        .bind(after)
-        .bind(i64::from(limit))
-        .fetch_all(conn)
-        .await)
     }
 
     /// Which of these files have a row, in whatever state.
     pub async fn known_files(&mut self, ids: &[String]) -> Result<Vec<String>> {
         let mut conn = self.tx.conn();
-        on_each!(
-            conn,
+        sql!(conn, values:
             "SELECT id FROM media WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id FROM media WHERE id IN (SELECT json_array_elements_text(CAST($1 AS json)))",
-            |conn, sql| sqlx::query_scalar(sql).bind(crate::text::json(ids)).fetch_all(conn).await
+            "SELECT id FROM media WHERE id IN (SELECT json_array_elements_text(CAST($1 AS json)))";
+            crate::text::json(ids)
         )
     }
 
     /// The bots, with names and statuses, the oldest thousand.
     pub async fn bots(&mut self) -> Result<Vec<(String, String, String)>> {
         let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::query_as("SELECT id, name, status FROM bots ORDER BY id LIMIT 1000")
-            .fetch_all(conn)
-            .await)
+        sql!(conn, all: "SELECT id, name, status FROM bots ORDER BY id LIMIT 1000")
     }
 
     /// The settings of the webhooks of channels that are on, as JSON, with the names of the channels; the oldest
     /// thousand.
     pub async fn webhooks(&mut self) -> Result<Vec<(String, String)>> {
         let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::query_as(
-            "SELECT name, webhook FROM channels WHERE enabled ORDER BY id LIMIT 1000"
-        )
-        .fetch_all(conn)
-        .await)
+        sql!(conn, all: "SELECT name, webhook FROM channels WHERE enabled ORDER BY id LIMIT 1000")
     }
 
     /// The versions of plugins that run in channels: name, version and source; the oldest thousand.
     pub async fn plugins_in_use(&mut self) -> Result<Vec<(String, String, String)>> {
         let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::query_as(
+        sql!(conn, all:
             "SELECT p.name, v.version, v.script FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id
-             WHERE v.id IN (SELECT version_id FROM channel_plugins) ORDER BY v.id LIMIT 1000"
+            WHERE v.id IN (SELECT version_id FROM channel_plugins) ORDER BY v.id LIMIT 1000"
         )
-        .fetch_all(conn)
-        .await)
     }
 
     /// How much of what is forgotten by its age is from before an instant.
@@ -303,11 +283,7 @@ impl Upkeep {
         let mut counts = Vec::with_capacity(counted.len());
         for (name, bound, sql) in counted {
             let mut conn = self.tx.conn();
-            let count: i64 = on!(conn, |conn| sqlx::query_scalar(sql)
-                .bind(before.as_millis())
-                .bind(&bound)
-                .fetch_one(conn)
-                .await)?;
+            let count: i64 = sql!(conn, value: sql; before, &bound)?;
             counts.push((name, count));
         }
         Ok(counts)
@@ -316,24 +292,17 @@ impl Upkeep {
     /// What was noted under a name.
     pub async fn noted(&mut self, name: &str) -> Result<Option<String>> {
         let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::query_scalar("SELECT value FROM meta WHERE key = $1")
-            .bind(name)
-            .fetch_optional(conn)
-            .await)
+        sql!(conn, optional_value: "SELECT value FROM meta WHERE key = $1"; name)
     }
 
     /// Notes something under a name.
     pub async fn note(&mut self, name: &str, value: &str) -> Result<()> {
         let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::query(
+        sql!(conn, run:
             "INSERT INTO meta (key, value) VALUES ($1, $2)
-             ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+            name, value
         )
-        .bind(name)
-        .bind(value)
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// Sealed values.
@@ -356,9 +325,6 @@ impl Upkeep {
 impl Upkeep {
     /// Runs statements of a test.
     pub async fn run(&mut self, statements: &str) -> Result<()> {
-        let mut conn = self.tx.conn();
-        on!(conn, |conn| sqlx::Executor::execute(conn, AssertSqlSafe(statements.to_owned()))
-            .await
-            .map(|_| ()))
+        self.tx.conn().script(AssertSqlSafe(statements.to_owned())).await
     }
 }

@@ -6,11 +6,8 @@ use super::{TraceQuery, Traces};
 use crate::{
     access::Actor,
     error::{Error, Result},
-    id::{BotId, MessageId},
-    model::{
-        message::Message,
-        trace::{Trace, TraceStatus},
-    },
+    id::{BotId, MessageId, TraceId},
+    model::{message::Message, trace::Trace},
     page::{Page, PageRequest},
     store::traces::{TraceFilter, TraceRow},
 };
@@ -67,7 +64,7 @@ impl Traces<'_> {
         }
         let filter = TraceFilter {
             channel_id: query.channel_id,
-            status: query.status.map(TraceStatus::as_str),
+            status: query.status,
             message_id: query.message_id,
             ids: query.ids.clone(),
             since: query.since,
@@ -80,17 +77,17 @@ impl Traces<'_> {
             return Err(Error::not_found("bot"));
         }
         let page = if expand == Expand::default() { page.clone() } else { page.at_most(fitting(&rows)) };
-        let mut page = Page::from_rows(&query.list_name(bot_id), &page, rows, |row| row.id.clone());
+        let mut page = Page::from_rows(&query.list_name(bot_id), &page, rows, |row| row.id.to_string());
         if expand.steps {
-            let ids: Vec<&str> = page.items.iter().map(|row| row.id.as_str()).collect();
+            let ids: Vec<TraceId> = page.items.iter().map(|row| row.id).collect();
             let mut steps = read.traces().steps_of(&ids).await?;
             for row in &mut page.items {
                 // Retention may have deleted the trace since.
-                row.steps = steps.remove(&row.id).unwrap_or_else(|| "[]".to_owned());
+                row.steps = steps.remove(&row.id).unwrap_or_default();
             }
         }
         drop(read);
-        let traces = page.items.into_iter().map(Trace::try_from).collect::<Result<Vec<_>>>()?;
+        let traces: Vec<_> = page.items.into_iter().map(Trace::from).collect();
         let messages = if expand.message { self.messages_of(bot_id, &traces).await? } else { HashMap::new() };
         let expanded = |trace: Trace| {
             let message = messages.get(&trace.message_id).cloned();
@@ -117,20 +114,21 @@ impl Traces<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{model::trace::TraceStatus, time::Timestamp};
 
     fn row(size: i64) -> TraceRow {
         TraceRow {
-            id: String::new(),
-            message_id: String::new(),
-            bot_id: String::new(),
+            id: TraceId::MAX,
+            message_id: MessageId::MAX,
+            bot_id: BotId::MAX,
             channel_id: None,
             replay_of: None,
-            status: String::new(),
+            status: TraceStatus::Ok,
             summary: String::new(),
             attempts: 0,
-            started_at: 0,
+            started_at: Timestamp::MIN,
             duration_ms: 0,
-            steps: String::new(),
+            steps: Vec::new(),
             channel_name: None,
             user_id: String::new(),
             user_name: String::new(),

@@ -91,10 +91,10 @@ impl Traces<'_> {
             bot_id,
             channel_id: Some(channel_id),
             replay_of: Some(trace.trace_id),
-            status: TraceStatus::Pending.as_str(),
+            status: TraceStatus::Pending,
             open_sinks: 1,
             summary: "replay".to_owned(),
-            started_at: now.as_millis(),
+            started_at: now,
             duration_ms: 0,
             steps: format!("[{}]", steps_text(&[received])),
         };

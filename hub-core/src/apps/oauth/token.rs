@@ -214,9 +214,8 @@ impl Exchange {
 
     async fn install(self, tx: &mut Tx, stored: StoredCode) -> Result<Exchanged> {
         let (everybody, code) = (everybody()?, stored.code);
-        let owner = Some(code.user_id.to_string());
         let app = tx.apps().find(everybody, code.app_id).await?;
-        let (Some(app), Some(_)) = (app, tx.bots().find(owner, code.bot_id).await?) else {
+        let (Some(app), Some(_)) = (app, tx.bots().find(Some(code.user_id), code.bot_id).await?) else {
             return Ok(Exchanged::Refused("the bot or the app was deleted"));
         };
         let scopes = code.scopes.intersection(app.scopes);
@@ -247,13 +246,15 @@ impl Exchange {
     }
 
     async fn replayed(&self, tx: &mut Tx, stored: &StoredCode) -> Result<Exchanged> {
-        let Some((id, token)) = &stored.came_of_it else { return Ok(Exchanged::Replayed(None)) };
-        if !tx.installations().end_token(*id, token, &self.dead).await? {
+        let (Some(id), Some(token)) = (stored.installation_id, &stored.token_hash) else {
+            return Ok(Exchanged::Replayed(None));
+        };
+        if !tx.installations().end_token(id, token, &self.dead).await? {
             return Ok(Exchanged::Replayed(None));
         }
-        let revoked = Revoked::Installation(*id);
+        let revoked = Revoked::Installation(id);
         tx.revocations().add(&Revocation { id: self.revocation_id, revoked, at: self.now }).await?;
-        Ok(Exchanged::Replayed(Some(*id)))
+        Ok(Exchanged::Replayed(Some(id)))
     }
 }
 

@@ -174,9 +174,8 @@ impl AppListener {
         add_links(&self.ctx, rows.iter_mut().map(|row| &mut row.event)).await?;
         let mut page = Vec::with_capacity(rows.len());
         for row in rows {
-            let id = row.id.parse()?;
-            let frame = envelope(row.trace_id.as_deref(), &row.installation_id, &row.bot_id, &row.event)?;
-            page.push(Given { id, frame });
+            let frame = envelope(row.trace_id, row.installation_id, row.bot_id, &row.event)?;
+            page.push(Given { id: row.id, frame });
         }
         self.given.extend(page.iter().map(|event| event.id));
         Ok(page)
@@ -234,11 +233,11 @@ fn trace_of(event: &WrittenEvent, now: Timestamp) -> Option<TraceUpdate> {
     let step = Step::new(StepName::Websocket, "app", TraceStatus::Ok, now, now, detail);
     Some(TraceUpdate {
         id: event.trace_id?,
-        status: event.is_over.then(|| TraceStatus::Ok.as_str()),
+        status: event.is_over.then_some(TraceStatus::Ok),
         ended: i64::from(event.is_over),
         summary: event.is_over.then(|| "delivered to the app".to_owned()),
         attempts: None,
-        ended_at: now.as_millis(),
+        ended_at: now,
         steps: steps_text(&[step]),
     })
 }

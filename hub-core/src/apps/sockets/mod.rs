@@ -87,8 +87,7 @@ impl Apps<'_> {
         if !row.open {
             return Err(Error::new(ErrorCode::Forbidden, "the app's author is switched off"));
         }
-        let (author_id, secret) = (row.author_id.parse()?, secret_mark(&row.credential));
-        Ok(AppHolder { app_id, author_id, secret })
+        Ok(AppHolder { app_id, author_id: row.author_id, secret: secret_mark(&row.credential) })
     }
 
     /// An app on one of the bots that have it, as the app itself.

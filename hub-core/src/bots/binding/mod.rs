@@ -152,10 +152,7 @@ impl Bots<'_> {
         let notes = Notes::open(&self.ctx.sealer, bind)?;
         let waiting = bind.status == BindStatus::Waiting;
         let bot = match bind.bot_id {
-            Some(id) => {
-                let owner = Some(bind.owner_id.to_string());
-                self.ctx.store.read().await?.bots().find(owner, id).await?
-            }
+            Some(id) => self.ctx.store.read().await?.bots().find(Some(bind.owner_id), id).await?,
             None => None,
         };
         Ok(BindStep {
@@ -189,7 +186,7 @@ impl Bots<'_> {
         let given = wanted.is_some();
         let mut name = wanted;
         if let Some(bot) = for_bot {
-            let bot = self.ctx.store.read().await?.bots().find(Some(owner.to_string()), bot).await?;
+            let bot = self.ctx.store.read().await?.bots().find(Some(owner), bot).await?;
             let network = bot.ok_or_else(|| Error::not_found("bot"))?.network;
             if given && name.as_ref() != Some(&network) {
                 return Err(Error::invalid("network", format!("must be that of the bot: {network}")));

@@ -102,7 +102,7 @@ impl Watch {
         for channels in stale.chunks(MAX_PER_QUERY) {
             let pulses = self.ctx.store.read().await?.log().pulses(channels).await?;
             let pulses: HashMap<ChannelId, &PulseRow> =
-                pulses.iter().filter_map(|pulse| Some((pulse.id.parse().ok()?, pulse))).collect();
+                pulses.iter().map(|pulse| (pulse.id, pulse)).collect();
             let now = self.ctx.store.now();
             for channel in channels {
                 if let Some(feed) = self.live.feed(*channel) {

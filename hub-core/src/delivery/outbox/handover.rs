@@ -8,7 +8,7 @@ use tracing::Instrument;
 use super::{Go, Outbox};
 use crate::{
     error::{ErrorCode, Result},
-    id::MediaId,
+    id::{MediaId, OutboxId},
     network::{MediaError, MediaFile, UploadedMedia},
     spans,
     store::sending::{ItemState, OpenItem},
@@ -43,13 +43,12 @@ pub(super) enum Handover {
 impl Outbox {
     /// Hands an item's file over to the network, unless that was done a moment ago.
     pub(super) async fn hand_over(&self, item: &OpenItem, was_unknown: bool) -> Result<Handover> {
-        let Some(id) = &item.media_id else { return Ok(Handover::Nothing) };
-        let id: MediaId = id.parse()?;
+        let Some(id) = item.media_id else { return Ok(Handover::Nothing) };
         let started = self.engine.ctx.clock.instant();
-        if let Some(media) = self.handed(&item.id, started) {
+        if let Some(media) = self.handed(item.id, started) {
             return Ok(Handover::Done(media));
         }
-        let span = spans::outbox_send(self.bot.lease.bot_id, &item.message_id, item.trace_id.as_deref());
+        let span = spans::outbox_send(self.bot.lease.bot_id, item.message_id, item.trace_id);
         let uploaded = tokio::select! {
             biased;
             () = self.bot.tasks.stop_token().cancelled() => return Ok(Handover::Not(Go::Wait)),
@@ -88,7 +87,7 @@ impl Outbox {
         let reason = format!("the file was not sent: {error}");
         let round = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let round = state.failures.entry(item.id.clone()).or_default();
+            let round = state.failures.entry(item.id).or_default();
             *round += 1;
             *round
         };
@@ -109,11 +108,11 @@ impl Outbox {
         .await
     }
 
-    fn handed(&self, item: &str, now: Instant) -> Option<UploadedMedia> {
+    fn handed(&self, item: OutboxId, now: Instant) -> Option<UploadedMedia> {
         let state = self.state();
         state
             .handed
-            .get(item)
+            .get(&item)
             .filter(|handed| now.since(handed.at) < UPLOAD_VALIDITY)
             .map(|handed| handed.media.clone())
     }
@@ -125,7 +124,7 @@ impl Outbox {
         if state.handed.len() >= MAX_REMEMBERED {
             state.handed.clear();
         }
-        state.handed.insert(item.id.clone(), Handed { media: media.clone(), at });
+        state.handed.insert(item.id, Handed { media: media.clone(), at });
     }
 
     /// The item is concluded.

@@ -12,7 +12,7 @@ use crate::{
     bots::BotStatus,
     error::{ErrorCode, Result},
     events::Event,
-    id::{Kind, MessageId, TraceId, kind},
+    id::{Kind, kind},
     model::trace::{Step, StepName, TraceStatus, steps_text},
     network::SendOutcome,
     store::{
@@ -150,21 +150,20 @@ impl Outbox {
                 if state.paced.len() >= MAX_REMEMBERED {
                     state.paced.retain(|_, said| *said > now);
                 }
-                state.paced.insert(item.id.clone(), now + until.since(wall));
+                state.paced.insert(item.id, now + until.since(wall));
             }
             let reason = format!(
                 "waits until {until}: this person was sent {} messages within 5 minutes, which is the limit",
                 self.rules.burst.unwrap_or_default()
             );
             tracing::info!(
-                bot_id = %self.bot.lease.bot_id, message_id = item.message_id, %until,
+                bot_id = %self.bot.lease.bot_id, message_id = %item.message_id, %until,
                 "a message is queued: the limit of messages to its person within 5 minutes is reached"
             );
-            let due_at = Timestamp::from_millis(item.due_at);
-            self.settle(item, wall, ItemState::Queued, due_at, Some(&reason), |s| {
+            self.settle(item, wall, ItemState::Queued, item.due_at, Some(&reason), |s| {
                 s.attempts = item.attempts;
                 // An earlier try with an unknown outcome stays counted.
-                s.unknown = item.state == "sending";
+                s.unknown = item.state == ItemState::Sending;
                 s.next_attempt_at = Some(until);
             })
             .await?;
@@ -187,10 +186,9 @@ impl Outbox {
         if state != ItemState::Queued {
             self.forget_file(item);
         }
-        let message_id: MessageId = item.message_id.parse()?;
         let mut settled = Settled {
-            id: item.id.parse()?,
-            message_id,
+            id: item.id,
+            message_id: item.message_id,
             bot_id: self.bot.lease.bot_id,
             peer: item.peer.clone(),
             attempts: item.attempts + 1,
@@ -223,14 +221,14 @@ impl Outbox {
         }
         failpoint!("outbox.settled", passed);
         let (bot_id, status) = (self.bot.lease.bot_id, state.as_str());
-        self.engine.ctx.node.events.tell(Event::Sent { bot_id, message_id, status });
+        self.engine.ctx.node.events.tell(Event::Sent { bot_id, message_id: item.message_id, status });
         Ok(())
     }
 
     /// Counts one more throttled try of an item.
     fn count_throttled(&self, item: &OpenItem) -> u32 {
         let mut state = self.state();
-        let times = state.throttled.entry(item.id.clone()).or_default();
+        let times = state.throttled.entry(item.id).or_default();
         *times += 1;
         let times = *times;
         if times >= THROTTLE_TRIES {
@@ -262,10 +260,10 @@ impl Outbox {
 
 /// The step `reply` of the message's trace.
 fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<TraceUpdate> {
-    let id: TraceId = item.trace_id.as_deref()?.parse().ok()?;
+    let id = item.trace_id?;
     let status = match settled.state {
         ItemState::Sent | ItemState::Unconfirmed => TraceStatus::Ok,
-        ItemState::Queued => TraceStatus::Pending,
+        ItemState::Queued | ItemState::Sending => TraceStatus::Pending,
         ItemState::Failed | ItemState::Unknown | ItemState::Expired => TraceStatus::Error,
     };
     let detail = json!({
@@ -287,11 +285,11 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
     let summary = settled.error.clone().unwrap_or_else(|| settled.state.as_str().to_owned());
     Some(TraceUpdate {
         id,
-        status: over.then_some(status.as_str()),
+        status: over.then_some(status),
         ended: 0,
         summary: own.then_some(summary),
         attempts: None,
-        ended_at: settled.now.as_millis(),
+        ended_at: settled.now,
         steps: steps_text(&[step]),
     })
 }

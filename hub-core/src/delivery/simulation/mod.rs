@@ -45,7 +45,10 @@ use crate::{
     invariants::Violations,
     local_http::LocalService,
     media::{Links, MediaStore},
-    model::sinks::{AiSettings, Change, Ordering, RetrySettings, WebSocketSettings, WebhookSettings},
+    model::{
+        bot::BotStatus,
+        sinks::{AiSettings, Change, Ordering, RetrySettings, WebSocketSettings, WebhookSettings},
+    },
     network::{Credentials, Network},
     random::Random,
     sandbox::{Sandbox, SandboxConfig},
@@ -155,10 +158,13 @@ impl<'d> Run<'d> {
             let login = Credentials::new("token", &id.to_string(), "owner");
             let sealed = credentials::seal(&self.sealer, id, &login);
             let row = Bot {
-                credentials: sealed.as_str().to_owned(),
-                status: "connecting".to_owned(),
+                credentials: sealed,
+                fence: 0,
+                owner: None,
+                until: tables::FREE,
+                cursor: String::new(),
                 config_rev: 1,
-                ..Bot::default()
+                status: BotStatus::Connecting,
             };
             let patient = self.channel(id, bot * 10 + 1, vec![1, 2, 4, 8, 16, 20, 20, 20, 20, 20], 10);
             let hasty = self.channel(id, bot * 10 + 2, vec![1, 3], 2);

@@ -201,7 +201,7 @@ impl WorkStore for ModelStore {
     }
 
     async fn any_free_bot(&self, now: Timestamp) -> Result<bool> {
-        self.read(|world| world.tables.bots.values().any(|bot| bot.until <= now.as_millis())).await
+        self.read(|world| world.tables.bots.values().any(|bot| bot.until <= now)).await
     }
 
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {
@@ -225,7 +225,7 @@ impl WorkStore for ModelStore {
     }
 
     /// The model has no plugins: what they do needs a sandbox, which has no place in a repeatable run.
-    async fn plugins(&self, _: BotId) -> Result<(Vec<InstalledRow>, Vec<(String, String)>)> {
+    async fn plugins(&self, _: BotId) -> Result<(Vec<InstalledRow>, Vec<(PluginVersionId, String)>)> {
         Ok((Vec::new(), Vec::new()))
     }
 
@@ -250,7 +250,7 @@ impl WorkStore for ModelStore {
         self.write("set status", move |tables| {
             let fits = !tables.is_fenced(bot_id, fence);
             if let Some(bot) = tables.bots.get_mut(&bot_id).filter(|_| fits) {
-                status.as_str().clone_into(&mut bot.status);
+                bot.status = status;
             }
             fits
         })
@@ -292,7 +292,7 @@ impl WorkStore for ModelStore {
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<JobRow>> {
+    ) -> Result<Vec<Result<JobRow>>> {
         self.read(|world| world.tables.backlog(lease, full, now, limit)).await
     }
 

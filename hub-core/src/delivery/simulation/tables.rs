@@ -1,19 +1,19 @@
 //! The store as tables in memory: what the statements of `store::{inbox, deliveries, leases, sending, outbox}`
 //! do, without SQL. A call is one transaction: it changes nothing or everything.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashSet},
-};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     channels::ChannelRecord,
-    id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId},
+    error::Result,
+    id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId, UserId},
     model::{
+        bot::BotStatus,
         sinks::{SinkKey, WebhookSettings},
         trace::DeliveryState,
     },
     network::WindowRules,
+    secret::Sealed,
     store::{
         deliveries::{Finished, HealthReport, JobMessage, JobRow},
         due::{self, Followed, Noted, Reading, Step},
@@ -25,16 +25,19 @@ use crate::{
     time::Timestamp,
 };
 
+/// When the lease of a bot ends that no node has.
+pub const FREE: Timestamp = Timestamp::from_millis(0);
+
 /// A bot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Bot {
-    pub credentials: String,
+    pub credentials: Sealed,
     pub fence: i64,
     pub owner: Option<NodeId>,
-    pub until: i64,
+    pub until: Timestamp,
     pub cursor: String,
     pub config_rev: i64,
-    pub status: String,
+    pub status: BotStatus,
 }
 
 /// A delivery.
@@ -58,8 +61,8 @@ pub struct Item {
 
 #[derive(Debug, Default)]
 struct Contact {
-    token: Option<String>,
-    opened_at: Option<i64>,
+    token: Option<Sealed>,
+    opened_at: Option<Timestamp>,
     sends: i64,
     closed: Option<String>,
 }
@@ -88,7 +91,7 @@ impl Tables {
 
     pub fn void_leases(&mut self) {
         for bot in self.bots.values_mut() {
-            (bot.owner, bot.until) = (None, 0);
+            (bot.owner, bot.until) = (None, FREE);
         }
     }
 
@@ -96,14 +99,14 @@ impl Tables {
         let mut held = Vec::new();
         for (id, bot) in &mut self.bots {
             if bot.owner != Some(node) {
-                if bot.until > now.as_millis() {
+                if bot.until > now {
                     continue;
                 }
                 bot.owner = Some(node);
                 bot.fence += 1;
                 *self.grants.entry((*id, node)).or_default() += 1;
             }
-            bot.until = until.as_millis();
+            bot.until = until;
             held.push(Lease { bot_id: *id, fence: bot.fence });
         }
         held
@@ -111,13 +114,13 @@ impl Tables {
 
     pub fn release_leases(&mut self, node: NodeId) {
         for bot in self.bots.values_mut().filter(|bot| bot.owner == Some(node)) {
-            (bot.owner, bot.until) = (None, 0);
+            (bot.owner, bot.until) = (None, FREE);
         }
     }
 
     pub fn give_up_lease(&mut self, lease: &Lease) {
         if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
-            (bot.owner, bot.until) = (None, 0);
+            (bot.owner, bot.until) = (None, FREE);
         }
     }
 
@@ -132,7 +135,7 @@ impl Tables {
     }
 
     fn shift(&mut self, step: Step) {
-        let shift = |at: &mut i64| *at = step.apply(Timestamp::from_millis(*at)).as_millis();
+        let shift = |at: &mut Timestamp| *at = step.apply(*at);
         for bot in self.bots.values_mut() {
             shift(&mut bot.until);
         }
@@ -154,11 +157,11 @@ impl Tables {
             network: "chat".to_owned(),
             credentials: bot.credentials.clone(),
             cursor: bot.cursor.clone(),
-            status: bot.status.clone(),
+            status: bot.status,
             wx_id: String::new(),
-            owner_id: "usr_00000000000000000000000000".to_owned(),
-            last_message_id: self.last_message(lease.bot_id).map(|id| id.to_string()),
-            last_delivery_id: self.last_delivery(lease.bot_id).map(|id| id.to_string()),
+            owner_id: UserId::from_u128(0),
+            last_message_id: self.last_message(lease.bot_id),
+            last_delivery_id: self.last_delivery(lease.bot_id),
         })
     }
 
@@ -212,15 +215,15 @@ impl Tables {
                 seqs.push(channel.last_seq);
                 for new in &taken.deliveries {
                     let row = JobRow {
-                        id: new.id.to_string(),
-                        trace_id: route.trace.id.to_string(),
-                        channel_id: route.channel_id.to_string(),
-                        sink: new.sink.text().into_owned(),
+                        id: new.id,
+                        trace_id: route.trace.id,
+                        channel_id: route.channel_id,
+                        sink: new.sink,
                         lane: new.lane.clone(),
                         seq: channel.last_seq,
-                        state: "pending".to_owned(),
+                        state: DeliveryState::Pending,
                         attempts: 0,
-                        due_at: batch.now.as_millis(),
+                        due_at: batch.now,
                         first_attempt_at: None,
                         target_url: None,
                         channel_content: taken.content.clone(),
@@ -240,23 +243,27 @@ impl Tables {
 
     fn hear(&mut self, bot: BotId, user: &str, heard: &ContactUpdate) {
         let contact = self.contacts.entry((bot, user.to_owned())).or_default();
-        if heard.opened_at.as_millis() >= contact.opened_at.unwrap_or(0) {
-            contact.opened_at = Some(heard.opened_at.as_millis());
+        if Some(heard.opened_at) >= contact.opened_at {
+            contact.opened_at = Some(heard.opened_at);
             (contact.sends, contact.closed) = (0, None);
-            contact.token = heard.context_token.as_ref().map(|token| token.as_str().to_owned());
+            contact.token.clone_from(&heard.context_token);
         }
     }
 
-    pub fn backlog(&self, lease: &Lease, full: &[SinkKey], now: Timestamp, limit: u32) -> Vec<JobRow> {
-        let full: HashSet<(String, Cow<'static, str>)> =
-            full.iter().map(|key| (key.channel.to_string(), key.sink.text())).collect();
+    pub fn backlog(
+        &self,
+        lease: &Lease,
+        full: &[SinkKey],
+        now: Timestamp,
+        limit: u32,
+    ) -> Vec<Result<JobRow>> {
         let open = self.deliveries.values().filter(|delivery| {
             delivery.bot == lease.bot_id
                 && delivery.claim != lease.fence
                 && delivery.is_open(now)
-                && !full.contains(&(delivery.row.channel_id.clone(), Cow::Owned(delivery.row.sink.clone())))
+                && !full.contains(&SinkKey { channel: delivery.row.channel_id, sink: delivery.row.sink })
         });
-        open.take(limit as usize).map(|delivery| delivery.row.clone()).collect()
+        open.take(limit as usize).map(|delivery| Ok(delivery.row.clone())).collect()
     }
 
     pub fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> HashSet<DeliveryId> {
@@ -292,10 +299,10 @@ impl Tables {
         delivery.state = finished.state;
         delivery.claim = if finished.keep { finished.fence } else { 0 };
         let row = &mut delivery.row;
-        row.state = if finished.state == DeliveryState::Parked { "parked" } else { "pending" }.to_owned();
+        row.state = finished.state;
         row.attempts = finished.attempts;
-        row.due_at = finished.due_at.as_millis();
-        row.first_attempt_at = Some(finished.first_attempt_at.as_millis());
+        row.due_at = finished.due_at;
+        row.first_attempt_at = Some(finished.first_attempt_at);
         for reply in &finished.replies {
             self.enqueue(reply);
         }
@@ -340,9 +347,9 @@ impl Tables {
         self.keys.insert(key, new.message_id);
         for (place, part) in (0..).zip(&new.parts) {
             let open = OpenItem {
-                id: part.id.to_string(),
-                message_id: new.message_id.to_string(),
-                trace_id: new.trace_id.map(|id| id.to_string()),
+                id: part.id,
+                message_id: new.message_id,
+                trace_id: new.trace_id,
                 dedupe_key: new.dedupe_key.clone(),
                 peer: new.peer.clone(),
                 part: place,
@@ -350,11 +357,11 @@ impl Tables {
                 client_id: part.client_id.clone(),
                 text: part.text.clone(),
                 media_id: None,
-                state: "queued".to_owned(),
+                state: ItemState::Queued,
                 attempts: 0,
                 unknowns: 0,
-                due_at: new.now.as_millis(),
-                expires_at: new.expires_at.as_millis(),
+                due_at: new.now,
+                expires_at: new.expires_at,
                 context_token: None,
                 private: None,
                 window_opened_at: None,
@@ -372,15 +379,15 @@ impl Tables {
         let mut held_back = HashSet::new();
         let mut open = Vec::new();
         for item in self.outbox.values().filter(|item| item.bot == bot && item.is_open()) {
-            if !due::wait(Timestamp::from_millis(item.open.due_at), now).is_zero() {
+            if !due::wait(item.open.due_at, now).is_zero() {
                 held_back.insert(item.open.peer.as_str());
             }
             let Some(contact) = self.contacts.get(&(bot, item.open.peer.clone())) else { continue };
             let ready = contact.closed.is_none()
-                && contact.opened_at.is_some_and(|at| at > oldest.as_millis())
+                && contact.opened_at.is_some_and(|at| at > oldest)
                 && contact.sends < rules.sends.map_or(i64::MAX, i64::from)
                 && !held_back.contains(item.open.peer.as_str());
-            if ready || item.open.expires_at <= now.as_millis() {
+            if ready || item.open.expires_at <= now {
                 open.push(OpenItem {
                     context_token: contact.token.clone(),
                     window_opened_at: contact.opened_at,
@@ -401,8 +408,8 @@ impl Tables {
         }
         let Some(item) = self.outbox.get_mut(&id).filter(|item| item.is_open()) else { return false };
         item.open.attempts += 1;
-        item.open.unknowns += i64::from(item.open.state == "sending");
-        item.open.state = "sending".to_owned();
+        item.open.unknowns += i64::from(item.open.state == ItemState::Sending);
+        item.open.state = ItemState::Sending;
         if let Some(contact) = self.contacts.get_mut(&(lease.bot_id, peer.to_owned())) {
             contact.sends += 1;
         }
@@ -414,9 +421,9 @@ impl Tables {
         let Some(item) = found.filter(|item| item.is_open() && item.open.attempts == settled.attempts) else {
             return false;
         };
-        item.open.due_at = settled.due_at.as_millis();
+        item.open.due_at = settled.due_at;
         item.open.unknowns += i64::from(settled.unknown);
-        item.open.state = settled.state.as_str().to_owned();
+        item.open.state = settled.state;
         item.state = (settled.state != ItemState::Queued).then_some(settled.state);
         let contact = self.contacts.get_mut(&(settled.bot_id, settled.peer.clone()));
         if let Some(contact) = contact.filter(|contact| contact.opened_at == settled.window_opened_at) {
@@ -435,7 +442,7 @@ impl Delivery {
     fn is_open(&self, now: Timestamp) -> bool {
         match self.state {
             DeliveryState::Pending => true,
-            DeliveryState::Parked => due::wait(Timestamp::from_millis(self.row.due_at), now).is_zero(),
+            DeliveryState::Parked => due::wait(self.row.due_at, now).is_zero(),
             _ => false,
         }
     }
@@ -453,13 +460,13 @@ impl Item {
 
 fn job_message(row: &MessageRow) -> JobMessage {
     JobMessage {
-        message_id: row.id.to_string(),
+        message_id: row.id,
         from_user_id: row.from_user_id.clone(),
         user_name: row.user_name.clone(),
         peer: row.peer.clone(),
         session_id: row.session_id.clone(),
         group_id: row.group_id.clone(),
-        kind: row.kind.to_owned(),
+        kind: row.kind,
         content: row.content.clone(),
         items: row.items.clone(),
         quoted: row.quoted.clone(),

@@ -14,7 +14,7 @@ use super::{
     tables::{Delivery, Tables},
 };
 use crate::{
-    id::{BotId, ChannelId, DeliveryId, NodeId},
+    id::{BotId, ChannelId, DeliveryId, NodeId, OutboxId},
     model::{sinks::Ordering, trace::DeliveryState},
     network::Outgoing,
     random::Random,
@@ -242,7 +242,7 @@ impl World {
         // Ids are given before the commit, so two replies may be stored the other way round: then either may go
         // first. What is earlier in both ways goes first.
         let own = self.tables.outbox.values().find(|item| item.open.client_id == *client_id);
-        let own = own.map_or((String::new(), 0), |own| (own.open.id.clone(), own.place));
+        let own = own.map_or((OutboxId::MAX, 0), |own| (own.open.id, own.place));
         let overtaken = self.tables.outbox.values().find(|item| {
             let same = item.bot == bot && item.open.peer == *to_user_id;
             same && item.is_open() && item.open.id < own.0 && item.place < own.1
@@ -324,7 +324,6 @@ impl World {
     }
 
     fn delivery(&self, channel: ChannelId, text: &str) -> Option<&Delivery> {
-        let channel = channel.to_string();
         self.tables
             .deliveries
             .values()

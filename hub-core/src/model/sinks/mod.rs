@@ -1,14 +1,13 @@
 //! The settings of a channel's sinks: what is stored, what an update may say, and what makes it acceptable. Secrets
 //! are never part of what is stored here: the store keeps them sealed, apart.
 
-use std::{borrow::Cow, str::FromStr};
-
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
 use crate::{
-    error::{Error, Problems, Result},
+    error::{Problems, Result},
     id::ChannelId,
+    words::words,
 };
 
 mod ai;
@@ -21,45 +20,14 @@ pub use webhook::{
 };
 pub(crate) use webhook::{MAX_RETRIES, MAX_WAIT_S};
 
-/// Which sink of a channel a delivery goes to. A kind that a channel may have several of carries the id of the one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SinkId {
-    /// The webhook.
-    Webhook,
-    /// The AI sink.
-    Ai,
-}
-
-impl SinkId {
-    /// One sink of every kind, for what is kept by kind.
-    pub const KINDS: [Self; 2] = [Self::Webhook, Self::Ai];
-
-    /// The form in the store: `webhook`, `ai`.
-    pub const fn text(self) -> Cow<'static, str> {
-        match self {
-            Self::Webhook => Cow::Borrowed("webhook"),
-            Self::Ai => Cow::Borrowed("ai"),
-        }
-    }
-}
-
-impl FromStr for SinkId {
-    type Err = Error;
-
-    /// # Errors
-    /// `INTERNAL_ERROR`: only a newer program can have stored another form.
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "webhook" => Ok(Self::Webhook),
-            "ai" => Ok(Self::Ai),
-            other => Err(Error::internal(format!("{other} is no sink"))),
-        }
-    }
-}
-
-impl Serialize for SinkId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+words! {
+    /// Which sink of a channel a delivery goes to. A kind that a channel may have several of carries the id of the one.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum SinkId {
+        /// The webhook.
+        Webhook = "webhook",
+        /// The AI sink.
+        Ai = "ai",
     }
 }
 
@@ -75,7 +43,7 @@ pub struct SinkKey {
 impl Serialize for SinkKey {
     /// The form that statements compare with: `ch_…/webhook`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}/{}", self.channel, self.sink.text()))
+        serializer.collect_str(&format_args!("{}/{}", self.channel, self.sink))
     }
 }
 

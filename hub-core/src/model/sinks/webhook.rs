@@ -12,6 +12,7 @@ use crate::{
     random::Random,
     secret::Secret,
     signing,
+    words::words,
 };
 
 /// Waits between attempts, in seconds, unless a channel has its own.
@@ -29,30 +30,19 @@ const MAX_RATE: u32 = 1000;
 const MIN_SIGNING_SECRET: usize = 16;
 const MAX_SECRET: usize = 4096;
 
-/// How the hub authenticates itself to the receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AuthMethod {
-    /// Not at all.
-    #[default]
-    None,
-    /// `Authorization: Bearer <secret>`.
-    Bearer,
-    /// A header of the channel's choice holds the secret.
-    Header,
-    /// `X-Signature` over the body.
-    Hmac,
-}
-
-impl AuthMethod {
-    /// The name in settings: `none`, `bearer`, `header`, `hmac`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Bearer => "bearer",
-            Self::Header => "header",
-            Self::Hmac => "hmac",
-        }
+words! {
+    /// How the hub authenticates itself to the receiver.
+    #[derive(Default)]
+    pub enum AuthMethod {
+        /// Not at all.
+        #[default]
+        None = "none",
+        /// `Authorization: Bearer <secret>`.
+        Bearer = "bearer",
+        /// A header of the channel's choice holds the secret.
+        Header = "header",
+        /// `X-Signature` over the body.
+        Hmac = "hmac",
     }
 }
 
@@ -74,24 +64,15 @@ impl AuthSettings {
     }
 }
 
-/// Which deliveries of a channel wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ordering {
-    /// Those of one conversation, strictly in the order they arrived.
-    #[default]
-    Conversation,
-    /// None.
-    None,
-}
-
-impl Ordering {
-    /// The name in settings: `conversation`, `none`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Conversation => "conversation",
-            Self::None => "none",
-        }
+words! {
+    /// Which deliveries of a channel wait for each other.
+    #[derive(Default)]
+    pub enum Ordering {
+        /// Those of one conversation, strictly in the order they arrived.
+        #[default]
+        Conversation = "conversation",
+        /// None.
+        None = "none",
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     time::{Instant, Timestamp},
+    words::words,
 };
 
 /// Where the text of a QR code leads to when it is opened as a link, in place of being scanned.
@@ -47,33 +48,21 @@ pub enum QrAction {
     AlreadyBound,
 }
 
-/// The values of `status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
-    Wait,
-    Scaned,
-    NeedVerifyCode,
-    VerifyCodeBlocked,
-    ScanedButRedirect,
-    Expired,
-    BindedRedirect,
-    Confirmed,
+words! {
+    /// The values of `status`.
+    enum Status {
+        Wait = "wait",
+        Scaned = "scaned",
+        NeedVerifyCode = "need_verifycode",
+        VerifyCodeBlocked = "verify_code_blocked",
+        ScanedButRedirect = "scaned_but_redirect",
+        Expired = "expired",
+        BindedRedirect = "binded_redirect",
+        Confirmed = "confirmed",
+    }
 }
 
 impl Status {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Wait => "wait",
-            Self::Scaned => "scaned",
-            Self::NeedVerifyCode => "need_verifycode",
-            Self::VerifyCodeBlocked => "verify_code_blocked",
-            Self::ScanedButRedirect => "scaned_but_redirect",
-            Self::Expired => "expired",
-            Self::BindedRedirect => "binded_redirect",
-            Self::Confirmed => "confirmed",
-        }
-    }
-
     /// Whether there is something a poll must not be held for.
     const fn is_final(self) -> bool {
         matches!(self, Self::VerifyCodeBlocked | Self::Expired | Self::BindedRedirect | Self::Confirmed)

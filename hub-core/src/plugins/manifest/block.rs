@@ -1,5 +1,7 @@
 //! Where the metadata block is, and its lines.
 
+use crate::words::words;
+
 use super::Note;
 
 /// Longest line of a block, in bytes.
@@ -7,25 +9,15 @@ pub const MAX_LINE: usize = 1024;
 /// Most lines of a block.
 pub const MAX_LINES: usize = 200;
 
-/// In which words a plugin describes itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Dialect {
-    /// `==UserScript==`, the words of the specification.
-    #[default]
-    UserScript,
-    /// `==WebhookPlugin==`, the words of published plugins: `@timeout` is in seconds, `@grant` lists functions.
-    WebhookPlugin,
-}
-
-impl Dialect {
-    const ALL: [Self; 2] = [Self::UserScript, Self::WebhookPlugin];
-
-    /// The word between the equals signs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UserScript => "UserScript",
-            Self::WebhookPlugin => "WebhookPlugin",
-        }
+words! {
+    /// In which words a plugin describes itself.
+    #[derive(Default)]
+    pub enum Dialect {
+        /// `==UserScript==`, the words of the specification.
+        #[default]
+        UserScript = "UserScript",
+        /// `==WebhookPlugin==`, the words of published plugins: `@timeout` is in seconds, `@grant` lists functions.
+        WebhookPlugin = "WebhookPlugin",
     }
 }
 

@@ -1,26 +1,17 @@
 //! Statements about one-time things: setup tokens, invitations, links that reset a password.
 
-use super::{super::conn::on, Accounts};
-use crate::{error::Result, secret::TokenHash, time::Timestamp};
+use super::{super::conn::sql, Accounts};
+use crate::{error::Result, secret::TokenHash, time::Timestamp, words::words};
 
-/// What a one-time thing is for; a hash is worth nothing for another purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Lets the first user of a server bound wide become admin.
-    Setup,
-    /// Permits a registration.
-    Invite,
-    /// Lets a user set a new password.
-    Reset,
-}
-
-impl Purpose {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Setup => "setup",
-            Self::Invite => "invite",
-            Self::Reset => "reset",
-        }
+words! {
+    /// What a one-time thing is for; a hash is worth nothing for another purpose.
+    pub enum Purpose {
+        /// Lets the first user of a server bound wide become admin.
+        Setup = "setup",
+        /// Permits a registration.
+        Invite = "invite",
+        /// Lets a user set a new password.
+        Reset = "reset",
     }
 }
 
@@ -37,16 +28,10 @@ impl Accounts<'_> {
         subject: &str,
         expires_at: Timestamp,
     ) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
-            "INSERT INTO one_time (hash, purpose, subject, expires_at) VALUES ($1, $2, $3, $4)"
+        sql!(self.0, run:
+            "INSERT INTO one_time (hash, purpose, subject, expires_at) VALUES ($1, $2, $3, $4)";
+            hash, purpose, subject, expires_at
         )
-        .bind(hash.as_str())
-        .bind(purpose.as_str())
-        .bind(subject)
-        .bind(expires_at.as_millis())
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// The subject of a one-time thing that can still be used, and is left so.
@@ -56,16 +41,10 @@ impl Accounts<'_> {
         hash: &TokenHash,
         now: Timestamp,
     ) -> Result<Option<String>> {
-        on!(self.0, |conn| {
-            sqlx::query_scalar(
-            "SELECT subject FROM one_time WHERE hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3"
+        sql!(self.0, optional_value:
+            "SELECT subject FROM one_time WHERE hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3";
+            hash, purpose, now
         )
-        .bind(hash.as_str())
-        .bind(purpose.as_str())
-        .bind(now.as_millis())
-        .fetch_optional(conn)
-        .await
-        })
     }
 
     /// Uses a one-time thing and returns its subject; `None` when it is unknown, used, expired, or for
@@ -76,34 +55,20 @@ impl Accounts<'_> {
         hash: &TokenHash,
         now: Timestamp,
     ) -> Result<Option<String>> {
-        on!(self.0, |conn| sqlx::query_scalar(
+        sql!(self.0, optional_value:
             "UPDATE one_time SET used_at = $3 WHERE hash = $1 AND purpose = $2 \
-             AND used_at IS NULL AND expires_at > $3 RETURNING subject"
+             AND used_at IS NULL AND expires_at > $3 RETURNING subject";
+            hash, purpose, now
         )
-        .bind(hash.as_str())
-        .bind(purpose.as_str())
-        .bind(now.as_millis())
-        .fetch_optional(conn)
-        .await)
     }
 
     /// Forgets every one-time thing of a purpose and subject.
     pub async fn delete_one_time(&mut self, purpose: Purpose, subject: &str) -> Result<()> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM one_time WHERE purpose = $1 AND subject = $2")
-            .bind(purpose.as_str())
-            .bind(subject)
-            .execute(conn)
-            .await
-            .map(|_| ()))
+        sql!(self.0, run: "DELETE FROM one_time WHERE purpose = $1 AND subject = $2"; purpose, subject)
     }
 
     /// Deletes at most `limit` expired one-time things and says how many.
     pub async fn delete_expired_one_time(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_EXPIRED_ONE_TIME)
-            .bind(now.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute: DELETE_EXPIRED_ONE_TIME; now, i64::from(limit))
     }
 }

@@ -1,9 +1,6 @@
 //! Statements about sessions.
 
-use super::{
-    super::{conn::on, stored_id},
-    Accounts, role,
-};
+use super::{super::conn::sql, Accounts};
 use crate::{
     access::Role,
     error::Result,
@@ -41,7 +38,7 @@ pub struct Alive {
 }
 
 /// The user of a session token.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, hub_macros::FromRow)]
 pub struct Holder {
     /// The session.
     pub session_id: SessionId,
@@ -51,15 +48,6 @@ pub struct Holder {
     pub role: Role,
     /// When the session was last noted as used.
     pub last_seen_at: Timestamp,
-}
-
-#[derive(hub_macros::FromRow)]
-struct SessionColumns {
-    id: String,
-    created_at: i64,
-    last_seen_at: i64,
-    ip: String,
-    user_agent: String,
 }
 
 /// The statement of [`Accounts::delete_ended_sessions`].
@@ -74,61 +62,33 @@ impl Accounts<'_> {
         session: &SessionRow<'_>,
         password_hash: Option<&Secret>,
     ) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query(
+        let rows = sql!(self.0, execute:
             "INSERT INTO sessions \
              (id, user_id, token_hash, created_at, last_seen_at, expires_at, ip, user_agent) \
              SELECT $1, id, $3, $4, $4, $5, $6, $7 FROM users WHERE id = $2 AND status = 'active' \
-             AND (CAST($8 AS TEXT) IS NULL OR password_hash = $8)"
-        )
-        .bind(session.id.to_string())
-        .bind(session.user_id.to_string())
-        .bind(session.token_hash.as_str())
-        .bind(session.created_at.as_millis())
-        .bind(session.expires_at.as_millis())
-        .bind(session.client.ip_text())
-        .bind(&session.client.user_agent)
-        .bind(password_hash.map(Secret::expose))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))?;
+             AND (CAST($8 AS TEXT) IS NULL OR password_hash = $8)";
+            session.id, session.user_id, session.token_hash, session.created_at, session.expires_at,
+            session.client.ip_text(), &session.client.user_agent, password_hash.map(Secret::expose)
+        )?;
         Ok(rows == 1)
     }
 
     /// Ends a user's oldest sessions beyond `keep`.
     pub async fn trim_sessions(&mut self, user_id: UserId, keep: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(
+        sql!(self.0, execute:
             "DELETE FROM sessions WHERE id IN \
-             (SELECT id FROM sessions WHERE user_id = $1 ORDER BY id DESC LIMIT 1000 OFFSET $2)"
+             (SELECT id FROM sessions WHERE user_id = $1 ORDER BY id DESC LIMIT 1000 OFFSET $2)";
+            user_id, i64::from(keep)
         )
-        .bind(user_id.to_string())
-        .bind(i64::from(keep))
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected()))
     }
 
     /// The user of a session token, if the session is valid and its user is active.
     pub async fn find_holder(&mut self, token_hash: &TokenHash, alive: Alive) -> Result<Option<Holder>> {
-        let row: Option<(String, String, String, i64)> = on!(self.0, |conn| {
-            sqlx::query_as(
-            "SELECT s.id, s.user_id, u.role, s.last_seen_at FROM sessions s JOIN users u ON u.id = s.user_id \
-             WHERE s.token_hash = $1 AND s.expires_at > $2 AND s.last_seen_at > $3 AND u.status = 'active'"
+        sql!(self.0, optional:
+            "SELECT s.id AS session_id, s.user_id, u.role, s.last_seen_at FROM sessions s JOIN users u ON u.id = s.user_id \
+             WHERE s.token_hash = $1 AND s.expires_at > $2 AND s.last_seen_at > $3 AND u.status = 'active'";
+            token_hash, alive.now, alive.idle_since
         )
-        .bind(token_hash.as_str())
-        .bind(alive.now.as_millis())
-        .bind(alive.idle_since.as_millis())
-        .fetch_optional(conn)
-        .await
-        })?;
-        row.map(|(session_id, user_id, role, last_seen_at)| {
-            Ok(Holder {
-                session_id: stored_id(&session_id)?,
-                user_id: stored_id(&user_id)?,
-                role: self::role(&role),
-                last_seen_at: Timestamp::from_millis(last_seen_at),
-            })
-        })
-        .transpose()
     }
 
     /// Notes that a session was used, unless that was noted after `unless_after` already.
@@ -138,15 +98,10 @@ impl Accounts<'_> {
         now: Timestamp,
         unless_after: Timestamp,
     ) -> Result<()> {
-        on!(self.0, |conn| sqlx::query(
-            "UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at <= $3"
+        sql!(self.0, run:
+            "UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at <= $3";
+            id, now, unless_after
         )
-        .bind(id.to_string())
-        .bind(now.as_millis())
-        .bind(unless_after.as_millis())
-        .execute(conn)
-        .await
-        .map(|_| ()))
     }
 
     /// A user's living sessions, newest first; one more than the page holds when there are more.
@@ -156,82 +111,44 @@ impl Accounts<'_> {
         alive: Alive,
         page: &PageRequest,
     ) -> Result<Vec<Session>> {
-        let rows: Vec<SessionColumns> = on!(self.0, |conn| sqlx::query_as(
+        sql!(self.0, all:
             "SELECT id, created_at, last_seen_at, ip, user_agent FROM sessions \
              WHERE user_id = $1 AND expires_at > $2 AND last_seen_at > $3 \
-             AND id < $4 ORDER BY id DESC LIMIT $5"
+             AND id < $4 ORDER BY id DESC LIMIT $5";
+            user_id, alive.now, alive.idle_since, page.before(SessionId::MAX), i64::from(page.limit()) + 1
         )
-        .bind(user_id.to_string())
-        .bind(alive.now.as_millis())
-        .bind(alive.idle_since.as_millis())
-        .bind(page.before(SessionId::MAX))
-        .bind(i64::from(page.limit()) + 1)
-        .fetch_all(conn)
-        .await)?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(Session {
-                    id: stored_id(&row.id)?,
-                    created_at: Timestamp::from_millis(row.created_at),
-                    last_seen_at: Timestamp::from_millis(row.last_seen_at),
-                    ip: row.ip,
-                    user_agent: row.user_agent,
-                    current: false,
-                })
-            })
-            .collect()
     }
 
     /// Ends one session of a user; says whether it existed.
     pub async fn delete_session(&mut self, user_id: UserId, id: SessionId) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query("DELETE FROM sessions WHERE id = $1 AND user_id = $2")
-            .bind(id.to_string())
-            .bind(user_id.to_string())
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))?;
+        let rows = sql!(self.0, execute: "DELETE FROM sessions WHERE id = $1 AND user_id = $2"; id, user_id)?;
         Ok(rows == 1)
     }
 
     /// Ends every session of a user but `keep` and says how many.
     pub async fn end_other_sessions(&mut self, user_id: UserId, keep: Option<SessionId>) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query("DELETE FROM sessions WHERE user_id = $1 AND id <> $2")
-            .bind(user_id.to_string())
-            .bind(keep.map(|id| id.to_string()).unwrap_or_default())
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute:
+            "DELETE FROM sessions WHERE user_id = $1 AND id <> $2";
+            user_id, keep.map(|id| id.to_string()).unwrap_or_default()
+        )
     }
 
     /// Gives a session another secret; says whether it exists.
     pub async fn renew_session(&mut self, id: SessionId, token_hash: &TokenHash) -> Result<bool> {
-        let rows = on!(self.0, |conn| sqlx::query("UPDATE sessions SET token_hash = $2 WHERE id = $1")
-            .bind(id.to_string())
-            .bind(token_hash.as_str())
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))?;
+        let rows = sql!(self.0, execute:
+            "UPDATE sessions SET token_hash = $2 WHERE id = $1";
+            id, token_hash
+        )?;
         Ok(rows == 1)
     }
 
     /// Deletes at most `limit` sessions that have ended and says how many.
     pub async fn delete_ended_sessions(&mut self, alive: Alive, limit: u32) -> Result<u64> {
-        on!(self.0, |conn| sqlx::query(DELETE_ENDED_SESSIONS)
-            .bind(alive.now.as_millis())
-            .bind(alive.idle_since.as_millis())
-            .bind(i64::from(limit))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))
+        sql!(self.0, execute: DELETE_ENDED_SESSIONS; alive.now, alive.idle_since, i64::from(limit))
     }
 
     /// When a session was opened.
     pub async fn session_opened_at(&mut self, id: SessionId) -> Result<Option<Timestamp>> {
-        let at: Option<i64> =
-            on!(self.0, |conn| sqlx::query_scalar("SELECT created_at FROM sessions WHERE id = $1")
-                .bind(id.to_string())
-                .fetch_optional(conn)
-                .await)?;
-        Ok(at.map(Timestamp::from_millis))
+        sql!(self.0, optional_value: "SELECT created_at FROM sessions WHERE id = $1"; id)
     }
 }

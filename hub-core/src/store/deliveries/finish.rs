@@ -4,10 +4,10 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::super::{
     ai::AiUsage,
-    conn::{Conn, on},
+    conn::{Conn, sql},
     due::Step,
     outbox::NewOutbound,
-    rows::{self, Column, Row, Values},
+    rows::{self, row},
     traces::TraceUpdate,
 };
 use crate::{
@@ -88,43 +88,18 @@ pub enum HealthReport {
     Gone,
 }
 
-struct FinishRow<'a> {
-    delivery: DeliveryId,
-    fence: i64,
-    state: DeliveryState,
-    attempts: i64,
-    due_at: i64,
-    first_attempt_at: i64,
-    claim: i64,
-    last_error: Option<&'a str>,
-    finished_at: Option<i64>,
-}
-
-impl Row for FinishRow<'_> {
-    const COLUMNS: &'static [Column] = &[
-        Column::Text("delivery"),
-        Column::Number("fence"),
-        Column::Text("state"),
-        Column::Number("attempts"),
-        Column::Number("due_at"),
-        Column::Number("first_attempt_at"),
-        Column::Number("claim"),
-        Column::Text("last_error"),
-        Column::Number("finished_at"),
-    ];
-
-    fn write<'v>(&'v self, values: &mut impl Values<'v>) {
-        values.push(self.delivery.to_string());
-        values.push(self.fence);
-        values.push(self.state.as_str());
-        values.push(self.attempts);
-        values.push(self.due_at);
-        values.push(self.first_attempt_at);
-        values.push(self.claim);
-        values.push(self.last_error);
-        values.push(self.finished_at);
-    }
-}
+row!(Finished, |one| {
+    Text delivery = one.id,
+    Number fence = one.fence,
+    Text state = one.state.as_str(),
+    Number attempts = one.attempts,
+    Number due_at = one.due_at,
+    Number first_attempt_at = one.first_attempt_at,
+    Number claim = if one.keep { one.fence } else { 0 },
+    Text last_error = one.last_error.as_deref(),
+    Number finished_at =
+        (!matches!(one.state, DeliveryState::Pending | DeliveryState::Parked)).then_some(one.now),
+});
 
 /// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
 /// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
@@ -132,25 +107,8 @@ impl Row for FinishRow<'_> {
 pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()> {
     failpoint!("finish.state");
     let mut conn = tx.conn();
-    let rows: Vec<FinishRow<'_>> = finished
-        .iter()
-        .map(|one| FinishRow {
-            delivery: one.id,
-            fence: one.fence,
-            state: one.state,
-            attempts: one.attempts,
-            due_at: one.due_at.as_millis(),
-            first_attempt_at: one.first_attempt_at.as_millis(),
-            claim: if one.keep { one.fence } else { 0 },
-            last_error: one.last_error.as_deref(),
-            finished_at: match one.state {
-                DeliveryState::Pending | DeliveryState::Parked => None,
-                _ => Some(one.now.as_millis()),
-            },
-        })
-        .collect();
-    let stored = finish_rows(&mut conn, &rows).await?;
-    let stored: HashSet<DeliveryId> = stored.iter().filter_map(|id| id.parse().ok()).collect();
+    let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
+    let stored: HashSet<DeliveryId> = finish_rows(&mut conn, &rows).await?.into_iter().collect();
     let (mut traces, mut replies, mut health, mut usage) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for one in finished.iter().filter(|one| stored.contains(&one.id)) {
         traces.push(&one.trace);
@@ -170,7 +128,7 @@ pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) ->
 }
 
 /// Stores where deliveries stand; says of which.
-async fn finish_rows(conn: &mut Conn<'_>, rows: &[FinishRow<'_>]) -> Result<Vec<String>> {
+async fn finish_rows(conn: &mut Conn<'_>, rows: &[&Finished]) -> Result<Vec<DeliveryId>> {
     let statement = |rows: &str| {
         format!(
             "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
@@ -181,59 +139,44 @@ async fn finish_rows(conn: &mut Conn<'_>, rows: &[FinishRow<'_>]) -> Result<Vec<
              RETURNING id"
         )
     };
-    rows::run(conn, rows, statement).await
+    rows::returning(conn, rows, statement).await
 }
 
 /// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so
 /// that no batch is routed to it any more.
 async fn note_health(conn: &mut Conn<'_>, health: &[&SinkHealth]) -> Result<()> {
     for SinkHealth { channel, report } in health {
-        let channel = channel.to_string();
         let switched_off: u64 = match report {
-            HealthReport::Works => on!(*conn, |conn| sqlx::query(
-                "UPDATE channels SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL"
-            )
-            .bind(&channel)
-            .execute(conn)
-            .await
-            .map(|_| 0))?,
-            HealthReport::Fails { now, give_up_before } => {
-                on!(*conn, |conn| sqlx::query(
-                    "UPDATE channels SET failing_since = $2 WHERE id = $1 AND failing_since IS NULL"
-                )
-                .bind(&channel)
-                .bind(now.as_millis())
-                .execute(conn)
-                .await
-                .map(|_| ()))?;
-                on!(*conn, |conn| sqlx::query(
-                    "UPDATE channels SET webhook_disabled = 'every delivery failed for days'
-                     WHERE id = $1 AND failing_since <= $2 AND webhook_disabled IS NULL"
-                )
-                .bind(&channel)
-                .bind(give_up_before.as_millis())
-                .execute(conn)
-                .await
-                .map(|done| done.rows_affected()))?
+            HealthReport::Works => {
+                sql!(*conn, run:
+                    "UPDATE channels SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL";
+                    channel
+                )?;
+                0
             }
-            HealthReport::Gone => on!(*conn, |conn| sqlx::query(
+            HealthReport::Fails { now, give_up_before } => {
+                sql!(*conn, run:
+                    "UPDATE channels SET failing_since = $2 WHERE id = $1 AND failing_since IS NULL";
+                    channel, now
+                )?;
+                sql!(*conn, execute:
+                    "UPDATE channels SET webhook_disabled = 'every delivery failed for days'
+                    WHERE id = $1 AND failing_since <= $2 AND webhook_disabled IS NULL";
+                    channel, give_up_before
+                )?
+            }
+            HealthReport::Gone => sql!(*conn, execute:
                 "UPDATE channels SET webhook_disabled = 'the receiver answered 410 Gone'
-                 WHERE id = $1 AND webhook_disabled IS NULL"
-            )
-            .bind(&channel)
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected()))?,
+                WHERE id = $1 AND webhook_disabled IS NULL";
+                channel
+            )?,
         };
         if switched_off > 0 {
-            on!(*conn, |conn| sqlx::query(
+            sql!(*conn, run:
                 "UPDATE bots SET config_rev = config_rev + 1
-                 WHERE id = (SELECT bot_id FROM channels WHERE id = $1)"
-            )
-            .bind(&channel)
-            .execute(conn)
-            .await
-            .map(|_| ()))?;
+                WHERE id = (SELECT bot_id FROM channels WHERE id = $1)";
+                channel
+            )?;
         }
     }
     Ok(())

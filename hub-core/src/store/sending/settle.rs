@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{
     super::{
-        conn::{Conn, on, on_each},
+        conn::{Conn, sql},
         traces::TraceUpdate,
     },
     answers, leading,
@@ -21,37 +21,26 @@ use crate::{
     store::views::Tx,
     text::json,
     time::Timestamp,
+    words::words,
 };
 
-/// What came of a try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemState {
-    /// Waits for another try.
-    Queued,
-    /// The network has it and gave it an id.
-    Sent,
-    /// The network took it and gave no id.
-    Unconfirmed,
-    /// It will never be taken.
-    Failed,
-    /// Unknown, and not retried.
-    Unknown,
-    /// It waited too long.
-    Expired,
-}
-
-impl ItemState {
-    /// The word in the store and on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sent => "sent",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-            Self::Expired => "expired",
-        }
+words! {
+    /// State of an item.
+    pub enum ItemState {
+        /// Waits for another try.
+        Queued = "queued",
+        /// It is being sent, or a process ended while it was.
+        Sending = "sending",
+        /// The network has it and gave it an id.
+        Sent = "sent",
+        /// The network took it and gave no id.
+        Unconfirmed = "unconfirmed",
+        /// It will never be taken.
+        Failed = "failed",
+        /// Unknown, and not retried.
+        Unknown = "unknown",
+        /// It waited too long.
+        Expired = "expired",
     }
 }
 
@@ -69,7 +58,7 @@ pub struct Settled {
     /// Tries begun so far, this one included: an outcome counts only until another try has begun, by whomever.
     pub attempts: i64,
     /// The window the try was made in: what it says of a window does not concern a later one.
-    pub window_opened_at: Option<i64>,
+    pub window_opened_at: Option<Timestamp>,
     /// New state.
     pub state: ItemState,
     /// When it may be tried again.
@@ -111,9 +100,9 @@ pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> R
     for one in stored {
         settle_window(&mut conn, one).await?;
         let Some(mut trace) = one.trace.clone() else { continue };
-        let message = whole.get(&one.message_id).map(String::as_str);
-        if trace.status == Some(TraceStatus::Ok.as_str()) && !matches!(message, Some("sent" | "unconfirmed"))
-        {
+        let message = whole.get(&one.message_id);
+        let is_whole = matches!(message, Some(ItemState::Sent | ItemState::Unconfirmed));
+        if trace.status == Some(TraceStatus::Ok) && !is_whole {
             // An earlier part never arrived: the last one does not make the message whole.
             (trace.status, trace.summary) = (None, None);
         }
@@ -124,7 +113,7 @@ pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> R
 }
 
 /// Stores where items stand; says of which.
-async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settled>) -> Result<Vec<String>> {
+async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settled>) -> Result<Vec<OutboxId>> {
     #[derive(Serialize)]
     struct Row<'a> {
         item: OutboxId,
@@ -148,27 +137,26 @@ async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settle
             at: one.now.as_millis(),
         })
         .collect();
-    on_each!(
-        *conn,
+    sql!(*conn, values:
         "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-         FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
-            value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
-            value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
-         WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-         RETURNING id",
+           network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+        FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
+           value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
+           value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
+        WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+        RETURNING id",
         "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-         FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
-            network text, unknown bigint, at bigint)
-         WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-         RETURNING id",
-        |conn, sql| sqlx::query_scalar(sql).bind(json(&rows)).fetch_all(conn).await
+           network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+        FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
+           network text, unknown bigint, at bigint)
+        WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+        RETURNING id";
+        json(&rows)
     )
 }
 
-/// A message is as far as its slowest item, and as well as its worst one: the status words.
-async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<HashMap<MessageId, String>> {
+/// A message is as far as its slowest item, and as well as its worst one.
+async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<HashMap<MessageId, ItemState>> {
     #[derive(Serialize)]
     struct Row<'a> {
         message: MessageId,
@@ -185,11 +173,11 @@ async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<Ha
         row.error = one.error.as_deref().or(row.error);
     }
     let rows: Vec<Row<'_>> = rows.into_values().collect();
-    let words: Vec<(String, String)> =
-        on_each!(*conn, SETTLE_MESSAGES_SQLITE, SETTLE_MESSAGES_POSTGRES, |conn, sql| {
-            sqlx::query_as(sql).bind(json(&rows)).fetch_all(conn).await
-        })?;
-    Ok(words.into_iter().filter_map(|(id, word)| Some((id.parse().ok()?, word))).collect())
+    let states: Vec<(MessageId, ItemState)> = sql!(*conn, all:
+        SETTLE_MESSAGES_SQLITE, SETTLE_MESSAGES_POSTGRES;
+        json(&rows)
+    )?;
+    Ok(states.into_iter().collect())
 }
 
 macro_rules! settle_messages {
@@ -225,18 +213,12 @@ async fn settle_window(conn: &mut Conn<'_>, settled: &Settled) -> Result<()> {
     if !settled.uncount && settled.close_window.is_none() {
         return Ok(());
     }
-    on!(*conn, |conn| sqlx::query(
+    sql!(*conn, run:
         "UPDATE contacts SET window_closed = COALESCE($4, window_closed),
-            window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
-         WHERE bot_id = $1 AND user_id = $2
-            AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)"
+           window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
+        WHERE bot_id = $1 AND user_id = $2
+           AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)";
+        settled.bot_id, &settled.peer, settled.window_opened_at, settled.close_window.as_deref(),
+        i64::from(settled.uncount)
     )
-    .bind(settled.bot_id.to_string())
-    .bind(&settled.peer)
-    .bind(settled.window_opened_at)
-    .bind(settled.close_window.as_deref())
-    .bind(i64::from(settled.uncount))
-    .execute(conn)
-    .await
-    .map(|_| ()))
 }

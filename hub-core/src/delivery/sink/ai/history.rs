@@ -3,6 +3,7 @@
 use crate::{
     ai::{Content, Message, Part, Role},
     delivery::job::Job,
+    model::message::Direction,
     network::MessageKind,
     store::ai::SaidRow,
 };
@@ -44,9 +45,9 @@ fn illustrate(message: &mut Message, images: Vec<Part>) {
 
 fn spoken(row: &SaidRow, is_group: bool) -> (Role, String) {
     let text = shown(&row.content, MessageKind::from_word(&row.kind));
-    match &*row.direction {
-        "outbound" => (Role::Assistant, text.to_owned()),
-        _ => (Role::User, with_name(text, &row.user_name, is_group)),
+    match row.direction {
+        Direction::Outbound => (Role::Assistant, text.to_owned()),
+        Direction::Inbound => (Role::User, with_name(text, &row.user_name, is_group)),
     }
 }
 
@@ -151,7 +152,7 @@ mod tests {
 
     fn row(direction: &str, text: &str) -> SaidRow {
         SaidRow {
-            direction: direction.to_owned(),
+            direction: Direction::parse(direction).unwrap(),
             user_name: "Ann".to_owned(),
             kind: "text".to_owned(),
             content: text.to_owned(),
