@@ -1,8 +1,8 @@
-//! What the workers ask of the store: every read and write between a network's answer and a finished delivery,
-//! each one call and, where it writes, one commit.
+//! The store as the parts of the delivery pipeline use it: every read and write between a poll of the network and a
+//! finished delivery, each one call and, where it writes, one commit.
 //!
-//! [`Store`] is what they ask in earnest. A trait is between them so that the same workers also run, unchanged,
-//! on a store in memory that loses commits, answers and nodes on purpose, from a seed (`delivery::simulation`).
+//! It is a trait so that the same parts also run, unchanged, on a store in memory that loses commits, responses and
+//! nodes on purpose, from a seed (`delivery::simulation`).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -145,8 +145,8 @@ pub trait WorkStore: FileStore {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>>;
-    async fn begin(&self, begun: Begun) -> Result<bool>;
-    async fn settle(&self, settled: Settled) -> Result<bool>;
+    async fn begin_send(&self, begun: Begun) -> Result<bool>;
+    async fn settle_send(&self, settled: Settled) -> Result<bool>;
 }
 
 /// The shared parts of the hub as the workers use them.
@@ -400,11 +400,11 @@ impl WorkStore for Store {
         self.read().await?.sending().open(bot_id, rules, now, limit).await
     }
 
-    async fn begin(&self, begun: Begun) -> Result<bool> {
-        self.begin_send(begun).await
+    async fn begin_send(&self, begun: Begun) -> Result<bool> {
+        Self::begin_send(self, begun).await
     }
 
-    async fn settle(&self, settled: Settled) -> Result<bool> {
-        self.settle_send(settled).await
+    async fn settle_send(&self, settled: Settled) -> Result<bool> {
+        Self::settle_send(self, settled).await
     }
 }

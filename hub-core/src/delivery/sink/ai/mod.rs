@@ -16,9 +16,9 @@ use crate::{
     admin::ai_config::NO_ENDPOINT,
     ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Prompt, ToolScope, Usage},
     delivery::{
+        bot::BotWork,
         channels::ChannelRuntime,
         job::Job,
-        node::BotWork,
         redact::Redactor,
         retry::{Verdict, retry_after},
         stage::{Concluded, Outcome, Reply},
