@@ -31,7 +31,7 @@ use crate::{
     sandbox::{Sandbox, SandboxConfig},
     secret::Sealer,
     tasks::{Computations, Tasks},
-    time::{Clock, Instant, ManualClock, Timestamp},
+    time::{Clock, Instant, ManualClock},
 };
 
 /// Most nodes of a run.
