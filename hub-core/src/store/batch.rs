@@ -248,7 +248,7 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
             Command::Accept(_, reply) => drop(reply.send(Err(retell(error)))),
             Command::Finish(_, reply) => drop(reply.send(Err(retell(error)))),
             Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
-                drop(reply.send(Err(retell(error))))
+                drop(reply.send(Err(retell(error))));
             }
             Command::Run(_, reply) => drop(reply.send(Err(retell(error)))),
         }
