@@ -3,12 +3,12 @@
 //! 1. `poller`: requests what is new from a bot's network.
 //! 2. `inbox`: `routing` decides where each message goes; messages, their deliveries and the cursor are committed in
 //!    one transaction.
-//! 3. `queue`: deliveries wait in [`lanes`], in order per conversation; channels take turns.
-//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last; or by a model.
+//! 3. `queue`: deliveries wait in `lanes`, in order per conversation; channels take turns.
+//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a `sink`, signed last; or by a model.
 //! 5. `conclusion`: the outcome is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
-//! [`supervisor`] creates these parts, each with what it needs, and runs them for the `bots` whose leases the node
+//! `supervisor` creates these parts, each with what it needs, and runs them for the `bots` whose leases the node
 //! holds. What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 //!
 //! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
@@ -23,13 +23,13 @@ mod bots;
 pub(crate) mod channels;
 mod conclusion;
 mod hints;
-pub mod hooks;
+mod hooks;
 mod inbox;
-pub mod job;
-pub mod lanes;
+mod job;
+mod lanes;
 mod media;
 mod outbox;
-pub mod payload;
+mod payload;
 pub mod ping;
 pub(crate) mod plugins;
 mod poller;
@@ -40,11 +40,11 @@ pub mod retention;
 pub mod retry;
 mod routing;
 mod shared_clock;
-pub mod sink;
+mod sink;
 pub mod stage;
-pub mod supervisor;
+pub(crate) mod supervisor;
 pub(crate) mod tools;
-pub mod work_store;
+mod work_store;
 mod worker;
 
 #[cfg(test)]

@@ -45,7 +45,6 @@ const MAX_EARLIER_KEYS: u32 = 3;
 /// The store as the workers see it. Every write returns `UNAVAILABLE` if its commit failed, or may have failed; a
 /// write rejected because of its content has another code.
 #[async_trait]
-#[expect(missing_docs, reason = "each call is documented where its statement is")]
 pub trait WorkStore: FileStore {
     /// See [`Store::is_shared`].
     fn is_shared(&self) -> bool;
@@ -154,7 +153,7 @@ pub type WorkContext = Context<Arc<dyn WorkStore>>;
 
 impl Context {
     /// The same parts for the workers.
-    pub fn for_work(&self) -> WorkContext {
+    pub(crate) fn for_work(&self) -> WorkContext {
         self.with_store(Arc::new(self.store.clone()))
     }
 }

@@ -16,7 +16,7 @@ use super::{
     media,
     queue::Queue,
     replies::Replies,
-    sink::{Sink, ai, webhook::Webhook},
+    sink::ai,
     stage::{Concluded, Filtered, Outcome, Prepared},
     work_store::WorkContext,
 };
@@ -204,7 +204,7 @@ impl Worker {
                 let drafted = Filtered { job, channel: Arc::clone(channel) }.draft();
                 let mut prepared = drafted.on_request(&self.ctx).await;
                 self.reply_at_once(bot, channel, job, &mut prepared).await;
-                (Webhook.attempt(&self.ctx, prepared).await.on_response(&self.ctx).await, None)
+                (prepared.attempt(&self.ctx).await.on_response(&self.ctx).await, None)
             }
             SinkId::Ai => {
                 let ai::Answered { concluded, usage } = ai::answer(&self.ctx, bot, channel, job).await;
