@@ -43,8 +43,8 @@ use crate::{
     context::Context,
     counters::Load,
     delivery::{
-        node::Engine,
         retention::{self, Ages, Forgotten},
+        supervisor::Supervisor,
         tools::AppTools,
     },
     egress::{Egress, EgressConfig},
@@ -73,7 +73,7 @@ const COMPUTATIONS: usize = 2;
 pub struct Hub {
     ctx: Arc<Context>,
     tasks: Tasks,
-    engine: Arc<OnceCell<Arc<Engine>>>,
+    supervisor: Arc<OnceCell<Arc<Supervisor>>>,
 }
 
 impl Hub {
@@ -157,8 +157,8 @@ impl Hub {
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be written, or is a file that another process works on.
     pub async fn start(&self) -> Result<()> {
-        self.engine
-            .get_or_try_init(|| Engine::start((*self.ctx).clone(), self.tasks.clone()))
+        self.supervisor
+            .get_or_try_init(|| Supervisor::start((*self.ctx).clone(), self.tasks.clone()))
             .await
             .map(|_| ())
     }
@@ -186,9 +186,9 @@ impl Hub {
         if !self.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
             tracing::warn!("work in flight did not end in time; it is repeated at the next start");
         }
-        if let Some(engine) = self.engine.get() {
-            engine.stop().await;
-            engine.announce_release(&self.ctx.store).await;
+        if let Some(supervisor) = self.supervisor.get() {
+            supervisor.stop().await;
+            supervisor.announce_release(&self.ctx.store).await;
         }
         self.ctx.sandbox.close();
         self.ctx.store.close().await;
@@ -207,13 +207,13 @@ impl Hub {
     /// Whether every bot that this process works for is under a lease that was renewed in time. Nothing is delivered
     /// or sent for a bot that is not.
     pub fn leases_are_current(&self) -> bool {
-        self.engine.get().is_none_or(|engine| engine.leases_are_current())
+        self.supervisor.get().is_none_or(|supervisor| supervisor.leases_are_current())
     }
 
     /// What is in hand now; nothing before [`start`](Self::start). What was counted is in
     /// [`Node::counters`](crate::node::Node::counters).
     pub fn load(&self) -> Load {
-        let load = self.engine.get().map(|engine| engine.in_hand()).unwrap_or_default();
+        let load = self.supervisor.get().map(|supervisor| supervisor.load()).unwrap_or_default();
         Load { panics: self.tasks.panics(), ..load }
     }
 
@@ -405,7 +405,7 @@ impl HubBuilder {
             random,
         };
         ctx.tools = self.tools.unwrap_or_else(|| Arc::new(AppTools::new(ctx.clone())));
-        Ok(Hub { ctx: Arc::new(ctx), tasks: Tasks::new(), engine: Arc::default() })
+        Ok(Hub { ctx: Arc::new(ctx), tasks: Tasks::new(), supervisor: Arc::default() })
     }
 }
 

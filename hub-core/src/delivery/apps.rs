@@ -38,7 +38,7 @@ use crate::{
 
 /// Poll interval without a signal.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Events that one node tells at the same time, of all apps and of one.
+/// Events that one node delivers at the same time, of all apps and of one.
 const MAX_CLAIMED: u32 = 64;
 const MAX_CLAIMED_PER_APP: u32 = 4;
 /// How long an app may take.
@@ -48,7 +48,7 @@ const CLAIM_DURATION: Duration = Duration::from_secs(60);
 /// Longest answer, in bytes: it may hold a file.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// Starts telling.
+/// Starts the delivery.
 pub(super) fn start(ctx: &Context, tasks: &Tasks) {
     let (ctx, own) = (ctx.clone(), tasks.clone());
     tasks.supervise("app events", ctx.clock.clone(), move || work(ctx.clone(), own.clone()));
@@ -58,19 +58,20 @@ async fn work(ctx: Context, tasks: Tasks) {
     let mut hints = ctx.node.wake.listen();
     let done = Arc::new(Notify::new());
     loop {
-        match take(&ctx).await {
-            Ok(taken) => {
-                for event in taken {
+        match claim(&ctx).await {
+            Ok(claimed) => {
+                for event in claimed {
                     let (ctx, done) = (ctx.clone(), Arc::clone(&done));
                     tasks.spawn("app event", async move {
-                        tell(&ctx, event).await;
+                        deliver(&ctx, event).await;
                         done.notify_one();
                     });
                 }
             }
-            Err(error) => tracing::warn!(%error, "events of apps cannot be taken"),
+            Err(error) => tracing::warn!(%error, "events of apps cannot be claimed"),
         }
-        let hinted = async { while hints.recv().await.is_ok_and(|heard| heard.hint != Hint::AppEvents) {} };
+        let hinted =
+            async { while hints.recv().await.is_ok_and(|received| received.hint != Hint::AppEvents) {} };
         tokio::select! {
             biased;
             () = tasks.stop_token().cancelled() => return,
@@ -81,8 +82,8 @@ async fn work(ctx: Context, tasks: Tasks) {
     }
 }
 
-/// Takes what is due, and leaves to sockets what has no webhook. A look that finds nothing writes nothing.
-async fn take(ctx: &Context) -> Result<Vec<DueEvent>> {
+/// Claims what is due, and leaves to sockets what has no webhook. Writes nothing when nothing is due.
+async fn claim(ctx: &Context) -> Result<Vec<DueEvent>> {
     let now = ctx.store.now();
     if !ctx.store.read().await?.app_events().has_due(now).await? {
         return Ok(Vec::new());
@@ -97,7 +98,7 @@ async fn take(ctx: &Context) -> Result<Vec<DueEvent>> {
 }
 
 /// One attempt, and what follows from it.
-async fn tell(ctx: &Context, mut due: DueEvent) {
+async fn deliver(ctx: &Context, mut due: DueEvent) {
     let (started, watch) = (ctx.store.now(), Stopwatch::start());
     let outcome = match attempt(ctx, &mut due).await {
         Ok(outcome) => outcome,
@@ -108,7 +109,7 @@ async fn tell(ctx: &Context, mut due: DueEvent) {
     }
 }
 
-/// What came of an attempt.
+/// Result of an attempt.
 struct Outcome {
     verdict: Verdict,
     status: Option<u16>,
@@ -250,7 +251,7 @@ impl Answered {
     }
 }
 
-/// Sends what an app answered to the person who asked.
+/// Sends the reply of an app to the person who wrote.
 async fn reply(ctx: &Context, due: &DueEvent, body: &[u8]) -> Result<()> {
     if due.scopes.is_none() || due.peer.is_empty() {
         return Ok(());

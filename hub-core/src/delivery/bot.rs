@@ -2,38 +2,49 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::channels;
 use crate::{
     bots::{BotStatus, credentials},
     delivery::{channels::BotChannels, work_store::WorkContext},
-    error::Result,
+    error::{Error, Result},
+    events::Event,
     id::{ChannelId, DeliveryId, UserId},
     model::sinks::SinkKey,
     network::{Connection, Network},
     store::leases::{Lease, WorkRow},
     tasks::Tasks,
     time::{Clock, Instant, Timestamp, Watched},
+    wake::Hint,
 };
+
+/// Pause before the work for a bot starts over, and between attempts to release its lease.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// A bot this node works for.
 #[derive(Debug)]
 pub struct BotWork {
+    ctx: WorkContext,
+    /// Cancelled when the node stops, not when the bot alone is taken away.
+    node_stop: CancellationToken,
     pub(super) lease: Lease,
     pub(super) owner_id: UserId,
     pub(super) network: Arc<dyn Network>,
     pub(super) connection: Arc<dyn Connection>,
     pub(super) tasks: Tasks,
     /// Which deliveries are in the store only.
-    pub(super) behind: tokio::sync::Mutex<Behind>,
+    pub(super) unloaded: tokio::sync::Mutex<Unloaded>,
     /// Makes the poller poll at once: after a request to reconnect, or a send whose error says that the login may
     /// have expired.
-    pub(super) poke: Notify,
+    pub(super) poll_now: Notify,
     pub(super) outbox_ready: Notify,
     pub(super) media_ready: Notify,
     channels: RwLock<Arc<BotChannels>>,
@@ -84,13 +95,15 @@ impl BotWork {
         let credentials = credentials::open(&ctx.sealer, lease.bot_id, &work.credentials)?;
         let channels = channels::load(ctx, lease.bot_id).await?;
         Ok(Self {
+            ctx: ctx.clone(),
+            node_stop: tasks.stop_token().clone(),
             lease: lease.clone(),
             owner_id: work.owner_id,
             connection: network.connect(&credentials),
             network,
             tasks: tasks.child(),
-            behind: tokio::sync::Mutex::new(Behind::everything()),
-            poke: Notify::new(),
+            unloaded: tokio::sync::Mutex::new(Unloaded::everything()),
+            poll_now: Notify::new(),
             outbox_ready: Notify::new(),
             media_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
@@ -116,12 +129,81 @@ impl BotWork {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// Whether the lease was renewed in time.
+    pub(super) fn has_valid_lease(&self) -> bool {
+        self.validity.get().holds(&self.ctx.clock)
+    }
+
     /// Waits while the lease has expired and was not renewed; `false` when the work for the bot ends.
-    pub(super) async fn wait_for_lease(&self, clock: &Clock) -> bool {
+    pub(super) async fn wait_for_lease(&self) -> bool {
         tokio::select! {
             biased;
             () = self.tasks.stop_token().cancelled() => false,
-            () = self.validity.wait_for(|validity| validity.holds(clock)) => true,
+            () = self.validity.wait_for(|validity| validity.holds(&self.ctx.clock)) => true,
+        }
+    }
+
+    /// Whether the node stops, and not only the work for this bot.
+    pub(super) fn is_node_stopping(&self) -> bool {
+        self.node_stop.is_cancelled()
+    }
+
+    /// Whether another node, or this one under a later lease, works for the bot.
+    pub(super) async fn is_taken_over(&self) -> bool {
+        let (store, lease) = (&self.ctx.store, &self.lease);
+        let held = store.is_held(lease.bot_id).await.unwrap_or(false);
+        held && store.work(lease).await.is_ok_and(|work| work.is_none())
+    }
+
+    /// Records the failure of a poll in the bot's row.
+    pub(super) async fn note_poll_failure(&self, failure: &str) {
+        if let Err(error) = self.ctx.store.note_poll(&self.lease, failure.to_owned()).await {
+            self.report("a poll's failure could not be noted", &error);
+        }
+    }
+
+    /// Runs a part of the bot's work. If it panics, all of its work starts over.
+    pub(super) fn run(self: &Arc<Self>, part: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        let bot = Arc::clone(self);
+        self.tasks.spawn(part, async move {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                bot.start_over(part).await;
+            }
+        });
+    }
+
+    /// Releases the lease and everything in memory after a part of the work panicked, since it is unknown what of it
+    /// is in the store. The next holder, most likely this node a moment later, begins from the store.
+    pub(super) async fn start_over(&self, panicked: &str) {
+        tracing::error!(bot_id = %self.lease.bot_id, panicked, "the work for a bot starts over");
+        self.tasks.stop();
+        // What panics again and again does so once a second.
+        self.ctx.clock.sleep(RESTART_PAUSE).await;
+        while !self.is_node_stopping() {
+            match self.ctx.store.give_up_lease(&self.lease).await {
+                Ok(()) => break,
+                Err(error) => self.report("a lease could not be released", &error),
+            }
+            self.ctx.clock.sleep(RESTART_PAUSE).await;
+        }
+        self.ctx.node.wake.hint(Hint::Bot(self.lease.bot_id));
+    }
+
+    /// Logs a failure of a background step with its cause.
+    pub(super) fn report(&self, what: &'static str, error: &Error) {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::warn!(bot_id = %self.lease.bot_id, %error, cause, "{what}");
+    }
+
+    /// Stores and announces a status unless it is the current one.
+    pub(super) async fn set_status(&self, status: BotStatus, reason: Option<&str>) {
+        if self.status_is(status, reason) {
+            return;
+        }
+        let reason = reason.map(str::to_owned);
+        match store_status(&self.ctx, &self.lease, status, reason.clone()).await {
+            Ok(()) => self.remember_status(Some((status, reason))),
+            Err(error) => self.report("a bot's status could not be stored", &error),
         }
     }
 
@@ -141,57 +223,73 @@ impl BotWork {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
-    pub(super) async fn reload_channels(&self, ctx: &WorkContext) -> Result<()> {
-        let loaded = Arc::new(channels::load(ctx, self.lease.bot_id).await?);
+    pub(super) async fn reload_channels(&self) -> Result<()> {
+        let loaded = Arc::new(channels::load(&self.ctx, self.lease.bot_id).await?);
         *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
     }
 }
 
+/// Stores the status of a bot and announces a change.
+pub(super) async fn store_status(
+    ctx: &WorkContext,
+    lease: &Lease,
+    status: BotStatus,
+    reason: Option<String>,
+) -> Result<()> {
+    let bot_id = lease.bot_id;
+    if ctx.store.set_status(lease, status, reason, &ctx.ids, ctx.store.now()).await? {
+        tracing::info!(%bot_id, status = status.as_str(), "bot status");
+        ctx.node.events.tell(Event::Bot { bot_id, status });
+        ctx.node.wake.hint(Hint::AppEvents);
+    }
+    Ok(())
+}
+
 /// What is in the store and not in memory: new deliveries must not overtake it.
 #[derive(Debug)]
-pub struct Behind {
+pub struct Unloaded {
     everything: bool,
     sinks: HashSet<SinkKey>,
     /// Deliveries that may be claimed for this node although it does not hold them: the commit that claims them
     /// failed, or succeeded without a response.
-    doubtful: Vec<DeliveryId>,
+    uncertain: Vec<DeliveryId>,
 }
 
-impl Behind {
+impl Unloaded {
     /// Nothing was loaded yet.
     fn everything() -> Self {
-        Self { everything: true, sinks: HashSet::new(), doubtful: Vec::new() }
+        Self { everything: true, sinks: HashSet::new(), uncertain: Vec::new() }
     }
 
-    pub(super) fn is_behind(&self, sink: SinkKey) -> bool {
-        self.everything || !self.doubtful.is_empty() || self.sinks.contains(&sink)
+    /// Whether the store may have deliveries for a sink that are not in memory.
+    pub(super) fn includes(&self, sink: SinkKey) -> bool {
+        self.everything || !self.uncertain.is_empty() || self.sinks.contains(&sink)
     }
 
     pub(super) fn add(&mut self, sink: SinkKey) {
         self.sinks.insert(sink);
     }
 
-    /// Everything is in memory but for what these sinks have to get.
-    pub(super) fn only(&mut self, sinks: HashSet<SinkKey>) {
+    /// Everything is in memory but for deliveries to these sinks.
+    pub(super) fn set(&mut self, sinks: HashSet<SinkKey>) {
         self.everything = false;
         self.sinks = sinks;
     }
 
     /// It is unknown whether these were claimed.
-    pub(super) fn doubt(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
-        self.doubtful.extend(ids);
+    pub(super) fn add_uncertain(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
+        self.uncertain.extend(ids);
     }
 
-    /// What was doubted.
-    pub(super) fn doubtful(&self) -> &[DeliveryId] {
-        &self.doubtful
+    pub(super) fn uncertain(&self) -> &[DeliveryId] {
+        &self.uncertain
     }
 
-    /// Nothing that was doubted is claimed any more. Until the store was looked through, anything of it may be
-    /// there and not in memory.
-    pub(super) fn resolve_doubts(&mut self) {
-        self.doubtful.clear();
+    /// No uncertain delivery is claimed any more. Until the next scan of the store, any of them may be there and not
+    /// in memory.
+    pub(super) fn clear_uncertain(&mut self) {
+        self.uncertain.clear();
         self.everything = true;
     }
 }

@@ -1,28 +1,44 @@
-//! What follows from an attempt: what happens to its delivery and its channel.
+//! The outcome of an attempt: what happens to its delivery and its channel, as rows, and their commit.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
+use tracing::Span;
 
 use super::{
+    bot::BotWork,
     job::Job,
-    node::{BotWork, Engine},
+    replies::Replies,
     retry::{self, Next, Verdict},
+    shared_clock::SharedClock,
     sink::ai,
     stage::{Concluded, Outcome, Reply},
+    work_store::WorkContext,
 };
 use crate::{
     delivery::channels::ChannelRuntime,
+    error::{Error, ErrorCode},
+    events::Event,
+    id::ChannelId,
     model::{
         sinks::{Ordering, SinkId},
         trace::{DeliveryState, Step, StepName, TraceStatus, steps_text},
     },
     store::{
+        ai::AiUsage,
         deliveries::{Finished, HealthReport, SinkHealth},
+        due::Reading,
         traces::TraceUpdate,
     },
     time::{Instant, Timestamp},
 };
+
+/// Pause before an outcome is stored again after the store was unavailable.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What happens to a delivery after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +56,41 @@ pub(super) enum After {
     Park(Timestamp),
 }
 
-impl Engine {
-    /// What follows from an attempt, as rows.
+/// Draws the conclusions of attempts and stores them.
+#[derive(Debug)]
+pub(super) struct Conclusion {
+    ctx: WorkContext,
+    shared_clock: Arc<SharedClock>,
+    /// Channels whose webhook took its last message: their next success is no news for the store.
+    healthy: Mutex<HashSet<ChannelId>>,
+}
+
+impl Conclusion {
+    pub(super) fn new(ctx: WorkContext, shared_clock: Arc<SharedClock>) -> Self {
+        Self { ctx, shared_clock, healthy: Mutex::default() }
+    }
+
+    /// Stores the outcome of an attempt. `None` when it is not stored: the node stops, or the delivery was abandoned.
     pub(super) async fn conclude(
         &self,
         bot: &BotWork,
         channel: &ChannelRuntime,
         job: &Job,
         concluded: Concluded,
+        usage: Option<AiUsage>,
+    ) -> Option<After> {
+        let concluded_at = self.shared_clock.read();
+        let (finished, after) = self.rows(bot, channel, job, concluded, usage).await;
+        self.store(bot, finished, concluded_at).await.then_some(after)
+    }
+
+    async fn rows(
+        &self,
+        bot: &BotWork,
+        channel: &ChannelRuntime,
+        job: &Job,
+        concluded: Concluded,
+        usage: Option<AiUsage>,
     ) -> (Finished, After) {
         let now = self.ctx.store.now();
         let Concluded { outcome, mut replies, mut steps } = concluded;
@@ -64,8 +107,9 @@ impl Engine {
             replies.push(Reply::text("ai", channel.ai.error_reply.clone()));
         }
         let is_attempt = !matches!(outcome, Outcome::Waits { .. });
-        let closed = Self::closed_group(bot, job, now).filter(|_| !replies.is_empty());
-        let replies = self.replies(bot, channel, job, (replies, closed), &mut steps).await;
+        let to_sender = Replies { ctx: &self.ctx, bot, channel, job };
+        let closed = to_sender.closed_group(now).filter(|_| !replies.is_empty());
+        let replies = to_sender.rows(replies, closed, &mut steps).await;
         let unsent = status == TraceStatus::Skipped && closed.is_some();
         if (status == TraceStatus::Ok || unsent)
             && let Some(failed) = failed_afterwards(&steps)
@@ -99,9 +143,85 @@ impl Engine {
             },
             replies,
             health,
-            usage: None,
+            usage,
         };
         (finished, after)
+    }
+
+    /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not repeated because
+    /// the store is slow.
+    async fn store(&self, bot: &BotWork, finished: Finished, mut read: Reading) -> bool {
+        let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
+        let status = match finished.state {
+            // The receiver has the message, and a plugin or a reply failed afterwards.
+            DeliveryState::Done if finished.trace.status == Some(TraceStatus::Error) => TraceStatus::Error,
+            DeliveryState::Done => TraceStatus::Ok,
+            DeliveryState::Skipped => TraceStatus::Skipped,
+            DeliveryState::Dead => TraceStatus::Error,
+            DeliveryState::Pending | DeliveryState::Parked => TraceStatus::Pending,
+        };
+        let mut finished = Arc::new(finished);
+        let mut refused = false;
+        loop {
+            if let Some(step) = self.shared_clock.step_since(&mut read) {
+                Arc::make_mut(&mut finished).follow(step);
+            }
+            match self.ctx.store.finish(Arc::clone(&finished)).await {
+                Ok(()) => {
+                    let outcome = self.ctx.node.counters.count_delivery(finished.state);
+                    Span::current().record("hub.outcome", outcome);
+                    break;
+                }
+                Err(error) if error.code() == ErrorCode::Unavailable => {
+                    if bot.is_node_stopping() {
+                        return false; // The attempt is made again after the next start.
+                    }
+                    tracing::warn!(%bot_id, %error, "an outcome could not be stored; retrying");
+                    self.ctx.clock.sleep(STORE_PAUSE).await;
+                }
+                // The first time may be a bug in the store; the second time the content is the cause.
+                Err(_) if !refused => refused = true,
+                Err(error) => {
+                    bot.report("an outcome could not be stored", &error);
+                    self.abandon(bot, &finished, &error).await;
+                    return false;
+                }
+            }
+        }
+        if !finished.replies.is_empty() {
+            bot.outbox_ready.notify_one();
+        }
+        self.ctx.node.events.tell(Event::Trace { bot_id, trace_id, status });
+        true
+    }
+
+    /// Abandons a delivery whose outcome the store rejects because of its content. The trace shows it without what was
+    /// rejected.
+    async fn abandon(&self, bot: &BotWork, finished: &Finished, refused: &Error) {
+        let (id, fence, now, trace_id) = (finished.id, finished.fence, finished.now, finished.trace.id);
+        let (reason, attempts) = ("the outcome of an attempt could not be stored", finished.attempts);
+        let detail = json!({ "error": reason, "reason": refused.message() });
+        let step = Step::new(StepName::Response, "store", TraceStatus::Error, now, now, detail);
+        let trace = TraceUpdate {
+            id: trace_id,
+            status: Some(TraceStatus::Error),
+            ended: 1,
+            summary: Some(format!("abandoned after {attempts} attempt(s): {reason}")),
+            attempts: Some(attempts),
+            ended_at: now,
+            steps: steps_text(&[step]),
+        };
+        match self.ctx.store.abandon(id, fence, reason, now, trace).await {
+            Ok(true) => {
+                let (bot_id, status) = (bot.lease.bot_id, TraceStatus::Error);
+                self.ctx.node.events.tell(Event::Trace { bot_id, trace_id, status });
+            }
+            Ok(false) => {} // Another node has the bot now and tries again.
+            Err(error) => {
+                let what = "a delivery could not be abandoned; it is attempted again after the next start";
+                bot.report(what, &error);
+            }
+        }
     }
 
     fn since_first_attempt(&self, job: &Job) -> Duration {
@@ -152,8 +272,8 @@ impl Engine {
         });
         match next {
             Next::Dead => {
-                let told = format!("failed after {} attempt(s): {summary}", job.attempts);
-                (After::Over(DeliveryState::Dead), TraceStatus::Error, told, Some(summary))
+                let text = format!("failed after {} attempt(s): {summary}", job.attempts);
+                (After::Over(DeliveryState::Dead), TraceStatus::Error, text, Some(summary))
             }
             Next::At(at) => {
                 let held_for = self.since_first_attempt(job) + at.since(now);
@@ -161,8 +281,8 @@ impl Engine {
                     job.seq > 0 && ordering == Ordering::Conversation && held_for <= channel.lane_hold;
                 let until = self.ctx.clock.instant() + at.since(now);
                 let after = if holds { After::Hold { due_at: at, until } } else { After::Park(at) };
-                let told = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
-                (after, TraceStatus::Pending, told, Some(summary))
+                let text = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
+                (after, TraceStatus::Pending, text, Some(summary))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Hints between the nodes of one PostgreSQL database: collected for a moment and sent in one notification
 //! outside any transaction of the hot path, since a notification inside one takes a lock over the whole
-//! database. Lost ones cost a second: every node also looks by itself.
+//! database. A lost one costs a second: every node also polls.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{context::Context, error::Result, id::NodeId, store::Store, tasks::Ta
 const COLLECT: Duration = Duration::from_millis(20);
 /// Hints in one notification; PostgreSQL takes less than 8,000 bytes. More are left to polling.
 const MAX_HINTS: usize = 150;
-/// Pause before the listening connection is made again.
+/// Pause before the listening connection is opened again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Tells other nodes that this one released its leases: they need not wait for their next look.
+/// Notifies other nodes that this one released its leases: they need not wait for their next poll.
 pub(super) async fn announce_release(store: &Store, node: NodeId) {
     if !store.is_shared() {
         return;
@@ -25,12 +25,12 @@ pub(super) async fn announce_release(store: &Store, node: NodeId) {
     }
 }
 
-/// Starts telling other nodes and hearing them.
+/// Starts to send hints to other nodes and to receive theirs.
 pub(super) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
     let hints = Hints { ctx: ctx.clone(), node, tasks: tasks.clone() };
-    let (telling, hearing) = (hints.clone(), hints);
-    tasks.supervise("hints to other nodes", ctx.clock.clone(), move || telling.clone().tell_other_nodes());
-    tasks.supervise("hints of other nodes", ctx.clock.clone(), move || hearing.clone().hear_other_nodes());
+    let (sender, receiver) = (hints.clone(), hints);
+    tasks.supervise("hints to other nodes", ctx.clock.clone(), move || sender.clone().send_hints());
+    tasks.supervise("hints of other nodes", ctx.clock.clone(), move || receiver.clone().receive_hints());
 }
 
 #[derive(Clone)]
@@ -41,15 +41,15 @@ struct Hints {
 }
 
 impl Hints {
-    async fn tell_other_nodes(self) {
+    async fn send_hints(self) {
         let mut hints = self.ctx.node.wake.listen();
         loop {
             let first = tokio::select! {
-                heard = hints.recv() => heard,
+                received = hints.recv() => received,
                 () = self.tasks.stop_token().cancelled() => return,
             };
             let first = match first {
-                Ok(heard) if !heard.remote => heard.hint,
+                Ok(received) if !received.remote => received.hint,
                 Ok(_) | Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return,
             };
@@ -57,8 +57,8 @@ impl Hints {
             self.ctx.clock.sleep(COLLECT).await;
             loop {
                 match hints.try_recv() {
-                    Ok(heard) if !heard.remote && together.len() < MAX_HINTS => {
-                        together.insert(heard.hint);
+                    Ok(received) if !received.remote && together.len() < MAX_HINTS => {
+                        together.insert(received.hint);
                     }
                     Ok(_) | Err(TryRecvError::Lagged(_)) => {}
                     Err(TryRecvError::Empty | TryRecvError::Closed) => break,
@@ -75,10 +75,10 @@ impl Hints {
         }
     }
 
-    async fn hear_other_nodes(self) {
+    async fn receive_hints(self) {
         while !self.tasks.stopping() {
-            if let Err(error) = self.hear_until_it_breaks().await {
-                tracing::debug!(%error, "other nodes cannot be heard");
+            if let Err(error) = self.receive_until_error().await {
+                tracing::debug!(%error, "hints of other nodes cannot be received");
             }
             tokio::select! {
                 () = self.ctx.clock.sleep(RETRY_PAUSE) => {}
@@ -87,7 +87,7 @@ impl Hints {
         }
     }
 
-    async fn hear_until_it_breaks(&self) -> Result<()> {
+    async fn receive_until_error(&self) -> Result<()> {
         let own = self.node.to_string();
         let mut notices = self.ctx.store.notices().await?;
         loop {

@@ -4,12 +4,16 @@
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError},
+    time::Duration,
 };
 
 use super::{
+    bot::BotWork,
+    bots::Bots,
     job::Job,
-    node::{BotWork, Engine},
-    routing::{Known, Routed, RoutedDelivery, RoutedWork, lane_of, status_of},
+    queue::Queue,
+    routing::{Known, Routed, RoutedDelivery, RoutedWork, Router, lane_of, status_of},
+    work_store::WorkStore,
 };
 use crate::{
     error::{ErrorCode, Result},
@@ -17,9 +21,14 @@ use crate::{
     invariants::invariant,
     model::sinks::SinkKey,
     network::{Batch, InboundMessage, MessageClass, MessageKind},
+    node::Node,
     store::inbox::{Accept, Accepted},
+    time::Clock,
     wake::Hint,
 };
+
+/// Pause after the store could not accept a batch.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Result of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,24 +39,35 @@ pub enum Intake {
     Lost,
 }
 
-impl Engine {
-    /// Commits a batch and hands its deliveries to the lanes. A batch that the store refuses for what it is
-    /// goes in message by message, and a message that is refused alone is quarantined: whatever one message
-    /// holds, the others arrive and the cursor goes on.
-    pub(super) async fn take_in(&self, bot: &BotWork, batch: Batch) -> Result<Intake> {
-        let refused = match self.try_take_in(bot, &batch).await {
+/// Stores what bots receive.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    pub(super) store: Arc<dyn WorkStore>,
+    pub(super) clock: Clock,
+    pub(super) node: Node,
+    pub(super) router: Router,
+    pub(super) queue: Arc<Queue>,
+    pub(super) bots: Arc<Bots>,
+}
+
+impl Inbox {
+    /// Commits a batch and adds its deliveries to the lanes. A batch that the store rejects because of its content is
+    /// stored message by message, and a message that is rejected alone is quarantined: whatever one message contains,
+    /// the others arrive and the cursor moves on.
+    pub(super) async fn accept(&self, bot: &BotWork, batch: Batch) -> Result<Intake> {
+        let refused = match self.accept_with_retry(bot, &batch).await {
             Err(error) if !batch.messages.is_empty() => error,
             taken => return taken,
         };
-        Self::report("the store rejected a batch; its messages are stored one by one", bot, &refused);
+        bot.report("the store rejected a batch; its messages are stored one by one", &refused);
         for message in batch.messages {
             let alone = |message| Batch { messages: vec![message], cursor: None, answered: true };
             let batch = alone(message);
-            let taken = match self.try_take_in(bot, &batch).await {
+            let taken = match self.accept_with_retry(bot, &batch).await {
                 Err(error) => {
-                    Self::report("the store rejected a message; it is quarantined", bot, &error);
+                    bot.report("the store rejected a message; it is quarantined", &error);
                     let quarantined = batch.messages.into_iter().map(quarantine).next().map(alone);
-                    self.try_take_in(bot, &quarantined.unwrap_or_default()).await?
+                    self.accept_with_retry(bot, &quarantined.unwrap_or_default()).await?
                 }
                 Ok(taken) => taken,
             };
@@ -55,18 +75,19 @@ impl Engine {
                 return Ok(taken);
             }
         }
-        self.try_take_in(bot, &Batch { messages: Vec::new(), cursor: batch.cursor, answered: true }).await
+        self.accept_with_retry(bot, &Batch { messages: Vec::new(), cursor: batch.cursor, answered: true })
+            .await
     }
 
     /// Waits and retries as long as the store cannot read or write: the network's cursor does not move meanwhile.
-    async fn try_take_in(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
+    async fn accept_with_retry(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
         loop {
             match self.commit_batch(bot, batch).await {
                 Ok(Some(intake)) => return Ok(intake),
                 Ok(None) => {}
                 Err(error) if error.code() == ErrorCode::Unavailable => {
                     tracing::warn!(bot_id = %bot.lease.bot_id, "the store cannot accept messages; retrying");
-                    self.ctx.clock.sleep(std::time::Duration::from_secs(1)).await;
+                    self.clock.sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -83,20 +104,20 @@ impl Engine {
             Known { quoted: self.quoted_texts(bot, batch).await?, names: self.names(bot, batch).await? };
         // Held over the commit: the backlog scan of this bot must not run between the decision who holds a
         // delivery and its row.
-        let mut behind = bot.behind.lock().await;
+        let mut unloaded = bot.unloaded.lock().await;
         let channels = bot.channels();
-        let now = self.ctx.store.now();
+        let now = self.store.now();
         let mut routed = Vec::with_capacity(batch.messages.len());
         let mut messages = Vec::with_capacity(batch.messages.len());
         for message in &batch.messages {
             let claims = |key: SinkKey| {
-                let held = !behind.is_behind(key) && self.lanes(key.sink).room(key);
+                let held = !unloaded.includes(key) && self.queue.lanes(key.sink).room(key);
                 if !held {
-                    behind.add(key);
+                    unloaded.add(key);
                 }
                 held
             };
-            let (row, work) = self.route(bot, &channels, message, &known, now, claims);
+            let (row, work) = self.router.route(bot, &channels, message, &known, now, claims);
             messages.push(row);
             routed.push(work);
         }
@@ -108,17 +129,17 @@ impl Engine {
             now,
             messages,
         };
-        match self.ctx.store.accept(accept).await {
+        match self.store.accept(accept).await {
             Ok(Accepted::Stored(stored)) => {
                 failpoint!("intake.committed", passed);
                 if !self.numbers_grow(bot, &routed, &stored) {
                     // Nothing is lost: no node holds the rows after the next start.
-                    self.stop_bot(bot, "a channel's log went backwards; see the server's log").await;
+                    let reason = "a channel's log went backwards; see the server's log";
+                    self.bots.stop(bot, &self.queue, reason).await;
                     return Ok(Some(Intake::Lost));
                 }
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
-                fresh
-                    .for_each(|(message, _)| self.ctx.node.counters.messages.count(status_of(message.class)));
+                fresh.for_each(|(message, _)| self.node.counters.messages.count(status_of(message.class)));
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {
                     bot.media_ready.notify_one();
                 }
@@ -127,15 +148,15 @@ impl Engine {
             }
             Ok(Accepted::Fenced) => Ok(Some(Intake::Lost)),
             Ok(Accepted::Stale) => {
-                drop(behind);
-                bot.reload_channels(&self.ctx).await?;
+                drop(unloaded);
+                bot.reload_channels().await?;
                 Ok(None)
             }
             Err(error) => {
                 if error.code() == ErrorCode::Unavailable {
                     let work = routed.iter().flat_map(|routed| &routed.work).flatten();
                     let deliveries = work.flat_map(|work| &work.deliveries);
-                    behind.doubt(deliveries.filter(|one| one.held).map(|one| one.id));
+                    unloaded.add_uncertain(deliveries.filter(|one| one.held).map(|one| one.id));
                 }
                 Err(error)
             }
@@ -154,7 +175,7 @@ impl Engine {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        self.ctx.store.quoted_texts(bot.lease.bot_id, &ids).await
+        self.store.quoted_texts(bot.lease.bot_id, &ids).await
     }
 
     /// Names of the senders of this batch without a name from the network: one query for all.
@@ -166,7 +187,7 @@ impl Engine {
         if users.is_empty() {
             return Ok(HashMap::new());
         }
-        self.ctx.store.names(bot.lease.bot_id, &users).await
+        self.store.names(bot.lease.bot_id, &users).await
     }
 
     /// Whether every channel's log only went on.
@@ -175,7 +196,7 @@ impl Engine {
         let numbered = routed.iter().zip(stored).filter_map(|(routed, seqs)| Some((routed, seqs.as_ref()?)));
         numbered.flat_map(|(routed, seqs)| routed.work.iter().zip(seqs)).all(|(work, &seq)| {
             let Some(work) = work.as_ref().filter(|_| seq > 0) else { return true };
-            let (channel_id, violations) = (work.channel.id, &self.ctx.node.violations);
+            let (channel_id, violations) = (work.channel.id, &self.node.violations);
             let before = last.insert(channel_id, seq).unwrap_or(0);
             invariant!(violations, before < seq, "a channel's cursor grows", %channel_id, before, seq)
         })
@@ -188,10 +209,10 @@ impl Engine {
             let Some(seqs) = seqs else { continue };
             tells_apps |= routed.tells_apps;
             let message_id = routed.content.message_id;
-            self.ctx.node.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
+            self.node.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
             for (channel_id, seq) in routed.channels.iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
-                if self.ctx.node.live.committed(*channel_id, *seq) {
-                    self.ctx.node.wake.hint(Hint::Log(*channel_id));
+                if self.node.live.committed(*channel_id, *seq) {
+                    self.node.wake.hint(Hint::Log(*channel_id));
                 }
             }
             for (work, seq) in routed.work.into_iter().zip(seqs) {
@@ -215,17 +236,17 @@ impl Engine {
                         content: Arc::clone(&routed.content),
                         media: Vec::new(),
                     };
-                    let lane: Arc<str> = lane_of(&channel, &job.content, sink, id).into();
-                    self.lanes(sink).push(job.key(), &lane, super::worker::pace(&channel, sink), job, None);
+                    let lane = lane_of(&channel, &job.content, sink, id);
+                    self.queue.push(job, &lane, Some(&channel), None);
                     pushed = true;
                 }
             }
         }
         if tells_apps {
-            self.ctx.node.wake.hint(Hint::AppEvents);
+            self.node.wake.hint(Hint::AppEvents);
         }
         if pushed {
-            self.work_ready.notify_one();
+            self.queue.ready.notify_one();
         }
     }
 }

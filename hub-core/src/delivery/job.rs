@@ -21,46 +21,33 @@ use crate::{
 /// What a sink needs of a message; shared by the jobs of all channels.
 #[derive(Debug)]
 pub struct Content {
-    /// Id.
     pub message_id: MessageId,
-    /// Sender.
     pub from_user_id: String,
-    /// Sender's display name.
     pub user_name: String,
     /// The person on the other side; replies go there.
     pub peer: String,
-    /// Conversation.
     pub session_id: String,
-    /// Group, or empty.
+    /// Empty outside of groups.
     pub group_id: String,
-    /// Kind.
     pub kind: MessageKind,
-    /// Text.
     pub text: String,
     /// Parts, as JSON.
     pub items: String,
-    /// Whether there are files.
     pub has_media: bool,
-    /// Quote.
     pub quote: Option<Quote>,
-    /// Permission to answer.
+    /// The network's permission to reply.
     pub context_token: Option<Secret>,
-    /// When it was sent.
     pub sent_at: Timestamp,
 }
 
 /// One delivery.
 #[derive(Debug)]
 pub struct Job {
-    /// Id; `webhook-id` of every attempt.
+    /// The `webhook-id` of every attempt.
     pub id: DeliveryId,
-    /// Its trace.
     pub trace_id: TraceId,
-    /// Its bot.
     pub bot_id: BotId,
-    /// Its channel.
     pub channel_id: ChannelId,
-    /// The sink it goes to.
     pub sink: SinkId,
     /// The lease under which it is held.
     pub fence: i64,
@@ -68,15 +55,13 @@ pub struct Job {
     pub seq: i64,
     /// Attempts made.
     pub attempts: u32,
-    /// When it was first attempted.
     pub first_attempt: Option<Instant>,
-    /// Where a replay goes.
+    /// The target of a replay to another URL.
     pub target_url: Option<String>,
     /// The text as the channel sees it, where that differs.
     pub channel_text: Option<String>,
-    /// The message.
     pub content: Arc<Content>,
-    /// The message's files as they stood at the last attempt.
+    /// The files of the message at the last attempt.
     pub media: Vec<MediaView>,
 }
 

@@ -2,26 +2,20 @@
 //! budget of memory. A message never waits for it; a file that cannot be fetched fails alone
 //! (`docs/ilink.md#download`).
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use data_encoding::HEXLOWER;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
 use md5::{Digest, Md5};
 
-use super::{
-    job::Job,
-    node::{BotWork, Engine},
-};
+use super::{bot::BotWork, job::Job, queue::Queue, work_store::WorkContext};
 use crate::{
     error::{Error, ErrorCode, Result},
     events::Event,
     file_type,
     id::{MediaId, MessageId},
     media::MediaRoom,
-    model::{
-        media::{MediaState, MediaView},
-        sinks::SinkId,
-    },
+    model::media::{MediaState, MediaView},
     network::{FetchedMedia, MediaError, MessageKind},
     secret::Secret,
     store::{
@@ -31,14 +25,15 @@ use crate::{
     time::Instant,
 };
 
-/// Pauses after tries that may work later; then it has failed until it is requested again.
-const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+/// Pauses after attempts that may succeed later; then the file has failed until it is requested again.
+const RETRY_PAUSES: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 /// Files of one bot that are fetched at a time.
-const MAX_CONCURRENT: usize = 2;
-/// What a file may have beyond what it says, and what any file may have, before it counts as larger than it says.
-const MARGIN: usize = 64 * 1024;
-const SMALL: usize = 4 << 20;
-/// Files looked at in one round.
+const MAX_CONCURRENT_FETCHES: usize = 2;
+/// How much larger than announced a file may be, and the size that any file may have, in bytes.
+const SIZE_MARGIN: usize = 64 * 1024;
+const MIN_LIMIT: usize = 4 << 20;
+/// Files read in one round.
 const MAX_PER_ROUND: u32 = 32;
 /// Pause after a round in which the store did not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -48,20 +43,23 @@ pub(crate) fn source_place(id: MediaId) -> String {
     format!("media.source:{id}")
 }
 
-impl Engine {
-    /// Starts fetching for a bot.
-    pub(super) fn start_media(self: &Arc<Self>, bot: &Arc<BotWork>) {
-        let (engine, work) = (Arc::clone(self), Arc::clone(bot));
-        bot.tasks.spawn("media", async move {
-            if AssertUnwindSafe(engine.fetch_media(&work)).catch_unwind().await.is_err() {
-                engine.start_over(&work, "fetching its files panicked").await;
-            }
-        });
-        bot.media_ready.notify_one();
-    }
+/// Fetches the files of one bot.
+struct MediaFetcher {
+    ctx: WorkContext,
+    queue: Arc<Queue>,
+    bot: Arc<BotWork>,
+}
 
-    async fn fetch_media(&self, bot: &BotWork) {
-        let stop = bot.tasks.stop_token().clone();
+/// Starts fetching for a bot.
+pub(super) fn start(ctx: &WorkContext, queue: &Arc<Queue>, bot: &Arc<BotWork>) {
+    let fetcher = MediaFetcher { ctx: ctx.clone(), queue: Arc::clone(queue), bot: Arc::clone(bot) };
+    bot.run("media", fetcher.run());
+    bot.media_ready.notify_one();
+}
+
+impl MediaFetcher {
+    async fn run(self) {
+        let (stop, bot) = (self.bot.tasks.stop_token().clone(), &self.bot);
         let mut next = None;
         loop {
             let timer = async {
@@ -80,10 +78,10 @@ impl Engine {
             next = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                round = self.fetch_round(bot) => match round {
+                round = self.fetch_round() => match round {
                     Ok(next) => next,
                     Err(error) => {
-                        Self::report("files could not be looked for", bot, &error);
+                        self.bot.report("files could not be looked for", &error);
                         Some(self.ctx.clock.instant() + RETRY_PAUSE)
                     }
                 },
@@ -92,10 +90,10 @@ impl Engine {
     }
 
     /// Fetches everything that is due; says when the next file is.
-    async fn fetch_round(&self, bot: &BotWork) -> Result<Option<Instant>> {
+    async fn fetch_round(&self) -> Result<Option<Instant>> {
         loop {
             let now = self.ctx.store.now();
-            let open = self.ctx.store.downloading(bot.lease.bot_id, MAX_PER_ROUND).await?;
+            let open = self.ctx.store.downloading(self.bot.lease.bot_id, MAX_PER_ROUND).await?;
             let (due, later): (Vec<_>, Vec<_>) =
                 open.into_iter().partition(|row| due::wait(row.due_at, now).is_zero());
             if due.is_empty() {
@@ -104,9 +102,9 @@ impl Engine {
                 return Ok(next);
             }
             futures_util::stream::iter(due)
-                .for_each_concurrent(MAX_CONCURRENT, |row| async move {
-                    if let Err(error) = self.fetch_one(bot, row).await {
-                        Self::report("a file's state could not be stored", bot, &error);
+                .for_each_concurrent(MAX_CONCURRENT_FETCHES, |row| async move {
+                    if let Err(error) = self.fetch_one(row).await {
+                        self.bot.report("a file's state could not be stored", &error);
                         self.ctx.clock.sleep(RETRY_PAUSE).await;
                     }
                 })
@@ -114,9 +112,9 @@ impl Engine {
         }
     }
 
-    async fn fetch_one(&self, bot: &BotWork, row: MediaRow) -> Result<()> {
+    async fn fetch_one(&self, row: MediaRow) -> Result<()> {
         let fetched = match self.check_room(&row).await {
-            Ok(()) => self.fetch(bot, &row).await,
+            Ok(()) => self.fetch(&row).await,
             Err(error) => Err(error),
         };
         failpoint!("media.fetched");
@@ -139,7 +137,7 @@ impl Engine {
             Err(MediaError::Later(reason) | MediaError::LoginExpired(reason)) => {
                 let tries = usize::try_from(row.attempts).unwrap_or(usize::MAX);
                 settled.reason = Some(reason);
-                match PAUSES.get(tries) {
+                match RETRY_PAUSES.get(tries) {
                     Some(pause) => (settled.state, settled.due_at) = (MediaState::Downloading, now + *pause),
                     None => settled.state = MediaState::Failed,
                 }
@@ -155,8 +153,8 @@ impl Engine {
             return self.forget_if_gone(row.id).await;
         }
         if let (true, Some(message_id)) = (state != MediaState::Downloading, row.message_id) {
-            self.ctx.node.events.tell(Event::Media { bot_id: bot.lease.bot_id, message_id });
-            self.release(message_id);
+            self.ctx.node.events.tell(Event::Media { bot_id: self.bot.lease.bot_id, message_id });
+            self.queue.release(message_id);
         }
         Ok(())
     }
@@ -179,7 +177,7 @@ impl Engine {
     }
 
     /// Fetches, opens and stores the bytes of a file.
-    async fn fetch(&self, bot: &BotWork, row: &MediaRow) -> Result<StoredBytes, MediaError> {
+    async fn fetch(&self, row: &MediaRow) -> Result<StoredBytes, MediaError> {
         let unreadable = |_: Error| MediaError::Unavailable("the reference cannot be opened".to_owned());
         let sealer = &self.ctx.sealer;
         let source =
@@ -188,17 +186,17 @@ impl Engine {
         let later = |error: Error| MediaError::Later(error.message().to_owned());
         let earlier = match row.md5.as_str() {
             "" => Vec::new(),
-            md5 => self.ctx.store.opened_with_md5(bot.lease.bot_id, md5).await.map_err(later)?,
+            md5 => self.ctx.store.opened_with_md5(self.bot.lease.bot_id, md5).await.map_err(later)?,
         };
         let earlier: Vec<Secret> =
             earlier.iter().filter_map(|(id, source)| sealer.open(&source_place(*id), source).ok()).collect();
         let limit = self.ctx.config.media.max_inbound;
-        // What a message says of its sizes may be wrong: then it is fetched again with all the room it may need.
-        let said = usize::try_from(row.size).unwrap_or(limit).saturating_add(MARGIN);
-        let first = said.max(SMALL).min(limit);
-        let fetched = match self.fetch_within(bot, &reference, &earlier, first).await {
+        // The size in the message may be wrong: then the file is fetched again with the largest limit.
+        let expected = usize::try_from(row.size).unwrap_or(limit).saturating_add(SIZE_MARGIN);
+        let first = expected.max(MIN_LIMIT).min(limit);
+        let fetched = match self.fetch_within(&reference, &earlier, first).await {
             Err(MediaError::TooLarge(_)) if first < limit => {
-                self.fetch_within(bot, &reference, &earlier, limit).await
+                self.fetch_within(&reference, &earlier, limit).await
             }
             fetched => fetched,
         };
@@ -217,51 +215,37 @@ impl Engine {
     /// Fetches a file of at most `limit` bytes, once there is room for it in memory.
     async fn fetch_within(
         &self,
-        bot: &BotWork,
         reference: &Secret,
         earlier: &[Secret],
         limit: usize,
     ) -> Result<(FetchedMedia, MediaRoom), MediaError> {
-        // Sealed and opened, it lies there twice for a moment.
+        // Sealed and opened bytes are in memory together for a moment.
         let room = self.ctx.media.room(limit * 2).await;
-        Ok((bot.connection.fetch_media(reference, earlier, limit).await?, room))
+        Ok((self.bot.connection.fetch_media(reference, earlier, limit).await?, room))
     }
+}
 
-    /// The files of a job's message, for its receiver; `Err` with the time until which to wait for them. Only a
-    /// message without a text of its own waits, and only its first attempt.
-    pub(super) async fn media_for(&self, job: &Job) -> Result<Result<Vec<MediaView>, Instant>> {
-        if !job.content.has_media {
-            return Ok(Ok(Vec::new()));
-        }
-        let message_id = job.content.message_id;
-        let media = self.ctx.files().of_message(message_id).await?;
-        let waits = job.attempts == 0 && job.content.kind != MessageKind::Text;
-        // A message from the future was accepted before the clock was set back; it has waited long enough.
-        let (made_at, now) = (message_id.made_at(), self.ctx.clock.now());
-        let limit = self.ctx.config.media.webhook_wait;
-        let left = if made_at > now { Duration::ZERO } else { limit.saturating_sub(now.since(made_at)) };
-        let missing = media.iter().any(|file| file.status == MediaState::Downloading);
-        Ok(if waits && missing && !left.is_zero() { Err(self.ctx.clock.instant() + left) } else { Ok(media) })
+/// The files of a job's message, for its receiver; `Err` with the time until which to wait for them. Only a message
+/// without a text of its own waits, and only its first attempt.
+pub(super) async fn of_job(ctx: &WorkContext, job: &Job) -> Result<Result<Vec<MediaView>, Instant>> {
+    if !job.content.has_media {
+        return Ok(Ok(Vec::new()));
     }
+    let message_id = job.content.message_id;
+    let media = ctx.files().of_message(message_id).await?;
+    let waits = job.attempts == 0 && job.content.kind != MessageKind::Text;
+    // A message from the future was accepted before the clock was set back; it has waited long enough.
+    let (made_at, now) = (message_id.made_at(), ctx.clock.now());
+    let limit = ctx.config.media.webhook_wait;
+    let left = if made_at > now { Duration::ZERO } else { limit.saturating_sub(now.since(made_at)) };
+    let missing = media.iter().any(|file| file.status == MediaState::Downloading);
+    Ok(if waits && missing && !left.is_zero() { Err(ctx.clock.instant() + left) } else { Ok(media) })
+}
 
-    /// Lets the deliveries go on that waited for the files of a message.
-    fn release(&self, message_id: MessageId) {
-        let waits = |job: &Job| job.attempts == 0 && job.content.message_id == message_id;
-        for sink in SinkId::ALL {
-            if self.lanes(sink).release(waits) {
-                self.work_ready.notify_one();
-            }
-        }
-    }
-
-    /// As [`release`](Self::release), unless a file is still to come.
-    pub(super) async fn release_if_there(&self, message_id: MessageId) {
-        // Without an answer they wait until their time is over.
-        let files = self.ctx.files().of_message(message_id).await.unwrap_or_default();
-        if files.iter().all(|file| file.status != MediaState::Downloading) {
-            self.release(message_id);
-        }
-    }
+/// Whether no file of a message is still being downloaded, or the store does not respond.
+pub(super) async fn is_complete(ctx: &WorkContext, message_id: MessageId) -> bool {
+    let files = ctx.files().of_message(message_id).await.unwrap_or_default();
+    files.iter().all(|file| file.status != MediaState::Downloading)
 }
 
 fn content_type(row: &MediaRow, bytes: &[u8]) -> &'static str {

@@ -1,46 +1,50 @@
-//! The way of a message, in order:
+//! The delivery pipeline, in order:
 //!
-//! 1. [`poller`](self): a bot's network is asked for what is new.
-//! 2. `inbox`: `routing` decides where each message goes; messages, their deliveries and the cursor are committed in one transaction.
-//! 3. [`lanes`]: deliveries wait in order per conversation, channels take turns.
-//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a [`sink`], signed last; or by a model.
-//! 5. `conclusion`: what follows from it is committed at once: state, [trace](crate::traces), replies.
+//! 1. `poller`: requests what is new from a bot's network.
+//! 2. `inbox`: `routing` decides where each message goes; messages, their deliveries and the cursor are committed in
+//!    one transaction.
+//! 3. `queue`: deliveries wait in `lanes`, in order per conversation; channels take turns.
+//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a `sink`, signed last; or by a model.
+//! 5. `conclusion`: the outcome is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
+//!
+//! `supervisor` creates these parts, each with what it needs, and runs them for the `bots` whose leases the node
+//! holds. What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 //!
 //! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
 //! from there](crate::apps::sockets), and `tools` calls apps for models.
-//!
-//! What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 
 pub use crate::signing;
 
 mod apps;
 mod backlog;
 mod bot;
+mod bots;
 pub(crate) mod channels;
 mod conclusion;
 mod hints;
-pub mod hooks;
+mod hooks;
 mod inbox;
-pub mod job;
-pub mod lanes;
+mod job;
+mod lanes;
 mod media;
-pub mod node;
 mod outbox;
-pub mod payload;
+mod payload;
 pub mod ping;
 pub(crate) mod plugins;
 mod poller;
+mod queue;
 pub mod redact;
-mod renewal;
 mod replies;
 pub mod retention;
 pub mod retry;
 mod routing;
-pub mod sink;
+mod shared_clock;
+mod sink;
 pub mod stage;
+pub(crate) mod supervisor;
 pub(crate) mod tools;
-pub mod work_store;
+mod work_store;
 mod worker;
 
 #[cfg(test)]

@@ -7,16 +7,14 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use futures_util::FutureExt;
 use tracing::Instrument;
 
-use self::handover::{Handed, Handover};
-use super::node::{BotWork, Engine};
+use self::upload::{CachedUpload, Upload};
+use super::{bot::BotWork, shared_clock::SharedClock, work_store::WorkContext};
 use crate::{
     bots::pacing::RecentSends,
     error::{ErrorCode, Result},
@@ -33,21 +31,22 @@ use crate::{
     wake::Hint,
 };
 
-mod handover;
 mod settlement;
+mod upload;
 
-/// Items looked at in one round.
+/// Items read in one round.
 const MAX_PER_ROUND: u32 = 500;
 /// People written to at the same time.
-const MAX_PEERS: usize = 32;
-/// What is said of such an account.
+const MAX_CONCURRENT_PEERS: usize = 32;
+/// The reason of the status `degraded` of an account that people may see nothing of.
 pub(super) const SUSPECT: &str = "the network accepts messages without ids; people may not see them";
-/// People whose last sends are remembered; beyond that those are forgotten who count for no limit any more.
+/// People whose last sends are kept in memory; beyond that, those are dropped that count for no limit any more.
 const MAX_REMEMBERED: usize = 4_096;
 
 /// One bot's sending.
 struct Outbox {
-    engine: Arc<Engine>,
+    ctx: WorkContext,
+    shared_clock: Arc<SharedClock>,
     bot: Arc<BotWork>,
     rules: WindowRules,
     state: Mutex<Sending>,
@@ -59,13 +58,13 @@ struct Sending {
     busy: HashSet<String>,
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Instant>>,
-    /// Until when each item was said to wait for the limit on recent sends.
+    /// Until when the trace of each item says that it waits for the limit on recent sends.
     paced: HashMap<OutboxId, Instant>,
     /// How often the network throttled each item that waits for it.
     throttled: HashMap<OutboxId, u32>,
     /// Files that the network has and that wait to be sent.
-    handed: HashMap<OutboxId, Handed>,
-    /// How often each item's file could not be handed over.
+    uploads: HashMap<OutboxId, CachedUpload>,
+    /// How often the upload of each item's file failed.
     failures: HashMap<OutboxId, u32>,
     confirmed_before: bool,
     unconfirmed_in_a_row: u32,
@@ -73,30 +72,24 @@ struct Sending {
 
 /// Whether the person's next item may follow.
 #[derive(PartialEq, Eq)]
-enum Go {
-    On,
+enum Next {
+    Continue,
     Wait,
     /// The person got as many messages as the network allows within a span.
     Paced,
 }
 
-impl Engine {
-    /// Starts sending for a bot.
-    pub(super) fn start_outbox(self: &Arc<Self>, bot: &Arc<BotWork>) {
-        let outbox = Arc::new(Outbox {
-            engine: Arc::clone(self),
-            bot: Arc::clone(bot),
-            rules: self.ctx.config.window_rules(&*bot.network),
-            state: Mutex::default(),
-        });
-        let (engine, work) = (Arc::clone(self), Arc::clone(bot));
-        bot.tasks.spawn("outbox", async move {
-            if AssertUnwindSafe(outbox.run()).catch_unwind().await.is_err() {
-                engine.start_over(&work, "its outbox panicked").await;
-            }
-        });
-        bot.outbox_ready.notify_one();
-    }
+/// Starts sending for a bot.
+pub(super) fn start(ctx: &WorkContext, shared_clock: &Arc<SharedClock>, bot: &Arc<BotWork>) {
+    let outbox = Arc::new(Outbox {
+        ctx: ctx.clone(),
+        shared_clock: Arc::clone(shared_clock),
+        bot: Arc::clone(bot),
+        rules: ctx.config.window_rules(&*bot.network),
+        state: Mutex::default(),
+    });
+    bot.run("outbox", outbox.run());
+    bot.outbox_ready.notify_one();
 }
 
 impl Outbox {
@@ -108,8 +101,8 @@ impl Outbox {
                 () = self.bot.outbox_ready.notified() => {}
             }
             if let Err(error) = self.start_open_items().await {
-                Engine::report("the outbox could not be read", &self.bot, &error);
-                self.engine.ctx.clock.sleep(Duration::from_secs(1)).await;
+                self.bot.report("the outbox could not be read", &error);
+                self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 self.bot.outbox_ready.notify_one();
             }
         }
@@ -120,8 +113,8 @@ impl Outbox {
         if self.bot.is_expired() {
             return Ok(()); // Kept until there is a new login.
         }
-        let store = &self.engine.ctx.store;
-        // Of people who were being written to, what is read may be older than what comes of it.
+        let store = &self.ctx.store;
+        // What is read about people who are being written to may be older than the outcome.
         let writing = self.state().busy.clone();
         let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), MAX_PER_ROUND).await?;
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
@@ -136,8 +129,8 @@ impl Outbox {
         for (peer, items) in by_peer {
             {
                 let mut state = self.state();
-                if state.busy.len() >= MAX_PEERS {
-                    return Ok(()); // Each one that ends looks again.
+                if state.busy.len() >= MAX_CONCURRENT_PEERS {
+                    return Ok(()); // Each one that ends starts another round.
                 }
                 if writing.contains(&peer) || !state.busy.insert(peer.clone()) {
                     continue;
@@ -166,19 +159,19 @@ impl Outbox {
                 return false;
             }
             match self.send_one(item, sent_now).await {
-                Ok(Go::On) => sent_now += 1,
-                Ok(Go::Wait) => return false,
-                Ok(Go::Paced) => {
+                Ok(Next::Continue) => sent_now += 1,
+                Ok(Next::Wait) => return false,
+                Ok(Next::Paced) => {
                     if let Err(error) = self.note_paced(&items[place..]).await {
-                        Engine::report("why items wait could not be stored", &self.bot, &error);
+                        self.bot.report("why items wait could not be stored", &error);
                     }
                     return false;
                 }
                 Err(error) => {
                     if error.code() != ErrorCode::Unavailable {
-                        Engine::report("an item could not be sent", &self.bot, &error);
+                        self.bot.report("an item could not be sent", &error);
                     }
-                    self.engine.ctx.clock.sleep(Duration::from_secs(1)).await;
+                    self.ctx.clock.sleep(Duration::from_secs(1)).await;
                     return false;
                 }
             }
@@ -186,40 +179,40 @@ impl Outbox {
         true
     }
 
-    async fn send_one(&self, item: &OpenItem, sent_now: u32) -> Result<Go> {
-        if !self.bot.wait_for_lease(&self.engine.ctx.clock).await {
-            return Ok(Go::Wait);
+    async fn send_one(&self, item: &OpenItem, sent_now: u32) -> Result<Next> {
+        if !self.bot.wait_for_lease().await {
+            return Ok(Next::Wait);
         }
-        let now = self.engine.ctx.store.now();
+        let now = self.ctx.store.now();
         if now >= item.expires_at {
-            let told = "expired while waiting for the person to write";
-            self.settle(item, now, ItemState::Expired, now, Some(told), |s| s.attempts = item.attempts)
+            let reason = "expired while waiting for the person to write";
+            self.settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)
                 .await?;
-            return Ok(Go::On);
+            return Ok(Next::Continue);
         }
         if !due::wait(item.due_at, now).is_zero() || self.waits_for_window(item, sent_now, now) {
-            return Ok(Go::Wait);
+            return Ok(Next::Wait);
         }
         let was_unknown = item.state == ItemState::Sending;
         if was_unknown && item.unknowns >= 1 {
-            let told = "unknown whether the network accepted it; not retried";
-            self.settle(item, now, ItemState::Unknown, now, Some(told), |s| s.attempts = item.attempts)
+            let reason = "unknown whether the network accepted it; not retried";
+            self.settle(item, now, ItemState::Unknown, now, Some(reason), |s| s.attempts = item.attempts)
                 .await?;
-            return Ok(Go::On);
+            return Ok(Next::Continue);
         }
         failpoint!("outbox.token");
-        let Some(token) = self.token(item)? else { return Ok(Go::Wait) };
+        let Some(token) = self.token(item)? else { return Ok(Next::Wait) };
         // Before anything is marked: no one sees a file that is uploaded and not sent, so this part may be repeated.
-        let media = match self.hand_over(item, was_unknown).await? {
-            Handover::Nothing => None,
-            Handover::Done(media) => Some(media),
-            Handover::Not(go) => return Ok(go),
+        let media = match self.upload_file(item, was_unknown).await? {
+            Upload::NoFile => None,
+            Upload::Done(media) => Some(media),
+            Upload::NotDone(next) => return Ok(next),
         };
-        let go = self.wait_for_gap(item).await;
-        if go != Go::On {
-            return Ok(go);
+        let next = self.wait_for_gap(item).await;
+        if next != Next::Continue {
+            return Ok(next);
         }
-        let store = &self.engine.ctx.store;
+        let store = &self.ctx.store;
         let shown_to = self.bot.channels().shown_outbound();
         let begun = Begun {
             lease: self.bot.lease.clone(),
@@ -229,12 +222,12 @@ impl Outbox {
             recent_sends: self.recent_sends(&item.peer).to_text(),
             now: store.now(),
         };
-        if !store.begin(begun).await? {
-            return Ok(Go::Wait);
+        if !store.begin_send(begun).await? {
+            return Ok(Next::Wait);
         }
         for channel in shown_to {
-            if self.engine.ctx.node.live.refresh(channel) {
-                self.engine.ctx.node.wake.hint(Hint::Log(channel));
+            if self.ctx.node.live.refresh(channel) {
+                self.ctx.node.wake.hint(Hint::Log(channel));
             }
         }
         failpoint!("outbox.begun", passed);
@@ -245,14 +238,14 @@ impl Outbox {
             text: item.text.clone(),
             media,
         };
-        let started = self.engine.ctx.store.now();
+        let started = self.ctx.store.now();
         let span = spans::outbox_send(self.bot.lease.bot_id, item.message_id, item.trace_id);
         let outcome = self.bot.connection.send(&outgoing).instrument(span.clone()).await;
-        span.record("hub.outcome", self.engine.ctx.node.counters.count_send(&outcome));
+        span.record("hub.outcome", self.ctx.node.counters.count_send(&outcome));
         failpoint!("outbox.answered", passed);
         // The gap counts from the answer: the network orders by arrival.
         if let Some(last) = self.state().recent.get_mut(&item.peer).and_then(VecDeque::back_mut) {
-            *last = self.engine.ctx.clock.instant();
+            *last = self.ctx.clock.instant();
         }
         let unknowns = item.unknowns + i64::from(was_unknown);
         self.conclude(item, unknowns, started, outcome).await
@@ -267,7 +260,7 @@ impl Outbox {
     }
 
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {
-        let sealer = &self.engine.ctx.sealer;
+        let sealer = &self.ctx.sealer;
         if let Some(chosen) = private::context_token(sealer, item.message_id, item.private.as_ref())? {
             return Ok(Some(chosen));
         }
@@ -276,12 +269,12 @@ impl Outbox {
         sealer.open(&place, sealed).map(Some)
     }
 
-    /// Keeps the smallest gap between two sends; [`Go::Paced`] when the person got too many of late, [`Go::Wait`] when
+    /// Keeps the smallest gap between two sends; [`Next::Paced`] when the person got too many of late, [`Next::Wait`] when
     /// the bot is asked to stop.
-    async fn wait_for_gap(&self, item: &OpenItem) -> Go {
-        let clock = &self.engine.ctx.clock;
+    async fn wait_for_gap(&self, item: &OpenItem) -> Next {
+        let clock = &self.ctx.clock;
         loop {
-            let (now, wall) = (clock.instant(), self.engine.ctx.store.now());
+            let (now, wall) = (clock.instant(), self.ctx.store.now());
             let wait = {
                 let mut guard = self.state();
                 let state = &mut *guard;
@@ -295,7 +288,7 @@ impl Outbox {
                     recent.pop_front();
                 }
                 if self.rules.burst.is_some_and(|burst| recent.len() >= burst as usize) {
-                    return Go::Paced; // The next look finds it again.
+                    return Next::Paced; // The next round finds it again.
                 }
                 let until = recent.back().map_or(now, |last| *last + self.rules.gap);
                 if until <= now {
@@ -308,21 +301,21 @@ impl Outbox {
                             sends.back().is_some_and(|at| now.since(*at) < WindowRules::BURST_SPAN)
                         });
                     }
-                    return Go::On;
+                    return Next::Continue;
                 }
                 until
             };
             tokio::select! {
                 biased;
                 () = clock.sleep_until(wait) => {}
-                () = self.bot.tasks.stop_token().cancelled() => return Go::Wait,
+                () = self.bot.tasks.stop_token().cancelled() => return Next::Wait,
             }
         }
     }
 
     /// When a person was last sent something, by the clock of the store.
     fn recent_sends(&self, peer: &str) -> RecentSends {
-        let (now, wall) = (self.engine.ctx.clock.instant(), self.engine.ctx.store.now());
+        let (now, wall) = (self.ctx.clock.instant(), self.ctx.store.now());
         let state = self.state();
         state.recent.get(peer).into_iter().flatten().map(|at| wall - now.since(*at)).collect()
     }

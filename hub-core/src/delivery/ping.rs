@@ -7,7 +7,6 @@ use super::{
     channels,
     job::{Content, Job},
     retry::Verdict,
-    sink::{Sink, webhook::Webhook},
     stage::{Filtered, Outcome},
 };
 use crate::{
@@ -73,7 +72,7 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
         media: Vec::new(),
     };
     let prepared = Filtered { job: &job, channel }.draft().on_request(&ctx).await;
-    let concluded = Webhook.attempt(&ctx, prepared).await.on_response(&ctx).await;
+    let concluded = prepared.attempt(&ctx).await.on_response(&ctx).await;
     let (status, summary) = match concluded.outcome {
         Outcome::Answer { verdict: Verdict::Success, summary, .. } => (TraceStatus::Ok, summary),
         Outcome::Skipped => (TraceStatus::Skipped, "a plugin skipped it".to_owned()),

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
+    bot::BotWork,
     job::Job,
-    node::{BotWork, Engine},
     stage::{Reply, ReplyContent, ReplyFile},
+    work_store::WorkContext,
 };
 use crate::{
     delivery::channels::ChannelRuntime,
@@ -21,19 +22,26 @@ use crate::{
     time::Timestamp,
 };
 
-impl Engine {
+/// The replies to one delivery.
+pub(super) struct Replies<'a> {
+    pub(super) ctx: &'a WorkContext,
+    pub(super) bot: &'a BotWork,
+    pub(super) channel: &'a ChannelRuntime,
+    pub(super) job: &'a Job,
+}
+
+impl Replies<'_> {
     /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none.
-    /// Files are kept here, before the commit that sends them. With a reason why nothing can be
-    /// sent, the replies are only shown.
-    pub(super) async fn replies(
+    /// Files are stored here, before the commit that sends them. If `closed` is the reason why nothing can be sent, the
+    /// replies are only added to the trace.
+    pub(super) async fn rows(
         &self,
-        bot: &BotWork,
-        channel: &ChannelRuntime,
-        job: &Job,
-        (replies, closed): (Vec<Reply>, Option<&'static str>),
+        replies: Vec<Reply>,
+        closed: Option<&'static str>,
         steps: &mut Vec<Step>,
     ) -> Vec<NewOutbound> {
-        let sent = self.sent_before(job, &replies).await;
+        let job = self.job;
+        let sent = self.sent_before(&replies).await;
         let mut rows = Vec::with_capacity(replies.len());
         for Reply { key, by, content } in replies {
             let dedupe_key = dedupe_key(job, &key);
@@ -43,14 +51,14 @@ impl Engine {
             let now = self.ctx.store.now();
             let parts = match closed {
                 Some(reason) => Err(reason.to_owned()),
-                None => self.parts(bot, channel, job, content).await,
+                None => self.parts(content).await,
             };
             match parts {
                 Ok((content, parts, mut detail)) => {
                     detail["to"] = json!(job.content.peer);
                     detail["state"] = json!("queued");
                     steps.push(Step::new(StepName::Reply, by, TraceStatus::Pending, now, now, detail));
-                    rows.push(self.row(channel, job, dedupe_key, content, parts, now));
+                    rows.push(self.row(dedupe_key, content, parts, now));
                 }
                 Err(reason) => {
                     let detail = json!({ "to": job.content.peer, "error": reason });
@@ -63,17 +71,18 @@ impl Engine {
 
     /// Why nothing can be sent to the group of a message: where only people who wrote can be written to, a group never
     /// can, and a reply to it would wait until it expires.
-    pub(super) fn closed_group(bot: &BotWork, job: &Job, now: Timestamp) -> Option<&'static str> {
-        if job.content.group_id.is_empty() {
+    pub(super) fn closed_group(&self, now: Timestamp) -> Option<&'static str> {
+        if self.job.content.group_id.is_empty() {
             return None;
         }
-        let window = Window::default().check(&bot.network.window_rules(), now);
+        let window = Window::default().check(&self.bot.network.window_rules(), now);
         window.err().map(|_| "the chat network does not accept messages to groups")
     }
 
-    /// Replies with files of an earlier attempt: their files are not kept a second time. When the store does not
-    /// tell, they are, and go by themselves.
-    async fn sent_before(&self, job: &Job, replies: &[Reply]) -> HashSet<String> {
+    /// Replies with files of an earlier attempt: their files are not stored a second time. If the store does not
+    /// respond, they are, and the sweep of files deletes those of no message.
+    async fn sent_before(&self, replies: &[Reply]) -> HashSet<String> {
+        let job = self.job;
         let files = replies.iter().filter(|reply| matches!(reply.content, ReplyContent::File(_)));
         let keys: Vec<String> = files.map(|reply| dedupe_key(job, &reply.key)).collect();
         if keys.is_empty() || job.attempts == 0 {
@@ -83,13 +92,7 @@ impl Engine {
     }
 
     /// What a reply consists of: its text, its parts, and what the trace says of them; or why it cannot be sent.
-    async fn parts(
-        &self,
-        bot: &BotWork,
-        channel: &ChannelRuntime,
-        job: &Job,
-        content: ReplyContent,
-    ) -> Result<(String, Vec<NewPart>, Value), String> {
+    async fn parts(&self, content: ReplyContent) -> Result<(String, Vec<NewPart>, Value), String> {
         match content {
             ReplyContent::Text(text) => {
                 // PostgreSQL cannot hold it, and no chat shows it.
@@ -97,7 +100,7 @@ impl Engine {
                 if text.trim().is_empty() {
                     return Err("the text is blank".to_owned());
                 }
-                let texts = bot.network.split_text(&text, TextFormat::Markdown);
+                let texts = self.bot.network.split_text(&text, TextFormat::Markdown);
                 let parts: Vec<NewPart> =
                     texts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
                 let detail = json!({ "parts": parts.len() });
@@ -105,9 +108,9 @@ impl Engine {
             }
             ReplyContent::File(ReplyFile { file_name, content_type, bytes }) => {
                 let new = NewFile {
-                    owner_id: bot.owner_id,
-                    bot_id: job.bot_id,
-                    channel_id: Some(channel.id),
+                    owner_id: self.bot.owner_id,
+                    bot_id: self.job.bot_id,
+                    channel_id: Some(self.channel.id),
                     file_name,
                     content_type,
                     bytes,
@@ -120,15 +123,8 @@ impl Engine {
         }
     }
 
-    fn row(
-        &self,
-        channel: &ChannelRuntime,
-        job: &Job,
-        dedupe_key: String,
-        content: String,
-        parts: Vec<NewPart>,
-        now: Timestamp,
-    ) -> NewOutbound {
+    fn row(&self, dedupe_key: String, content: String, parts: Vec<NewPart>, now: Timestamp) -> NewOutbound {
+        let job = self.job;
         NewOutbound {
             message_id: self.ctx.ids.next(),
             bot_id: job.bot_id,
@@ -136,7 +132,7 @@ impl Engine {
             dedupe_key,
             content,
             parts,
-            channel_id: Some(channel.id),
+            channel_id: Some(self.channel.id),
             trace_id: Some(job.trace_id),
             private: None,
             expires_at: now + self.ctx.config.outbox_lifetime,

@@ -5,29 +5,26 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::json;
 
-use super::{
-    job::Content,
-    media::source_place,
-    node::{BotWork, Engine},
-};
+use super::{bot::BotWork, job::Content, media::source_place};
 use crate::{
     apps::{Heard, of_message},
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
-    id::{ChannelId, DeliveryId, MessageId, TraceId},
+    id::{ChannelId, DeliveryId, Ids, MessageId, TraceId},
     model::{
         private,
         sinks::{Ordering, SinkId, SinkKey},
         trace::{Step, StepName, TraceStatus, steps_text},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote},
-    secret::Secret,
+    node::Live,
+    secret::{Sealer, Secret},
     store::{
         app_events::NewAppEvent,
         inbox::{AcceptMessage, AcceptRoute, ContactUpdate, MessageRow, NewDelivery, Taken},
         media::NewInboundMedia,
         traces::NewTrace,
     },
-    time::Timestamp,
+    time::{Clock, Timestamp},
 };
 
 /// Longest text kept of one message; the network's own limit is far below.
@@ -68,7 +65,17 @@ pub(super) struct RoutedDelivery {
     pub held: bool,
 }
 
-impl Engine {
+/// Decides where messages go.
+#[derive(Debug)]
+pub(super) struct Router {
+    pub(super) ids: Ids,
+    pub(super) clock: Clock,
+    pub(super) sealer: Sealer,
+    /// The clients that are connected to channels of this node.
+    pub(super) live: Live,
+}
+
+impl Router {
     /// Decides where a message goes, without I/O.
     pub(super) fn route(
         &self,
@@ -79,10 +86,9 @@ impl Engine {
         now: Timestamp,
         mut claims: impl FnMut(SinkKey) -> bool,
     ) -> (AcceptMessage, Routed) {
-        let ctx = &self.ctx;
-        let id: MessageId = ctx.ids.next();
+        let id: MessageId = self.ids.next();
         let content = Arc::new(content_of(id, message, known));
-        let private = private::seal(&ctx.sealer, id, message.context_token.as_ref(), &message.raw);
+        let private = private::seal(&self.sealer, id, message.context_token.as_ref(), &message.raw);
         let row = MessageRow {
             id,
             bot_id: bot.lease.bot_id,
@@ -122,7 +128,7 @@ impl Engine {
             if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
         let token_place = private::token_place(bot.lease.bot_id, &content.from_user_id);
         let contact = ContactUpdate {
-            context_token: message.context_token.as_ref().map(|token| ctx.sealer.seal(&token_place, token)),
+            context_token: message.context_token.as_ref().map(|token| self.sealer.seal(&token_place, token)),
             opened_at,
             network_name: clean(&message.user_name),
         };
@@ -137,13 +143,13 @@ impl Engine {
                 sent_at: content.sent_at,
             };
             let decided = channel.route(&input);
-            let trace_id: TraceId = ctx.ids.next();
+            let trace_id: TraceId = self.ids.next();
             let (taken, work) = match &decided {
                 Route::Skipped { .. } => (None, None),
                 Route::Passed { content: text } => {
                     let channel_text = (*text != content.text).then(|| (*text).to_owned());
                     let delivery = |sink| RoutedDelivery {
-                        id: ctx.ids.next(),
+                        id: self.ids.next(),
                         sink,
                         held: claims(SinkKey { channel: channel.id, sink }),
                     };
@@ -196,10 +202,10 @@ impl Engine {
             sent_at: content.sent_at,
         };
         let mut traces = Vec::new();
-        let events = of_message(&channels.apps, &heard, &self.ctx.ids, now, |runtime| {
+        let events = of_message(&channels.apps, &heard, &self.ids, now, |runtime| {
             let detail = json!({ "app": runtime.app.app_id, "handle": runtime.handle.as_str() });
             let step = Step::new(StepName::Received, "inbox", TraceStatus::Ok, now, now, detail);
-            let id: TraceId = self.ctx.ids.next();
+            let id: TraceId = self.ids.next();
             traces.push(NewTrace {
                 id,
                 message_id: content.message_id,
@@ -221,7 +227,7 @@ impl Engine {
     /// Rows for the files of a message; what is fetched is decided by whether the message is new.
     fn files_of(&self, message: &InboundMessage) -> Vec<NewInboundMedia> {
         let row = |file: &InboundMedia| {
-            let id = self.ctx.ids.next();
+            let id = self.ids.next();
             NewInboundMedia {
                 id,
                 item: i64::try_from(file.item).unwrap_or(i64::MAX),
@@ -229,7 +235,7 @@ impl Engine {
                 file_name: clean(&file.file_name),
                 size: file.size.and_then(|size| i64::try_from(size).ok()).unwrap_or(0),
                 md5: file.md5.clone().unwrap_or_default(),
-                source: self.ctx.sealer.seal(&source_place(id), &file.reference),
+                source: self.sealer.seal(&source_place(id), &file.reference),
             }
         };
         message.media.iter().map(row).collect()
@@ -247,7 +253,7 @@ impl Engine {
         message: &InboundMessage,
         started: Timestamp,
     ) -> NewTrace {
-        let now = self.ctx.clock.now();
+        let now = self.clock.now();
         let received = json!({ "msg_type": message.kind.as_str(), "items": message.items.len() });
         let mut steps =
             vec![Step::new(StepName::Received, "inbox", TraceStatus::Ok, started, started, received)];
@@ -260,8 +266,7 @@ impl Engine {
             }
             Route::Passed { .. } => {
                 steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Ok, started, now, json!({})));
-                let clients =
-                    if channel.websocket.enabled { self.ctx.node.live.sockets(channel.id) } else { 0 };
+                let clients = if channel.websocket.enabled { self.live.sockets(channel.id) } else { 0 };
                 if clients > 0 {
                     let detail = json!({ "clients": clients });
                     steps.push(Step::new(StepName::Websocket, "log", TraceStatus::Ok, now, now, detail));
@@ -295,7 +300,7 @@ impl Engine {
         let detail = json!({ "reason": "the message could not be read; its original form is kept" });
         let step = Step::new(StepName::Received, "inbox", TraceStatus::Error, now, now, detail);
         let trace = NewTrace {
-            id: self.ctx.ids.next(),
+            id: self.ids.next(),
             message_id,
             bot_id: bot.lease.bot_id,
             channel_id: None,

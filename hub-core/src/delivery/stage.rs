@@ -1,4 +1,4 @@
-//! The way of a message to its sink as a chain of types: what a stage returns is what the next one takes, so
+//! The path of a message to its sink as a chain of types: what a stage returns is what the next one takes, so
 //! that no stage can be left out, and nothing is signed before it is final.
 //!
 //! ```text

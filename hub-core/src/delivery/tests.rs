@@ -1,4 +1,4 @@
-//! The whole way of a message, in one process: simulated network, hub, receiver.
+//! The whole delivery pipeline in one process: simulated network, hub, receiver.
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,8 +39,8 @@ impl World {
         Self { hub, receiver, ada, bot, channel }
     }
 
-    /// Moves the clock until so many traces are well, and answers the newest.
-    async fn well(&self, count: usize) -> Vec<Trace> {
+    /// Moves the clock until so many traces have the status `ok`; returns them, newest first.
+    async fn delivered(&self, count: usize) -> Vec<Trace> {
         let query = TraceQuery {
             channel_id: Some(self.channel),
             status: Some(TraceStatus::Ok),
@@ -69,7 +69,7 @@ fn hook(auth: AuthMethod) -> WebhookUpdate {
 }
 
 #[tokio::test]
-async fn a_message_goes_through_the_webhook_and_its_answer_to_the_chat() {
+async fn a_message_is_delivered_to_the_webhook_and_its_response_is_sent_to_the_chat() {
     let world = World::new(hook(AuthMethod::Hmac)).await;
     world.receiver.answer(200, r#"{"reply":"42 is on its way"}"#);
     world.hub.say(&world.bot, "order 42");
@@ -94,28 +94,28 @@ async fn a_message_goes_through_the_webhook_and_its_answer_to_the_chat() {
 }
 
 #[tokio::test]
-async fn a_failing_receiver_gets_the_same_delivery_again() {
+async fn a_delivery_to_a_failing_receiver_is_repeated_under_the_same_id() {
     let mut webhook = hook(AuthMethod::Bearer);
     webhook.retry.schedule_s = vec![1, 1];
     let world = World::new(webhook).await;
     world.receiver.answer(500, "no");
     world.hub.say(&world.bot, "first");
     world.hub.say(&world.bot, "second");
-    let traces = world.well(2).await;
+    let traces = world.delivered(2).await;
     assert_eq!((traces[1].attempts, traces[0].attempts), (2, 1));
     let seen = world.receiver.requests();
     let ids: Vec<_> = seen.iter().map(|request| request.headers()["webhook-id"].clone()).collect();
     assert_eq!(ids.len(), 3);
-    assert_eq!(ids[0], ids[1], "the second message waits behind the first");
+    assert_eq!(ids[0], ids[1], "the second message waits for the first");
     assert_ne!(ids[1], ids[2]);
     assert_eq!(seen[1].headers()["x-hub-attempt"], "2");
 }
 
 #[tokio::test]
-async fn a_replay_and_a_send_of_ones_own_find_their_way() {
+async fn a_replay_is_delivered_and_a_send_of_the_owner_is_sent() {
     let world = World::new(hook(AuthMethod::None)).await;
     world.hub.say(&world.bot, "hello");
-    let trace = world.well(1).await.remove(0);
+    let trace = world.delivered(1).await.remove(0);
     let traces = world.hub.hub().traces();
     let replay = traces.replay(&world.ada, world.bot.id, trace.trace_id, None).await.unwrap();
     world
@@ -131,7 +131,7 @@ async fn a_replay_and_a_send_of_ones_own_find_their_way() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_before_a_stop_is_delivered_after_the_next_start() {
+async fn messages_accepted_before_a_stop_are_delivered_after_the_next_start() {
     let mut webhook = hook(AuthMethod::None);
     webhook.retry.schedule_s = vec![1; 10];
     let mut world = World::new(webhook).await;
@@ -139,7 +139,7 @@ async fn what_was_accepted_before_a_stop_is_delivered_after_the_next_start() {
     world.hub.say(&world.bot, "kept");
     world.hub.until("an attempt", async || (!world.receiver.bodies().is_empty()).then_some(())).await;
     world.hub.restart().await;
-    world.well(1).await;
+    world.delivered(1).await;
     assert_eq!(world.receiver.texts(), ["kept", "kept"]);
 }
 
@@ -162,14 +162,14 @@ async fn a_sender_without_a_name_on_the_network_is_called_by_the_contacts_remark
     hub.plugins().install(ada, bot.id, world.channel, new).await.unwrap();
 
     world.hub.say(bot, "first");
-    world.well(1).await;
+    world.delivered(1).await;
     hub.bots().set_remark(ada, bot.id, &bot.person, "Ada of the shop").await.unwrap();
     world.hub.say(bot, "second");
-    world.well(2).await;
+    world.delivered(2).await;
     // Another remark is another name: the first one was not taken for the network's.
     hub.bots().set_remark(ada, bot.id, &bot.person, "Ada").await.unwrap();
     world.hub.say(bot, "third");
-    world.well(3).await;
+    world.delivered(3).await;
 
     let names = ["", "Ada of the shop", "Ada"];
     for (body, name) in world.receiver.bodies().iter().zip(names) {
@@ -183,11 +183,11 @@ async fn a_sender_without_a_name_on_the_network_is_called_by_the_contacts_remark
     let page = PageRequest::parse(&Apps::event_list(bot.id, app), None, None).unwrap();
     let events = hub.apps().events(ada, bot.id, app, &page).await.unwrap().items;
     let events = events.iter().rev().filter(|event| event.kind.starts_with("message"));
-    let told: Vec<String> = events
+    let sent: Vec<String> = events
         .map(|event| serde_json::from_str::<serde_json::Value>(&event.event).unwrap())
         .map(|event| event["data"]["sender"]["name"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(told, names);
+    assert_eq!(sent, names);
     let contact = hub.bots().contacts(ada, bot.id, &PageRequest::default()).await.unwrap().items.remove(0);
     assert_eq!((contact.user_name.as_str(), contact.remark.as_str()), ("", "Ada"));
 }

@@ -1,8 +1,8 @@
-//! What the workers ask of the store: every read and write between a network's answer and a finished delivery,
-//! each one call and, where it writes, one commit.
+//! The store as the parts of the delivery pipeline use it: every read and write between a poll of the network and a
+//! finished delivery, each one call and, where it writes, one commit.
 //!
-//! [`Store`] is what they ask in earnest. A trait is between them so that the same workers also run, unchanged,
-//! on a store in memory that loses commits, answers and nodes on purpose, from a seed (`delivery::simulation`).
+//! It is a trait so that the same parts also run, unchanged, on a store in memory that loses commits, responses and
+//! nodes on purpose, from a seed (`delivery::simulation`).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -45,7 +45,6 @@ const MAX_EARLIER_KEYS: u32 = 3;
 /// The store as the workers see it. Every write returns `UNAVAILABLE` if its commit failed, or may have failed; a
 /// write rejected because of its content has another code.
 #[async_trait]
-#[expect(missing_docs, reason = "each call is documented where its statement is")]
 pub trait WorkStore: FileStore {
     /// See [`Store::is_shared`].
     fn is_shared(&self) -> bool;
@@ -145,8 +144,8 @@ pub trait WorkStore: FileStore {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>>;
-    async fn begin(&self, begun: Begun) -> Result<bool>;
-    async fn settle(&self, settled: Settled) -> Result<bool>;
+    async fn begin_send(&self, begun: Begun) -> Result<bool>;
+    async fn settle_send(&self, settled: Settled) -> Result<bool>;
 }
 
 /// The shared parts of the hub as the workers use them.
@@ -154,7 +153,7 @@ pub type WorkContext = Context<Arc<dyn WorkStore>>;
 
 impl Context {
     /// The same parts for the workers.
-    pub fn for_work(&self) -> WorkContext {
+    pub(crate) fn for_work(&self) -> WorkContext {
         self.with_store(Arc::new(self.store.clone()))
     }
 }
@@ -400,11 +399,11 @@ impl WorkStore for Store {
         self.read().await?.sending().open(bot_id, rules, now, limit).await
     }
 
-    async fn begin(&self, begun: Begun) -> Result<bool> {
-        self.begin_send(begun).await
+    async fn begin_send(&self, begun: Begun) -> Result<bool> {
+        Self::begin_send(self, begun).await
     }
 
-    async fn settle(&self, settled: Settled) -> Result<bool> {
-        self.settle_send(settled).await
+    async fn settle_send(&self, settled: Settled) -> Result<bool> {
+        Self::settle_send(self, settled).await
     }
 }

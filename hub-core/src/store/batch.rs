@@ -12,7 +12,7 @@ use super::{
     fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
     sending::{self, Begun, Settled},
-    writer::{Command, PROBE, Reply},
+    writer::{Command, PROBE_INTERVAL, Reply},
 };
 use crate::{
     error::{Error, ErrorCode, Result},
@@ -114,8 +114,8 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
         match command {
             Command::Accept(accept, reply) => accepts.push(Arc::new(accept), reply),
             Command::Finish(one, reply) => finished.push(one, reply),
-            Command::Begin(one, reply) => begun.push(Arc::new(one), reply),
-            Command::Settle(one, reply) => settled.push(one, reply),
+            Command::BeginSend(one, reply) => begun.push(Arc::new(one), reply),
+            Command::SettleSend(one, reply) => settled.push(Arc::new(one), reply),
             Command::Run(job, reply) => jobs.push((job, reply)),
         }
     }
@@ -246,7 +246,9 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
         match command {
             Command::Accept(_, reply) => drop(reply.send(Err(retell(error)))),
             Command::Finish(_, reply) => drop(reply.send(Err(retell(error)))),
-            Command::Begin(_, reply) | Command::Settle(_, reply) => drop(reply.send(Err(retell(error)))),
+            Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
+                drop(reply.send(Err(retell(error))));
+            }
             Command::Run(_, reply) => drop(reply.send(Err(retell(error)))),
         }
     }
@@ -256,7 +258,7 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
 fn retell(error: &Error) -> Error {
     if is_fatal(error) {
         // To the caller the store is gone; what it was doing may be right, and is done after the next start.
-        return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE);
+        return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE_INTERVAL);
     }
     let told = Error::new(error.code(), error.message().to_owned());
     match error.retry_after() {

@@ -20,7 +20,7 @@ use super::{
     backend::Backend,
     batch::{commit, execute, refuse},
     fault::is_fatal,
-    writer::{Command, Inbox, PROBE, WORTHWHILE, boxed},
+    writer::{Command, ENOUGH_ROWS, Inbox, PROBE_INTERVAL, boxed},
 };
 use crate::{
     counters::{self, Spread},
@@ -30,13 +30,13 @@ use crate::{
 };
 
 /// Most commands of one transaction.
-const BATCH: usize = 256;
+const MAX_BATCH: usize = 256;
 /// Between a batch that failed as a whole and the next one.
-const PAUSE: Duration = Duration::from_millis(100);
+const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// Under load, commits on the way of messages begin this far apart: what comes meanwhile shares one. After a
 /// quiet moment a commit begins at once. A webhook's slot is taken until the commit of its outcome, so that longer
 /// pauses would cost throughput; to a server on a network a commit is eight trips.
-const fn pace(backend: &Backend) -> Duration {
+const fn commit_interval(backend: &Backend) -> Duration {
     match backend {
         Backend::Sqlite { .. } => Duration::from_millis(10),
         Backend::Postgres { .. } => Duration::from_millis(25),
@@ -64,7 +64,7 @@ impl Default for WriterStats {
             commits: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             failures: AtomicU64::new(0),
-            batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, BATCH as u64]),
+            batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, MAX_BATCH as u64]),
             latency: Spread::new([
                 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_500_000,
             ]),
@@ -94,12 +94,12 @@ pub(super) struct Signals {
 /// Runs until it is stopped and nothing waits, or until the storage failed permanently.
 pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
     let mut connection = None;
-    let mut batch = Vec::with_capacity(BATCH);
+    let mut batch = Vec::with_capacity(MAX_BATCH);
     // The database's time, not the hub's: a clock that does not move must not prevent a probe.
     let machine = Clock::system();
     let mut probe_at = machine.instant();
-    let pace = pace(&backend);
-    let mut last = machine.instant() - pace;
+    let commit_interval = commit_interval(&backend);
+    let mut last = machine.instant() - commit_interval;
     loop {
         let mut probing = false;
         let probe_due = async {
@@ -119,13 +119,14 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
                 batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
                 1
             }
-            received = inbox.0.recv_many(&mut batch, BATCH) => received,
+            received = inbox.0.recv_many(&mut batch, MAX_BATCH) => received,
         };
         if received == 0 {
             break;
         }
         if !probing {
-            gather(&mut inbox, &mut batch, pace.saturating_sub(machine.instant().since(last))).await;
+            gather(&mut inbox, &mut batch, commit_interval.saturating_sub(machine.instant().since(last)))
+                .await;
         }
         last = machine.instant();
         let (commands, begun) = (batch.len() as u64, Stopwatch::start());
@@ -166,13 +167,13 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             }
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
-                probe_at = machine.instant() + PROBE;
+                probe_at = machine.instant() + PROBE_INTERVAL;
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
                     tracing::warn!(error = %chain(&error), commands, "writes fail; retrying");
                 }
                 // The database's time, not the hub's: a clock that does not move must not stop the committer.
-                Clock::system().sleep(PAUSE).await;
+                Clock::system().sleep(FAILURE_PAUSE).await;
             }
         }
     }
@@ -183,15 +184,15 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
 
 /// Waits for more commands, at most this long, unless the batch is large enough or a caller waits for it.
 async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, at_most: Duration) {
-    let worth = |commands: &[Command]| commands.iter().map(Command::worth).sum::<usize>();
-    let mut gathered = worth(batch);
+    let rows = |commands: &[Command]| commands.iter().map(Command::rows).sum::<usize>();
+    let mut gathered = rows(batch);
     let more = async {
-        while gathered < WORTHWHILE && batch.len() < BATCH {
+        while gathered < ENOUGH_ROWS && batch.len() < MAX_BATCH {
             let known = batch.len();
-            if inbox.0.recv_many(batch, BATCH - known).await == 0 {
+            if inbox.0.recv_many(batch, MAX_BATCH - known).await == 0 {
                 return; // Told to stop, and nothing waits any more.
             }
-            gathered += worth(&batch[known..]);
+            gathered += rows(&batch[known..]);
         }
     };
     // The machine's time here, too.

@@ -19,7 +19,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use self::due::Reading;
+use self::{due::Reading, writer::Command};
 use crate::{
     error::{Error, ErrorCode, Result},
     tasks::Tasks,
@@ -202,7 +202,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing of the batch is stored.
     pub async fn accept(&self, batch: inbox::Accept) -> Result<inbox::Accepted> {
-        self.writer.accept(batch).await
+        self.writer.ask(|reply| Command::Accept(batch, reply)).await
     }
 
     /// Stores the outcome of an attempt: state, trace, replies and next due time in one transaction.
@@ -210,7 +210,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
     pub async fn finish(&self, finished: Arc<deliveries::Finished>) -> Result<()> {
-        self.writer.finish(finished).await
+        self.writer.ask(|reply| Command::Finish(finished, reply)).await
     }
 
     /// Notes that an item is about to be written to the network, and counts the send; `false` when the bot has
@@ -219,16 +219,16 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is noted.
     pub async fn begin_send(&self, begun: sending::Begun) -> Result<bool> {
-        self.writer.begin_send(begun).await
+        self.writer.ask(|reply| Command::BeginSend(begun, reply)).await
     }
 
-    /// Stores what came of writing an item to the network; `false`, and nothing stored, when another try has
+    /// Stores the outcome of writing an item to the network; `false`, and nothing stored, when another try has
     /// begun meanwhile.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
     pub async fn settle_send(&self, settled: sending::Settled) -> Result<bool> {
-        self.writer.settle_send(settled).await
+        self.writer.ask(|reply| Command::SettleSend(settled, reply)).await
     }
 
     /// Measures how far the database's clock is ahead of our monotonic clock; does nothing on SQLite.

@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// Commands that may wait; beyond that callers wait for room.
-const QUEUE: usize = 1024;
+const MAX_QUEUED: usize = 1024;
 /// As long as writes fail, one is tried this often, so that it shows when they work again.
-pub(super) const PROBE: Duration = Duration::from_secs(1);
-/// Rows that are worth a commit of their own, whenever the last one was.
-pub(super) const WORTHWHILE: usize = 128;
+pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows that are committed at once, whenever the last commit was.
+pub(super) const ENOUGH_ROWS: usize = 128;
 
 pub(super) type Job =
     Box<dyn for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Box<dyn Any + Send>>> + Send>;
@@ -32,19 +32,19 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 pub(super) enum Command {
     Accept(Accept, Reply<Accepted>),
     Finish(Arc<Finished>, Reply<()>),
-    Begin(Begun, Reply<bool>),
-    Settle(Arc<Settled>, Reply<bool>),
+    BeginSend(Begun, Reply<bool>),
+    SettleSend(Settled, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
 }
 
 impl Command {
-    /// How many rows it brings, as far as that decides when to commit. What someone may be waiting for at the API is
-    /// worth a commit alone.
-    pub(super) fn worth(&self) -> usize {
+    /// How many rows it counts for when the committer decides when to commit. An API call may wait for a command, so
+    /// that one is committed at once.
+    pub(super) fn rows(&self) -> usize {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
-            Self::Finish(..) | Self::Begin(..) | Self::Settle(..) => 1,
-            Self::Run(..) => WORTHWHILE,
+            Self::Finish(..) | Self::BeginSend(..) | Self::SettleSend(..) => 1,
+            Self::Run(..) => ENOUGH_ROWS,
         }
     }
 }
@@ -55,24 +55,8 @@ pub(super) struct Writer(mpsc::Sender<Command>);
 
 impl Writer {
     pub(super) fn new() -> (Self, Inbox) {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED);
         (Self(sender), Inbox(receiver))
-    }
-
-    pub(super) async fn accept(&self, accept: Accept) -> Result<Accepted> {
-        self.ask(|reply| Command::Accept(accept, reply)).await
-    }
-
-    pub(super) async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
-        self.ask(|reply| Command::Finish(finished, reply)).await
-    }
-
-    pub(super) async fn begin_send(&self, begun: Begun) -> Result<bool> {
-        self.ask(|reply| Command::Begin(begun, reply)).await
-    }
-
-    pub(super) async fn settle_send(&self, settled: Settled) -> Result<bool> {
-        self.ask(|reply| Command::Settle(Arc::new(settled), reply)).await
     }
 
     pub(super) async fn run<T: Send + 'static>(
@@ -92,11 +76,13 @@ impl Writer {
         let _ = self.0.try_send(Command::Run(boxed(job), reply));
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
+    /// Hands a command over and waits for its outcome.
+    pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
         let stopped = || Error::new(ErrorCode::Unavailable, "the store is shutting down");
         // The transaction failed, or the committer panicked: a caller that repeats it has to expect both.
-        let dropped =
-            || Error::new(ErrorCode::Unavailable, "the write was interrupted").with_retry_after(PROBE);
+        let dropped = || {
+            Error::new(ErrorCode::Unavailable, "the write was interrupted").with_retry_after(PROBE_INTERVAL)
+        };
         let (reply, answer) = oneshot::channel();
         self.0.send(command(reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| dropped())?

@@ -35,15 +35,75 @@ enum Failed {
 }
 
 impl<'j> Drafted<'j> {
-    /// Runs the channel's request hooks in their order of installation.
-    pub async fn on_request(self, ctx: &WorkContext) -> Prepared<'j> {
-        on_request(ctx, self).await
+    /// Runs the channel's request hooks in their order of installation. Without plugins the request is as it was
+    /// drafted.
+    pub(super) async fn on_request(self, ctx: &WorkContext) -> Prepared<'j> {
+        let Self { job, channel, mut request } = self;
+        let mut prepared = Prepared {
+            job,
+            channel: Arc::clone(&channel),
+            request: Err(Outcome::Skipped),
+            replies: Vec::new(),
+            replied: false,
+            states: Vec::new(),
+            steps: Vec::new(),
+        };
+        if channel.plugins.is_empty() {
+            prepared.request = Ok(request);
+            return prepared;
+        }
+        let runner = Runner::new(ctx, job, &channel, &request.url);
+        for plugin in &channel.plugins {
+            let (ended, mut report) = match runner.due(plugin) {
+                Due::Bypassed(reason) => {
+                    let step = Report::new(ctx, plugin).skipped(reason);
+                    prepared.steps.push(step.into_step(ctx, StepName::PluginOnRequest));
+                    continue;
+                }
+                Due::Fails(failed) => (Err(failed), Report::new(ctx, plugin)),
+                Due::Runs { source, manifest } => {
+                    let shown =
+                        request::shown(&request.method, &request.url, &request.headers, &request.body);
+                    let input = HookInput::on_request(runner.message.clone(), shown.clone());
+                    let Some((ran, report)) = runner.run(plugin, source, manifest, input).await else {
+                        continue;
+                    };
+                    let ended = ran.and_then(|mut outcome| {
+                        prepared.keep(plugin, &mut outcome);
+                        after_request(outcome, &shown, runner.reach(manifest))
+                    });
+                    (ended, report)
+                }
+            };
+            let end = match ended {
+                Ok(After::Unchanged) => None,
+                Ok(After::Skip) => Some(Outcome::Skipped),
+                Ok(After::Changed(left)) => {
+                    let LeftRequest { method, url, headers, body } = left;
+                    let changed = Request { method, url, headers, body };
+                    report.changes(&runner.redactor, &request, &changed);
+                    request = changed;
+                    None
+                }
+                Err(failed) => {
+                    report.failed(&failed);
+                    channel.on_plugin_error.ends(&failed, plugin)
+                }
+            };
+            prepared.steps.push(report.into_step(ctx, StepName::PluginOnRequest));
+            if let Some(end) = end {
+                prepared.request = Err(end);
+                return prepared;
+            }
+        }
+        prepared.request = Ok(request);
+        prepared
     }
 }
 
 impl Answered<'_> {
     /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first.
-    pub async fn on_response(self, ctx: &WorkContext) -> Concluded {
+    pub(super) async fn on_response(self, ctx: &WorkContext) -> Concluded {
         let (automatic, replied) = (self.channel.webhook.auto_reply, self.replied);
         let mut concluded = on_response(ctx, self).await;
         let plugins_replied = replied || !concluded.replies.is_empty();
@@ -52,67 +112,6 @@ impl Answered<'_> {
         }
         concluded
     }
-}
-
-/// Runs every request hook. Without plugins the request is as it was drafted.
-async fn on_request<'j>(ctx: &WorkContext, drafted: Drafted<'j>) -> Prepared<'j> {
-    let Drafted { job, channel, mut request } = drafted;
-    let mut prepared = Prepared {
-        job,
-        channel: Arc::clone(&channel),
-        request: Err(Outcome::Skipped),
-        replies: Vec::new(),
-        replied: false,
-        states: Vec::new(),
-        steps: Vec::new(),
-    };
-    if channel.plugins.is_empty() {
-        prepared.request = Ok(request);
-        return prepared;
-    }
-    let runner = Runner::new(ctx, job, &channel, &request.url);
-    for plugin in &channel.plugins {
-        let (ended, mut report) = match runner.due(plugin) {
-            Due::Bypassed(reason) => {
-                let step = Report::new(ctx, plugin).skipped(reason);
-                prepared.steps.push(step.into_step(ctx, StepName::PluginOnRequest));
-                continue;
-            }
-            Due::Fails(failed) => (Err(failed), Report::new(ctx, plugin)),
-            Due::Runs { source, manifest } => {
-                let shown = request::shown(&request.method, &request.url, &request.headers, &request.body);
-                let input = HookInput::on_request(runner.message.clone(), shown.clone());
-                let Some((ran, report)) = runner.run(plugin, source, manifest, input).await else { continue };
-                let ended = ran.and_then(|mut outcome| {
-                    prepared.keep(plugin, &mut outcome);
-                    after_request(outcome, &shown, runner.reach(manifest))
-                });
-                (ended, report)
-            }
-        };
-        let end = match ended {
-            Ok(After::Unchanged) => None,
-            Ok(After::Skip) => Some(Outcome::Skipped),
-            Ok(After::Changed(left)) => {
-                let LeftRequest { method, url, headers, body } = left;
-                let changed = Request { method, url, headers, body };
-                report.changes(&runner.redactor, &request, &changed);
-                request = changed;
-                None
-            }
-            Err(failed) => {
-                report.failed(&failed);
-                channel.on_plugin_error.ends(&failed, plugin)
-            }
-        };
-        prepared.steps.push(report.into_step(ctx, StepName::PluginOnRequest));
-        if let Some(end) = end {
-            prepared.request = Err(end);
-            return prepared;
-        }
-    }
-    prepared.request = Ok(request);
-    prepared
 }
 
 /// Runs every response hook, when an answer came. One that fails makes the trace an error, and nothing is sent again:

@@ -16,9 +16,9 @@ use crate::{model::sinks::SinkKey, time::Instant};
 /// Jobs of one channel in memory.
 const MAX_PER_CHANNEL: usize = 2_000;
 /// A channel with fewer jobs in memory runs out soon.
-const LOW: usize = MAX_PER_CHANNEL / 4;
-/// Lanes looked at when the first ones may not run because all slots for retries are taken.
-const LOOK_AHEAD: usize = 32;
+const LOW_WATERMARK: usize = MAX_PER_CHANNEL / 4;
+/// Lanes considered when the first ones may not run because all slots for retries are taken.
+const MAX_LOOKAHEAD: usize = 32;
 
 /// What a lane holds.
 pub trait Queued {
@@ -121,17 +121,12 @@ impl<J: Queued> Lanes<J> {
 
     /// Whether a channel's jobs in memory run out soon.
     pub fn is_low(&self, channel: SinkKey) -> bool {
-        self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW)
+        self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW_WATERMARK)
     }
 
     /// Jobs in memory, those in flight included.
     pub fn len(&self) -> usize {
         self.jobs
-    }
-
-    /// Whether no job is in memory.
-    pub fn is_empty(&self) -> bool {
-        self.jobs == 0
     }
 
     /// Jobs in flight.
@@ -248,7 +243,7 @@ impl<J: Queued> Lanes<J> {
         self.set_timer(until, Timer::Lane(slot.channel, slot.lane));
     }
 
-    /// Lets lanes go on at once whose held head `may` names; whether there was one.
+    /// Lets lanes continue at once whose held head `may` names; whether there was one.
     pub fn release(&mut self, may: impl Fn(&J) -> bool) -> bool {
         let mut released = Vec::new();
         for (id, channel) in &mut self.channels {
@@ -336,7 +331,7 @@ impl<J: Queued> Lanes<J> {
 impl<J: Queued> Channel<J> {
     /// Takes the head of the first ready lane that may run.
     fn take(&mut self, retries_left: bool, mut doubled: impl FnMut(Arc<str>)) -> Option<(Arc<str>, J)> {
-        for _ in 0..self.ready.len().min(LOOK_AHEAD) {
+        for _ in 0..self.ready.len().min(MAX_LOOKAHEAD) {
             let key = self.ready.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&key) else { continue };
             if lane.state != LaneState::Ready {

@@ -56,7 +56,7 @@ fn a_held_head_blocks_its_lane_and_no_other() {
     assert_eq!(lanes.pop(at(0)).unwrap().1.n, 3);
     assert!(lanes.pop(at(499)).is_none());
     assert_eq!(lanes.next_timer(), Some(at(500)));
-    assert_eq!(lanes.pop(at(500)).unwrap().1.n, 1, "the head comes first, then what was behind it");
+    assert_eq!(lanes.pop(at(500)).unwrap().1.n, 1, "the head comes first, then what was after it");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn random_histories_keep_order_and_lose_nothing() {
                 break;
             }
         }
-        assert!(lanes.is_empty(), "seed {seed}");
+        assert_eq!(lanes.len(), 0, "seed {seed}");
         assert_eq!(done.values().map(Vec::len).sum::<usize>(), pushed as usize, "seed {seed}");
         assert!(done.values().all(|order| order.is_sorted()), "seed {seed}: {done:?}");
     }
@@ -185,7 +185,7 @@ fn a_lane_never_gets_a_second_head_and_says_so() {
     lanes.enter_ring(channel(1));
     assert!(lanes.pop(at(0)).is_none());
     assert_eq!(lanes.take_doubled(), [(channel(1), "a".into())]);
-    assert_eq!(lanes.take_doubled(), [], "told once");
+    assert_eq!(lanes.take_doubled(), [], "reported once");
     lanes.finish(slot);
     assert_eq!(lanes.pop(at(0)).unwrap().1.n, 2, "nothing is lost");
 }

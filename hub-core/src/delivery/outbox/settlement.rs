@@ -1,4 +1,4 @@
-//! What comes of a send, for its item, the person's window, the items behind it and the account.
+//! The outcome of a send: for its item, the person's window, the items after it and the account.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Go, MAX_REMEMBERED, Outbox, SUSPECT};
+use super::{MAX_REMEMBERED, Next, Outbox, SUSPECT};
 use crate::{
     bots::BotStatus,
     error::{ErrorCode, Result},
@@ -25,27 +25,27 @@ use crate::{
 /// Pauses after a request that was never written.
 const NOT_SENT_PAUSES: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
-/// And when those are used up.
+/// Pause when those are used up.
 const NOT_SENT_PAUSE: Duration = Duration::from_secs(30);
 /// Pause before the one repeat of a send whose outcome is unknown.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 /// First pause after the network throttles; doubles up to the second.
 const THROTTLE_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
-/// Throttled tries before an item is given up.
-const THROTTLE_TRIES: u32 = 5;
+/// Throttled attempts before an item fails.
+const MAX_THROTTLED: u32 = 5;
 /// Unconfirmed sends in a row, where ids were seen before, that make an account suspect.
-const SUSPICIOUS: u32 = 3;
+const MAX_UNCONFIRMED: u32 = 3;
 
 impl Outbox {
-    /// What an outcome means for the item, the window and the items behind it.
+    /// What an outcome means for the item, the window and the items after it.
     pub(super) async fn conclude(
         &self,
         item: &OpenItem,
         unknowns: i64,
         started: Timestamp,
         outcome: SendOutcome,
-    ) -> Result<Go> {
-        let now = self.engine.ctx.store.now();
+    ) -> Result<Next> {
+        let now = self.ctx.store.now();
         self.watch_account(&outcome).await;
         if !matches!(outcome, SendOutcome::Throttled { .. } | SendOutcome::NotSent(_)) {
             self.state().throttled.remove(&item.id);
@@ -54,74 +54,75 @@ impl Outbox {
             SendOutcome::Sent { network_id } => {
                 self.settle(item, started, ItemState::Sent, now, None, |s| s.network_id = Some(network_id))
                     .await?;
-                Ok(Go::On)
+                Ok(Next::Continue)
             }
             SendOutcome::AcceptedUnconfirmed => {
-                let told = "the network accepted it without an id";
-                self.settle(item, started, ItemState::Unconfirmed, now, Some(told), |_| {}).await?;
-                Ok(Go::On)
+                let reason = "the network accepted it without an id";
+                self.settle(item, started, ItemState::Unconfirmed, now, Some(reason), |_| {}).await?;
+                Ok(Next::Continue)
             }
             SendOutcome::Rejected(reason) => {
                 self.settle(item, started, ItemState::Failed, now, Some(&reason), |_| {}).await?;
-                Ok(Go::On)
+                Ok(Next::Continue)
             }
             SendOutcome::WindowClosed(reason) => {
                 self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
                     s.close_window = Some(reason.clone());
                 })
                 .await?;
-                Ok(Go::Wait)
+                Ok(Next::Wait)
             }
             SendOutcome::LoginExpired(reason) => {
-                // Seen for old permissions while the login is fine: a poll tells which.
+                // Seen for old permissions while the login is valid: a poll shows which.
                 self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
                     s.close_window = Some(reason.clone());
                 })
                 .await?;
-                self.bot.poke.notify_one();
-                Ok(Go::Wait)
+                self.bot.poll_now.notify_one();
+                Ok(Next::Wait)
             }
             SendOutcome::Throttled { message, retry_after } => {
                 let times = self.count_throttled(item);
-                if times >= THROTTLE_TRIES {
+                if times >= MAX_THROTTLED {
                     self.settle(item, started, ItemState::Failed, now, Some(&message), |_| {}).await?;
-                    return Ok(Go::On);
+                    return Ok(Next::Continue);
                 }
                 let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(times - 1)).min(THROTTLE_PAUSE.1);
-                self.later(item, started, pause.max(retry_after.unwrap_or_default()), &message, |_| {}).await
+                self.postpone(item, started, pause.max(retry_after.unwrap_or_default()), &message, |_| {})
+                    .await
             }
             SendOutcome::NotSent(message) => {
                 let tries = usize::try_from(item.attempts).unwrap_or(usize::MAX);
                 let pause = NOT_SENT_PAUSES.get(tries).copied().unwrap_or(NOT_SENT_PAUSE);
-                self.later(item, started, pause, &message, |s| s.uncount = true).await
+                self.postpone(item, started, pause, &message, |s| s.uncount = true).await
             }
             SendOutcome::Unknown(message) if unknowns == 0 => {
-                self.later(item, started, UNKNOWN_PAUSE, &message, |s| s.unknown = true).await
+                self.postpone(item, started, UNKNOWN_PAUSE, &message, |s| s.unknown = true).await
             }
             SendOutcome::Unknown(message) => {
                 self.settle(item, started, ItemState::Unknown, now, Some(&message), |s| s.unknown = true)
                     .await?;
-                Ok(Go::On)
+                Ok(Next::Continue)
             }
         }
     }
 
-    /// Puts the item back for a while, and the person's other items behind it.
-    pub(super) async fn later(
+    /// Postpones the item, and with it the person's other items.
+    pub(super) async fn postpone(
         &self,
         item: &OpenItem,
         started: Timestamp,
         pause: Duration,
         message: &str,
         more: impl FnOnce(&mut Settled),
-    ) -> Result<Go> {
-        let due_at = self.engine.ctx.store.now() + pause;
+    ) -> Result<Next> {
+        let due_at = self.ctx.store.now() + pause;
         self.settle(item, started, ItemState::Queued, due_at, Some(message), |s| {
             s.next_attempt_at = Some(due_at);
             more(s);
         })
         .await?;
-        let (bot, clock) = (Arc::clone(&self.bot), self.engine.ctx.clock.clone());
+        let (bot, clock) = (Arc::clone(&self.bot), self.ctx.clock.clone());
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
                 biased;
@@ -129,14 +130,14 @@ impl Outbox {
                 () = bot.tasks.stop_token().cancelled() => {}
             }
         });
-        Ok(Go::Wait)
+        Ok(Next::Wait)
     }
 
-    /// Says of a person's waiting items why they wait and until when, once for each time that is said.
+    /// Stores why a person's items wait and until when, once for each such time.
     pub(super) async fn note_paced(&self, items: &[OpenItem]) -> Result<()> {
         let Some(first) = items.first() else { return Ok(()) };
         let recent = self.recent_sends(&first.peer);
-        let (clock, store) = (&self.engine.ctx.clock, &self.engine.ctx.store);
+        let (clock, store) = (&self.ctx.clock, &self.ctx.store);
         for (ahead, item) in items.iter().enumerate() {
             let (now, wall) = (clock.instant(), store.now());
             let Some(until) = recent.next_at(&self.rules, ahead).filter(|until| *until > wall) else {
@@ -144,11 +145,11 @@ impl Outbox {
             };
             {
                 let mut state = self.state();
-                if state.paced.get(&item.id).is_some_and(|said| *said > now) {
+                if state.paced.get(&item.id).is_some_and(|until| *until > now) {
                     continue;
                 }
                 if state.paced.len() >= MAX_REMEMBERED {
-                    state.paced.retain(|_, said| *said > now);
+                    state.paced.retain(|_, until| *until > now);
                 }
                 state.paced.insert(item.id, now + until.since(wall));
             }
@@ -181,10 +182,10 @@ impl Outbox {
         error: Option<&str>,
         more: impl FnOnce(&mut Settled),
     ) -> Result<()> {
-        let mut read = self.engine.read_clock();
+        let mut read = self.shared_clock.read();
         let now = read.wall;
         if state != ItemState::Queued {
-            self.forget_file(item);
+            self.forget_upload(item);
         }
         let mut settled = Settled {
             id: item.id,
@@ -207,21 +208,21 @@ impl Outbox {
         more(&mut settled);
         settled.trace = trace_of(item, started, &settled);
         loop {
-            if let Some(step) = self.engine.clock_step(&mut read) {
+            if let Some(step) = self.shared_clock.step_since(&mut read) {
                 settled.due_at = step.moved(settled.due_at);
             }
-            match self.engine.ctx.store.settle(settled.clone()).await {
+            match self.ctx.store.settle_send(settled.clone()).await {
                 Ok(true) => break,
-                Ok(false) => return Ok(()), // Another node tries it by now.
+                Ok(false) => return Ok(()), // Another node sends it by now.
                 Err(error) if error.code() == ErrorCode::Unavailable && !self.bot.tasks.stopping() => {
-                    self.engine.ctx.clock.sleep(Duration::from_secs(1)).await;
+                    self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => return Err(error),
             }
         }
         failpoint!("outbox.settled", passed);
         let (bot_id, status) = (self.bot.lease.bot_id, state.as_str());
-        self.engine.ctx.node.events.tell(Event::Sent { bot_id, message_id: item.message_id, status });
+        self.ctx.node.events.tell(Event::Sent { bot_id, message_id: item.message_id, status });
         Ok(())
     }
 
@@ -231,7 +232,7 @@ impl Outbox {
         let times = state.throttled.entry(item.id).or_default();
         *times += 1;
         let times = *times;
-        if times >= THROTTLE_TRIES {
+        if times >= MAX_THROTTLED {
             state.throttled.remove(&item.id);
         }
         times
@@ -249,11 +250,11 @@ impl Outbox {
                 SendOutcome::AcceptedUnconfirmed => state.unconfirmed_in_a_row += 1,
                 _ => {}
             }
-            state.confirmed_before && state.unconfirmed_in_a_row >= SUSPICIOUS
+            state.confirmed_before && state.unconfirmed_in_a_row >= MAX_UNCONFIRMED
         };
         // The next successful poll sets the bot's status; a first suspicion is reported at once.
         if suspect != self.bot.suspect.swap(suspect, Ordering::Relaxed) && suspect {
-            self.engine.move_bot(&self.bot, BotStatus::Degraded, Some(SUSPECT.to_owned())).await;
+            self.bot.set_status(BotStatus::Degraded, Some(SUSPECT)).await;
         }
     }
 }

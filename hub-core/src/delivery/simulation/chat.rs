@@ -1,4 +1,4 @@
-//! The chat network of the simulation: it keeps what people said until a poll shows a cursor behind it, repeats
+//! The chat network of the simulation: it keeps what people wrote until a poll acknowledges it by its cursor, repeats
 //! itself, fails, and takes sends without always saying so.
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -16,10 +16,10 @@ use crate::{
     time::Clock,
 };
 
-/// How long a poll without news is held.
-const HOLD: Duration = Duration::from_secs(20);
-/// Messages of one answer.
-const BATCH: usize = 5;
+/// How long a poll without new_message is held.
+const POLL_HOLD: Duration = Duration::from_secs(20);
+/// Most messages of one response.
+const MAX_BATCH: usize = 5;
 
 /// The network as one node sees it.
 #[derive(Debug, Clone)]
@@ -70,23 +70,23 @@ impl Connection for Account {
     async fn receive(&self, cursor: &str) -> Result<Batch, NetworkError> {
         let Chat { world, clock } = &self.chat;
         let cursor: usize = cursor.parse().unwrap_or(0);
-        let (news, until) = {
+        let (new_message, until) = {
             let mut world = world.lock();
             world.poll(self.bot, cursor);
             if world.faults.network && world.chance(6) {
                 return Err(NetworkError::Unreachable("no answer".to_owned()));
             }
-            (Arc::clone(&world.news), clock.instant() + HOLD)
+            (Arc::clone(&world.new_message), clock.instant() + POLL_HOLD)
         };
         loop {
-            // Registered before looking.
-            let said = news.notified();
+            // Registered before the check, so that no message is missed.
+            let written = new_message.notified();
             if let Some(batch) = self.answer(cursor) {
                 return Ok(batch);
             }
             tokio::select! {
                 biased;
-                () = said => {}
+                () = written => {}
                 () = clock.sleep_until(until) => {
                     return Ok(Batch { answered: true, ..Batch::default() });
                 }
@@ -117,31 +117,36 @@ impl Connection for Account {
 }
 
 impl Account {
-    /// What was said behind the cursor, sometimes from further back, sometimes twice.
+    /// Messages after the cursor, sometimes from before it, sometimes twice.
     fn answer(&self, cursor: usize) -> Option<Batch> {
         let world = self.chat.world.lock();
-        let said = world.said[&self.bot].len();
-        if cursor >= said {
+        let count = world.messages[&self.bot].len();
+        if cursor >= count {
             return None;
         }
         let mut from = cursor;
         if world.faults.repeats && world.chance(4) {
             from = cursor.saturating_sub(usize::try_from(world.below(4)).unwrap_or(0));
         }
-        let to = (cursor + 1 + usize::try_from(world.below(BATCH as u64)).unwrap_or(0)).min(said);
+        let to = (cursor + 1 + usize::try_from(world.below(MAX_BATCH as u64)).unwrap_or(0)).min(count);
         let mut messages: Vec<InboundMessage> =
-            (from..to).map(|at| self.message(&world.said[&self.bot][at])).collect();
+            (from..to).map(|at| self.message(&world.messages[&self.bot][at])).collect();
         if world.faults.repeats && world.chance(6) {
             messages.push(messages[0].clone());
         }
         Some(Batch { messages, cursor: Some(to.to_string()), answered: true })
     }
 
-    fn message(&self, said: &super::world::Said) -> InboundMessage {
-        let mut message =
-            InboundMessage::text(&said.text, &said.peer, &self.bot.to_string(), &said.text, said.at);
+    fn message(&self, written: &super::world::PeerMessage) -> InboundMessage {
+        let mut message = InboundMessage::text(
+            &written.text,
+            &written.peer,
+            &self.bot.to_string(),
+            &written.text,
+            written.at,
+        );
         message.context_token = Some(Secret::new("token"));
-        // So that the store is asked for a text before anything is decided.
+        // So that the inbox reads a text from the store before it routes the message.
         message.quote = Some(Quote { network_id: Some("earlier".to_owned()), ..Quote::default() });
         message
     }

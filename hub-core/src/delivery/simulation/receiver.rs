@@ -17,21 +17,21 @@ use crate::{
     time::Clock,
 };
 
-/// Where one node's requests arrive. It outlives the runs, since a client takes long to make; what follows it changes
-/// with each.
+/// Where one node's requests arrive. It outlives the runs, since a client takes long to create; its target changes with
+/// each run.
 #[derive(Debug, Default)]
-pub struct Door(Mutex<Option<Behind>>);
+pub struct Endpoint(Mutex<Option<Target>>);
 
 #[derive(Debug, Clone)]
-pub struct Behind {
+pub struct Target {
     pub world: Shared,
     pub clock: Clock,
     pub node: usize,
 }
 
-impl Door {
-    pub fn set(&self, behind: Option<Behind>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = behind;
+impl Endpoint {
+    pub fn set(&self, target: Option<Target>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 }
 
@@ -45,8 +45,8 @@ struct Reaction {
 }
 
 impl Reaction {
-    fn of(behind: &Behind) -> Self {
-        let world = behind.world.lock();
+    fn of(target: &Target) -> Self {
+        let world = target.world.lock();
         let faults = world.faults;
         let kind = if faults.receiver { world.below(20) } else { 0 };
         let status = match kind {
@@ -68,12 +68,12 @@ impl Reaction {
 }
 
 #[async_trait]
-impl LocalService for Door {
+impl LocalService for Endpoint {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
-        let behind = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Cut)?;
-        let Reaction { delay, status, retry_after, reply } = Reaction::of(&behind);
+        let target = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Cut)?;
+        let Reaction { delay, status, retry_after, reply } = Reaction::of(&target);
         // Half of the time before it counts, half of it before the answer is back.
-        behind.clock.sleep(delay / 2).await;
+        target.clock.sleep(delay / 2).await;
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         let id = header("webhook-id").and_then(|id| id.parse::<DeliveryId>().ok());
         let channel = request.uri().path().trim_start_matches('/').parse::<ChannelId>().ok();
@@ -82,8 +82,8 @@ impl LocalService for Door {
             panic!("a request without id, channel or text: {request:?}")
         };
         let attempt = header("x-hub-attempt").unwrap_or_default().to_owned();
-        behind.world.lock().receive(behind.node, channel, id, text, status == Some(200));
-        behind.clock.sleep(delay / 2).await;
+        target.world.lock().receive(target.node, channel, id, text, status == Some(200));
+        target.clock.sleep(delay / 2).await;
         let mut response = Response::builder().status(status.ok_or(Cut)?);
         if let Some(after) = retry_after {
             response = response.header("retry-after", after);

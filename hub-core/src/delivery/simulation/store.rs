@@ -1,5 +1,5 @@
-//! [`WorkStore`] over [`Tables`], with a committer that the simulation plays: a write waits until it is committed,
-//! lost, or committed without anyone hearing of it.
+//! [`WorkStore`] over [`Tables`], with the simulation as the committer: a write waits until it is committed, lost, or
+//! committed without a response.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -44,16 +44,16 @@ use crate::{
 
 /// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// Committed and answered.
+pub enum CommitResult {
+    /// Committed, and the caller is notified.
     Committed,
-    /// Not committed, and the caller hears so.
+    /// Not committed, and the caller gets an error.
     Failed,
-    /// Committed, and the caller hears that it failed: the connection broke before the answer.
-    Unheard,
+    /// Committed, and the caller gets an error: the connection broke before the response.
+    Unacknowledged,
 }
 
-type Command = Box<dyn FnOnce(&mut Tables, Fate) + Send>;
+type Command = Box<dyn FnOnce(&mut Tables, CommitResult) + Send>;
 
 /// A write that waits for the committer.
 pub struct Waiting {
@@ -63,8 +63,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    pub fn end(self, tables: &mut Tables, fate: Fate) -> &'static str {
-        (self.run)(tables, fate);
+    pub fn end(self, tables: &mut Tables, result: CommitResult) -> &'static str {
+        (self.run)(tables, result);
         self.what
     }
 }
@@ -97,17 +97,17 @@ impl ModelStore {
         command: impl FnOnce(&mut Tables) -> T + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let run = Box::new(move |tables: &mut Tables, fate| {
-            let told = match fate {
-                Fate::Committed => Ok(command(tables)),
-                Fate::Failed => Err(unavailable()),
-                Fate::Unheard => {
+        let run = Box::new(move |tables: &mut Tables, result| {
+            let outcome = match result {
+                CommitResult::Committed => Ok(command(tables)),
+                CommitResult::Failed => Err(unavailable()),
+                CommitResult::Unacknowledged => {
                     command(tables);
                     Err(unavailable())
                 }
             };
             // The caller may be gone.
-            let _ = reply.send(told);
+            let _ = reply.send(outcome);
         });
         self.world.lock().submit(Waiting { node: self.node, what, run });
         answer.await.unwrap_or_else(|_| Err(unavailable()))
@@ -248,11 +248,11 @@ impl WorkStore for ModelStore {
     ) -> Result<bool> {
         let Lease { bot_id, fence } = *lease;
         self.write("set status", move |tables| {
-            let fits = !tables.is_fenced(bot_id, fence);
-            if let Some(bot) = tables.bots.get_mut(&bot_id).filter(|_| fits) {
+            let is_current = !tables.is_fenced(bot_id, fence);
+            if let Some(bot) = tables.bots.get_mut(&bot_id).filter(|_| is_current) {
                 bot.status = status;
             }
-            fits
+            is_current
         })
         .await
     }
@@ -346,11 +346,11 @@ impl WorkStore for ModelStore {
         self.read(|world| world.tables.open_items(bot_id, rules, now, limit)).await
     }
 
-    async fn begin(&self, begun: Begun) -> Result<bool> {
+    async fn begin_send(&self, begun: Begun) -> Result<bool> {
         self.write("begin", move |tables| tables.begin(&begun.lease, begun.id, &begun.peer)).await
     }
 
-    async fn settle(&self, settled: Settled) -> Result<bool> {
+    async fn settle_send(&self, settled: Settled) -> Result<bool> {
         self.write("settle", move |tables| tables.settle(&settled)).await
     }
 }

@@ -1,4 +1,4 @@
-//! The world around the nodes: what people said, what the receiver was given, what is on disk, what goes wrong,
+//! The world around the nodes: what people wrote, what the receiver was sent, what is on disk, which faults occur,
 //! and the ledger that compares them. One lock around all of it; nothing waits while holding it.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Notify;
 
 use super::{
-    store::{Fate, Waiting},
+    store::{CommitResult, Waiting},
     tables::{Delivery, Tables},
 };
 use crate::{
@@ -41,17 +41,17 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What may go wrong in a run. Each seed picks some kinds: faults that always come together hide one another.
+/// What may go wrong in a run. Each seed picks some coin: faults that always come together hide one another.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
-    /// Nodes die and start again.
+    /// Nodes are killed and start again.
     pub crashes: bool,
-    /// Nodes stand still, long enough to lose their leases.
+    /// Nodes are paused, long enough to lose their leases.
     pub pauses: bool,
     /// Commits fail.
     pub commits: bool,
-    /// Commits happen and no one hears of it.
-    pub unheard: bool,
+    /// Commits succeed, and the caller gets an error.
+    pub unacknowledged: bool,
     /// Reads fail.
     pub reads: bool,
     /// Reads are old.
@@ -68,9 +68,9 @@ pub struct Faults {
     pub clock: bool,
 }
 
-/// What a person said.
+/// A message that a person wrote.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct PeerMessage {
     pub peer: String,
     pub text: String,
     pub at: Timestamp,
@@ -89,15 +89,15 @@ pub struct World {
     pub clock: ManualClock,
     pub faults: Faults,
     pub tables: Tables,
-    /// Messages of each bot, in the order of the network.
-    pub said: BTreeMap<BotId, Vec<Said>>,
-    pub news: Arc<Notify>,
+    /// Messages to each bot, in the order of the network.
+    pub messages: BTreeMap<BotId, Vec<PeerMessage>>,
+    pub new_message: Arc<Notify>,
     /// Ids that the nodes gave themselves.
     pub nodes: BTreeMap<usize, NodeId>,
     waiting: VecDeque<Waiting>,
     /// Everything that happened, for comparing runs and for reading one.
     pub log: Vec<String>,
-    /// Counts up whenever a node does something that others can see.
+    /// Grows whenever a node does something that others can see.
     pub activity: u64,
     delivered: BTreeMap<(ChannelId, String), Delivered>,
     /// Who holds which message in which channel, by delivery.
@@ -107,7 +107,7 @@ pub struct World {
     /// Client ids of replies by their text, which is one per delivery and attempt.
     replies: BTreeMap<String, BTreeSet<String>>,
     /// The first broken promise.
-    pub broken: Option<String>,
+    pub violation: Option<String>,
 }
 
 impl fmt::Debug for World {
@@ -123,8 +123,8 @@ impl World {
             clock,
             faults,
             tables: Tables::default(),
-            said: BTreeMap::new(),
-            news: Arc::default(),
+            messages: BTreeMap::new(),
+            new_message: Arc::default(),
             nodes: BTreeMap::new(),
             waiting: VecDeque::new(),
             log: Vec::new(),
@@ -133,7 +133,7 @@ impl World {
             ids: BTreeMap::new(),
             sent: BTreeMap::new(),
             replies: BTreeMap::new(),
-            broken: None,
+            violation: None,
         }
     }
 
@@ -156,10 +156,10 @@ impl World {
         self.log.push(format!("{at:>7} {what}"));
     }
 
-    fn broken(&mut self, promise: impl fmt::Display) {
-        let promise = promise.to_string();
-        self.note(format_args!("BROKEN: {promise}"));
-        self.broken.get_or_insert(promise);
+    fn violate(&mut self, violation: impl fmt::Display) {
+        let violation = violation.to_string();
+        self.note(format_args!("VIOLATION: {violation}"));
+        self.violation.get_or_insert(violation);
     }
 
     // The committer.
@@ -177,55 +177,55 @@ impl World {
     pub fn commit(&mut self) {
         let most = self.waiting.len() as u64;
         let count = if self.chance(3) { 1 + self.below(most) } else { most };
-        let fate = if self.faults.commits && self.chance(12) {
-            Fate::Failed
-        } else if self.faults.unheard && self.chance(12) {
-            Fate::Unheard
+        let result = if self.faults.commits && self.chance(12) {
+            CommitResult::Failed
+        } else if self.faults.unacknowledged && self.chance(12) {
+            CommitResult::Unacknowledged
         } else {
-            Fate::Committed
+            CommitResult::Committed
         };
         let batch: Vec<Waiting> = (0..count).filter_map(|_| self.waiting.pop_front()).collect();
         for write in batch {
             let node = write.node;
-            let what = write.end(&mut self.tables, fate);
-            self.note(format_args!("n{node} {what}: {fate:?}"));
+            let what = write.end(&mut self.tables, result);
+            self.note(format_args!("n{node} {what}: {result:?}"));
         }
     }
 
-    /// A node died: of its writes a first part may have been committed, and the rest never was.
+    /// Ends the writes of a killed node: a first part of them may have been committed, and the rest never was.
     pub fn abandon_writes(&mut self, node: usize) {
         let (mine, others): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|write| write.node == node);
         self.waiting = others;
         let committed = self.below(mine.len() as u64 + 1);
         for (write, place) in mine.into_iter().zip(0..) {
-            let fate = if place < committed { Fate::Unheard } else { Fate::Failed };
-            let what = write.end(&mut self.tables, fate);
-            self.note(format_args!("n{node} {what}: {fate:?} in the crash"));
+            let result = if place < committed { CommitResult::Unacknowledged } else { CommitResult::Failed };
+            let what = write.end(&mut self.tables, result);
+            self.note(format_args!("n{node} {what}: {result:?} in the crash"));
         }
     }
 
     // The chat network.
 
-    pub fn say(&mut self, bot: BotId, peer: &str) {
+    pub fn write(&mut self, bot: BotId, peer: &str) {
         let at = self.now();
-        let said = self.said.entry(bot).or_default();
-        let text = format!("{}:{peer}:{}", bot.as_u128(), said.len());
-        said.push(Said { peer: peer.to_owned(), text: text.clone(), at });
-        self.note(format_args!("said {text}"));
-        self.news.notify_waiters();
+        let messages = self.messages.entry(bot).or_default();
+        let text = format!("{}:{peer}:{}", bot.as_u128(), messages.len());
+        messages.push(PeerMessage { peer: peer.to_owned(), text: text.clone(), at });
+        self.note(format_args!("wrote {text}"));
+        self.new_message.notify_waiters();
     }
 
-    /// A poll shows the network what it may forget: all of that has to be on disk.
+    /// A poll acknowledges what is before its cursor: all of that has to be on disk.
     pub fn poll(&mut self, bot: BotId, cursor: usize) {
         self.note(format_args!("poll {} from {cursor}", bot.as_u128()));
-        let lost = self.said[&bot]
+        let lost = self.messages[&bot]
             .iter()
             .take(cursor)
-            .find(|said| !self.tables.keys.contains_key(&(bot, said.text.clone())))
-            .map(|said| said.text.clone());
+            .find(|message| !self.tables.keys.contains_key(&(bot, message.text.clone())))
+            .map(|message| message.text.clone());
         if let Some(text) = lost {
-            self.broken(format_args!("{text} was acknowledged and is not on disk"));
+            self.violate(format_args!("{text} was acknowledged and is not on disk"));
         }
     }
 
@@ -234,10 +234,10 @@ impl World {
         self.note(format_args!("send {to_user_id} {text}"));
         let known = text.split(' ').nth(1).and_then(|id| id.parse::<DeliveryId>().ok());
         let Some((_, message)) = known.and_then(|id| self.ids.get(&id).cloned()) else {
-            return self.broken(format_args!("the reply {text:?} was never given"));
+            return self.violate(format_args!("the reply {text:?} was never requested"));
         };
         if !message.starts_with(&format!("{}:{to_user_id}:", bot.as_u128())) {
-            self.broken(format_args!("the reply {text:?} went to {to_user_id}"));
+            self.violate(format_args!("the reply {text:?} went to {to_user_id}"));
         }
         // Ids are given before the commit, so two replies may be stored the other way round: then either may go
         // first. What is earlier in both ways goes first.
@@ -250,18 +250,18 @@ impl World {
         let overtaken = overtaken.map(|item| item.open.text.clone());
         let first = !self.sent.contains_key(client_id);
         if let Some(overtaken) = overtaken.filter(|_| first) {
-            self.broken(format_args!("{text:?} overtook {overtaken:?}"));
+            self.violate(format_args!("{text:?} overtook {overtaken:?}"));
         }
         let delivery = known.map(|id| id.to_string()).unwrap_or_default();
         let handles = self.replies.entry(delivery).or_default();
         handles.insert(client_id.clone());
         if handles.len() > 1 {
-            self.broken(format_args!("a delivery replied twice: {text:?}"));
+            self.violate(format_args!("a delivery replied twice: {text:?}"));
         }
         let times = self.sent.entry(client_id.clone()).or_default();
         *times += 1;
         if *times > 2 {
-            self.broken(format_args!("{text:?} was sent a third time"));
+            self.violate(format_args!("{text:?} was sent a third time"));
         }
     }
 
@@ -275,15 +275,15 @@ impl World {
             if ok { "taken" } else { "refused" }
         ));
         let Some((bot, place)) = self.find(text) else {
-            return self.broken(format_args!("{text:?} was never said"));
+            return self.violate(format_args!("{text:?} was never written"));
         };
         let key = (channel, text.to_owned());
         if self.ids.entry(id).or_insert_with(|| key.clone()) != &key {
-            self.broken(format_args!("{id} is the id of two messages"));
+            self.violate(format_args!("{id} is the id of two messages"));
         }
         let delivered = self.delivered.entry(key).or_default();
         if delivered.id.get_or_insert(id) != &id {
-            return self.broken(format_args!("{text} has two ids"));
+            return self.violate(format_args!("{text} has two ids"));
         }
         let first = delivered.accepted.is_empty();
         let node = self.nodes.get(&node).copied();
@@ -292,7 +292,7 @@ impl World {
             let times = delivered.accepted.iter().filter(|by| **by == node).count();
             let granted = self.tables.grants.get(&(bot, node)).copied().unwrap_or(0);
             if times > granted {
-                self.broken(format_args!("{text} was delivered {times} times under {granted} lease(s)"));
+                self.violate(format_args!("{text} was delivered {times} times under {granted} lease(s)"));
             }
         }
         if first && self.tables.webhook(channel).ordering == Ordering::Conversation {
@@ -300,23 +300,23 @@ impl World {
         }
     }
 
-    /// Whatever the same person said before was delivered already, or shows that it was put aside.
+    /// Whatever the same person wrote before was delivered already, or is out of its lane.
     fn check_order(&mut self, bot: BotId, channel: ChannelId, place: usize) {
-        let said = &self.said[&bot];
-        let peer = &said[place].peer;
-        let waiting = said[..place].iter().filter(|earlier| earlier.peer == *peer).find(|earlier| {
+        let messages = &self.messages[&bot];
+        let peer = &messages[place].peer;
+        let waiting = messages[..place].iter().filter(|earlier| earlier.peer == *peer).find(|earlier| {
             let key = (channel, earlier.text.clone());
             let taken = self.delivered.get(&key).is_some_and(|delivered| !delivered.accepted.is_empty());
-            !taken && !self.is_aside(channel, &earlier.text)
+            !taken && !self.is_out_of_lane(channel, &earlier.text)
         });
         if let Some(earlier) = waiting.map(|earlier| earlier.text.clone()) {
-            let text = said[place].text.clone();
-            self.broken(format_args!("{text} overtook {earlier} in channel {}", channel.as_u128()));
+            let text = messages[place].text.clone();
+            self.violate(format_args!("{text} overtook {earlier} in channel {}", channel.as_u128()));
         }
     }
 
     /// Whether a message is out of its lane, or was never in it because the channel was off.
-    fn is_aside(&self, channel: ChannelId, text: &str) -> bool {
+    fn is_out_of_lane(&self, channel: ChannelId, text: &str) -> bool {
         match self.delivery(channel, text) {
             Some(delivery) => delivery.is_over() || delivery.state == DeliveryState::Parked,
             None => !self.tables.webhook(channel).enabled,
@@ -334,61 +334,61 @@ impl World {
         let mut parts = text.split(':');
         let bot = BotId::from_u128(parts.next()?.parse().ok()?);
         let place: usize = parts.nth(1)?.parse().ok()?;
-        let said = self.said.get(&bot)?.get(place)?;
-        (said.text == text).then_some((bot, place))
+        let message = self.messages.get(&bot)?.get(place)?;
+        (message.text == text).then_some((bot, place))
     }
 
     // The end.
 
-    /// What is not done yet; empty when everything that was said went everywhere it should.
-    pub fn undone(&self) -> Vec<String> {
-        let mut undone = Vec::new();
-        for (bot, said) in &self.said {
-            for said in said {
-                if !self.tables.keys.contains_key(&(*bot, said.text.clone())) {
-                    undone.push(format!("{} is not on disk", said.text));
+    /// What is not done yet; empty when every message was delivered everywhere it should be.
+    pub fn unsettled(&self) -> Vec<String> {
+        let mut unsettled = Vec::new();
+        for (bot, messages) in &self.messages {
+            for message in messages {
+                if !self.tables.keys.contains_key(&(*bot, message.text.clone())) {
+                    unsettled.push(format!("{} is not on disk", message.text));
                 }
             }
         }
         let quarantined = &self.tables.quarantined;
-        undone.extend(quarantined.iter().map(|key| format!("{key} was readable and is quarantined")));
+        unsettled.extend(quarantined.iter().map(|key| format!("{key} was readable and is quarantined")));
         for (id, delivery) in &self.tables.deliveries {
             if !delivery.is_over() {
                 let Delivery { row, state, claim, .. } = delivery;
-                undone.push(format!("{} is {state:?}, {id}, claim {claim}", row.message.content));
+                unsettled.push(format!("{} is {state:?}, {id}, claim {claim}", row.message.content));
             }
         }
         for item in self.tables.outbox.values().filter(|item| item.is_open()) {
-            undone.push(format!("reply {:?} is {}", item.open.text, item.open.state));
+            unsettled.push(format!("reply {:?} is {}", item.open.text, item.open.state));
         }
-        undone
+        unsettled
     }
 
-    /// What the tables say at the end against what the receiver saw.
+    /// Compares the tables at the end with what the receiver got.
     pub fn check_end(&mut self) {
         let mut wrong = Vec::new();
-        for (bot, said) in &self.said {
+        for (bot, messages) in &self.messages {
             for (channel, record) in self.tables.channels.iter().filter(|(_, c)| c.bot_id == *bot) {
-                for said in said {
+                for message in messages {
                     let taken = self
                         .delivered
-                        .get(&(*channel, said.text.clone()))
+                        .get(&(*channel, message.text.clone()))
                         .is_some_and(|delivered| !delivered.accepted.is_empty());
-                    let state = self.delivery(*channel, &said.text).map(|delivery| delivery.state);
-                    let fits = match state {
+                    let state = self.delivery(*channel, &message.text).map(|delivery| delivery.state);
+                    let is_right = match state {
                         Some(DeliveryState::Done) => taken,
                         Some(DeliveryState::Dead) => true,
                         Some(_) => false,
                         None => record.webhook_disabled.is_some(),
                     };
-                    if !fits {
-                        wrong.push(format!("{} is {state:?}, and taken: {taken}", said.text));
+                    if !is_right {
+                        wrong.push(format!("{} is {state:?}, and taken: {taken}", message.text));
                     }
                 }
             }
         }
         for wrong in wrong {
-            self.broken(wrong);
+            self.violate(wrong);
         }
     }
 }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::Sink;
 use crate::{
     delivery::{
         channels::ChannelRuntime,
@@ -24,17 +22,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// Most of an answer that is read.
+/// Longest response that is read, in bytes.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// Posts to the channel's URL.
-#[derive(Debug, Clone, Copy)]
-pub struct Webhook;
-
-#[async_trait]
-impl Sink for Webhook {
-    async fn attempt<'j>(&self, ctx: &WorkContext, prepared: Prepared<'j>) -> Answered<'j> {
-        let Prepared { job, channel, request, replies, replied, states, mut steps } = prepared;
+impl<'j> Prepared<'j> {
+    /// Posts to the channel's URL once. Whether the attempt is repeated is decided from the result.
+    pub(in crate::delivery) async fn attempt(self, ctx: &WorkContext) -> Answered<'j> {
+        let Self { job, channel, request, replies, replied, states, mut steps } = self;
         let (outcome, request, head) = match request {
             Err(outcome) => (outcome, None, None),
             Ok(request) => {

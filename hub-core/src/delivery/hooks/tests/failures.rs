@@ -166,3 +166,95 @@ async fn a_header_is_found_in_any_case_by_every_plugin_of_a_chain() {
         "each name has one spelling"
     );
 }
+
+#[tokio::test]
+async fn a_plugin_that_times_out_repeatedly_is_stopped_until_it_is_enabled_again() {
+    let scene = Scene::new().await;
+    scene.on_error(OnPluginError::Drop).await;
+    let code = "function onRequest(ctx) { if (ctx.msg.content !== 'well') for (;;); }";
+    let id = scene.install("hangs", "// @timeout 50\n", code).await;
+    let mut events = scene.hub.hub().events();
+    let timeouts = || {
+        let counts = scene.hub.hub().context().node.counters.plugin_runs.counts();
+        counts.into_iter().find(|(name, _)| *name == "timeout").unwrap().1
+    };
+    for n in 1..=crate::plugins::breaker::MAX_OVERRUNS {
+        scene.hub.say(&scene.bot, &format!("message {n}"));
+        scene
+            .hub
+            .until("a run that takes too long", async || (timeouts() >= u64::from(n)).then_some(()))
+            .await;
+    }
+    scene
+        .hub
+        .until("the news", async || {
+            let paused = crate::events::Event::PluginPaused {
+                bot_id: scene.bot.id,
+                channel_id: scene.channel,
+                plugin_id: id,
+            };
+            std::iter::from_fn(|| events.try_recv().ok()).any(|event| event == paused).then_some(())
+        })
+        .await;
+    let plugins = scene.hub.hub().plugins();
+    let page = crate::page::PageRequest::default();
+    let installed = async || {
+        plugins.installed(&scene.ada, scene.bot.id, scene.channel, &page).await.unwrap().items.remove(0)
+    };
+    let found = installed().await;
+    assert!(found.enabled && found.paused.unwrap().contains("did not end"));
+    // Nothing runs, and nothing is sent without what it would have done.
+    scene.hub.say(&scene.bot, "well");
+    scene
+        .hub
+        .until("a message that is given up", async || {
+            let query = crate::traces::TraceQuery::default();
+            let traces = scene.hub.traces(&scene.ada, scene.bot.id, &query).await;
+            traces.iter().any(|trace| trace.summary.contains("plugin hangs: paused")).then_some(())
+        })
+        .await;
+    assert_eq!(timeouts(), u64::from(crate::plugins::breaker::MAX_OVERRUNS));
+    assert!(scene.receiver.requests().is_empty());
+    let on = InstallationPatch { enabled: Some(true), ..InstallationPatch::default() };
+    plugins.change_installation(&scene.ada, scene.bot.id, scene.channel, id, on).await.unwrap();
+    assert_eq!(installed().await.paused, None);
+    scene.hub.say(&scene.bot, "well");
+    scene
+        .hub
+        .until("a message that is sent", async || (scene.receiver.texts() == ["well"]).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn a_withdrawn_or_disabled_plugin_does_not_run() {
+    let scene = Scene::new().await;
+    let id = scene.install("marker", "", "function onRequest(ctx) { ctx.req.body.marked = true; }").await;
+    scene.say("first", TraceStatus::Ok).await;
+    let plugins = scene.hub.hub().plugins();
+    let version = plugins.get(&scene.ada, id).await.unwrap().plugin.latest.id;
+    plugins.approve(&Actor::Operator, PluginRef::Plugin(id), None).await.unwrap();
+    plugins.reject(&Actor::Operator, PluginRef::Version(version), "found out", None).await.unwrap();
+    scene.hub.say(&scene.bot, "second");
+    let bodies = scene
+        .hub
+        .until("the second message", async || {
+            let bodies = scene.receiver.bodies();
+            (bodies.len() == 2).then_some(bodies)
+        })
+        .await;
+    assert_eq!((&bodies[0]["marked"], bodies[1].get("marked")), (&json!(true), None));
+    let trace = scene
+        .hub
+        .until("its trace", async || {
+            let traces =
+                scene.hub.traces(&scene.ada, scene.bot.id, &crate::traces::TraceQuery::default()).await;
+            let newest =
+                scene.hub.hub().traces().get(&scene.ada, scene.bot.id, traces[0].trace_id).await.unwrap();
+            (newest.status == TraceStatus::Ok && traces.len() == 2).then_some(newest)
+        })
+        .await;
+    let reason = step(&trace, StepName::PluginOnRequest).detail["reason"].as_str().unwrap();
+    assert!(reason.contains("withdrawn: found out"), "{reason}");
+    let off = InstallationPatch { enabled: Some(false), ..InstallationPatch::default() };
+    plugins.change_installation(&scene.ada, scene.bot.id, scene.channel, id, off).await.unwrap();
+}

@@ -16,9 +16,9 @@ use crate::{
     admin::ai_config::NO_ENDPOINT,
     ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Prompt, ToolScope, Usage},
     delivery::{
+        bot::BotWork,
         channels::ChannelRuntime,
         job::Job,
-        node::BotWork,
         redact::Redactor,
         retry::{Verdict, retry_after},
         stage::{Concluded, Outcome, Reply},
@@ -38,8 +38,8 @@ mod setup;
 
 /// Waits between attempts, in seconds: a person does not wait for days.
 pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
-/// How often such a message is looked at, should nothing wake it.
-const RECHECK: Duration = Duration::from_secs(60 * 60);
+/// Interval of checks whether a message that waits for an endpoint can be answered.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Replies of a channel to one conversation within [`LOOP_SPAN`]; what comes beyond is not answered, by which two
 /// bots that talk to each other stop.
 const MAX_REPLIES: i64 = 20;
@@ -107,11 +107,11 @@ impl Attempt<'_> {
         }
         let setup = Setup::of(ctx, channel, &conversation).await;
         let setup = setup.map_err(|refusal| match refusal {
-            Refusal::Later(told) => self.fail(&told, false),
-            Refusal::Permanent(told) => self.fail(&told, true),
+            Refusal::Later(error) => self.fail(&error, false),
+            Refusal::Permanent(error) => self.fail(&error, true),
             Refusal::NoEndpoint => {
                 self.fail(NO_ENDPOINT, false);
-                Outcome::Waits { reason: NO_ENDPOINT, recheck: RECHECK }
+                Outcome::Waits { reason: NO_ENDPOINT, recheck: RECHECK_INTERVAL }
             }
         })?;
         self.endpoint_key.clone_from(&setup.endpoint.api_key);
@@ -208,10 +208,10 @@ impl Attempt<'_> {
     }
 
     /// The model could not be asked.
-    fn fail(&mut self, told: &str, permanent: bool) -> Outcome {
-        self.step("ai", TraceStatus::Error, self.ctx.clock.now(), json!({ "error": told }));
+    fn fail(&mut self, error: &str, permanent: bool) -> Outcome {
+        self.step("ai", TraceStatus::Error, self.ctx.clock.now(), json!({ "error": error }));
         self.ctx.node.counters.ai_calls.count("not_asked");
-        Outcome::Failure { summary: told.to_owned(), permanent }
+        Outcome::Failure { summary: error.to_owned(), permanent }
     }
 
     fn step(&mut self, kind: &str, status: TraceStatus, started: Timestamp, detail: Value) {

@@ -1,0 +1,60 @@
+//! The bots this node works for.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard},
+};
+
+use super::{bot::BotWork, queue::Queue};
+use crate::{bots::BotStatus, id::BotId};
+
+/// The bots whose leases this node holds.
+#[derive(Debug, Default)]
+pub(super) struct Bots {
+    /// In order, so that a run can be repeated.
+    held: RwLock<BTreeMap<BotId, Arc<BotWork>>>,
+    /// Bots that violated an invariant: nothing runs for them on this node until its next start.
+    stopped: Mutex<HashSet<BotId>>,
+}
+
+impl Bots {
+    pub(super) fn get(&self, id: BotId) -> Option<Arc<BotWork>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<BotWork>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(super) fn insert(&self, bot: &Arc<BotWork>) {
+        self.write().insert(bot.lease.bot_id, Arc::clone(bot));
+    }
+
+    /// Removes the bots that `gone` names.
+    pub(super) fn remove(&self, gone: impl Fn(&BotWork) -> bool) -> Vec<Arc<BotWork>> {
+        self.write().extract_if(.., |_, bot| gone(bot)).map(|(_, bot)| bot).collect()
+    }
+
+    /// Whether the work for a bot was stopped until the next start.
+    pub(super) fn is_stopped(&self, id: BotId) -> bool {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+    }
+
+    pub(super) fn set_stopped(&self, id: BotId) {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// Stops the work for a bot that violated an invariant. Its lease stays, so that no other node continues it.
+    pub(super) async fn stop(&self, bot: &BotWork, queue: &Queue, reason: &str) {
+        let bot_id = bot.lease.bot_id;
+        self.set_stopped(bot_id);
+        bot.set_status(BotStatus::Error, Some(reason)).await;
+        self.write().remove(&bot_id);
+        bot.tasks.stop();
+        queue.forget(|job| job.bot_id == bot_id);
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<BotId, Arc<BotWork>>> {
+        self.held.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,108 @@
+//! Leases of bots, and due times after a step of the clock: `store::{leases, due}`.
+
+use super::{FREE, Tables};
+use crate::{
+    id::{BotId, DeliveryId, MessageId, NodeId, UserId},
+    store::{
+        due::{Followed, Noted, Reading, Step},
+        leases::{Lease, WorkRow},
+    },
+    time::Timestamp,
+};
+
+impl Tables {
+    pub fn void_leases(&mut self) {
+        for bot in self.bots.values_mut() {
+            (bot.owner, bot.until) = (None, FREE);
+        }
+    }
+
+    pub fn extend_leases(&mut self, node: NodeId, now: Timestamp, until: Timestamp) -> Vec<Lease> {
+        let mut held = Vec::new();
+        for (id, bot) in &mut self.bots {
+            if bot.owner != Some(node) {
+                if bot.until > now {
+                    continue;
+                }
+                bot.owner = Some(node);
+                bot.fence += 1;
+                *self.grants.entry((*id, node)).or_default() += 1;
+            }
+            bot.until = until;
+            held.push(Lease { bot_id: *id, fence: bot.fence });
+        }
+        held
+    }
+
+    pub fn release_leases(&mut self, node: NodeId) {
+        for bot in self.bots.values_mut().filter(|bot| bot.owner == Some(node)) {
+            (bot.owner, bot.until) = (None, FREE);
+        }
+    }
+
+    pub fn give_up_lease(&mut self, lease: &Lease) {
+        if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
+            (bot.owner, bot.until) = (None, FREE);
+        }
+    }
+
+    pub fn follow_clock(&mut self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
+        let noted = self.clock.unwrap_or(Noted { seen_at: reading.wall, moved_ms: 0 });
+        let (followed, step) = noted.follow(before, reading);
+        self.clock = Some(followed.into());
+        if let Some(step) = step {
+            self.shift(step);
+        }
+        (followed, step)
+    }
+
+    fn shift(&mut self, step: Step) {
+        let shift = |at: &mut Timestamp| *at = step.apply(*at);
+        for bot in self.bots.values_mut() {
+            shift(&mut bot.until);
+        }
+        for delivery in self.deliveries.values_mut().filter(|one| !one.is_over()) {
+            shift(&mut delivery.row.due_at);
+            if let Some(at) = &mut delivery.row.first_attempt_at {
+                shift(at);
+            }
+        }
+        for item in self.outbox.values_mut().filter(|one| one.is_open()) {
+            shift(&mut item.open.due_at);
+            shift(&mut item.open.expires_at);
+        }
+    }
+
+    pub fn work(&self, lease: &Lease) -> Option<WorkRow> {
+        let bot = self.bots.get(&lease.bot_id).filter(|bot| bot.fence == lease.fence)?;
+        Some(WorkRow {
+            network: "chat".to_owned(),
+            credentials: bot.credentials.clone(),
+            cursor: bot.cursor.clone(),
+            status: bot.status,
+            wx_id: String::new(),
+            owner_id: UserId::from_u128(0),
+            last_message_id: self.last_message(lease.bot_id),
+            last_delivery_id: self.last_delivery(lease.bot_id),
+        })
+    }
+
+    fn last_message(&self, bot: BotId) -> Option<MessageId> {
+        self.keys.iter().filter(|((of, _), _)| *of == bot).map(|(_, id)| *id).max()
+    }
+
+    fn last_delivery(&self, bot: BotId) -> Option<DeliveryId> {
+        let open = self.deliveries.iter().filter(|(_, one)| one.bot == bot && !one.is_over());
+        open.map(|(id, _)| *id).max()
+    }
+
+    pub fn with_work(&self, node: NodeId, now: Timestamp) -> (Vec<BotId>, Vec<BotId>) {
+        let mine = || self.bots.iter().filter(|(_, bot)| bot.owner == Some(node));
+        let deliveries = mine().filter(|(id, bot)| {
+            self.deliveries.values().any(|d| d.bot == **id && d.claim != bot.fence && d.is_open(now))
+        });
+        let outbox =
+            mine().filter(|(id, _)| self.outbox.values().any(|item| item.bot == **id && item.is_open()));
+        (deliveries.map(|(id, _)| *id).collect(), outbox.map(|(id, _)| *id).collect())
+    }
+}

@@ -1,0 +1,122 @@
+//! The outbox: `store::{outbox, sending}`.
+
+use std::collections::HashSet;
+
+use super::{Item, Tables};
+use crate::{
+    id::{BotId, OutboxId},
+    network::WindowRules,
+    store::{
+        due,
+        leases::Lease,
+        outbox::NewOutbound,
+        sending::{ItemState, OpenItem, Settled},
+    },
+    time::Timestamp,
+};
+
+impl Tables {
+    pub fn reply(&mut self, lease: &Lease, replies: &[NewOutbound]) -> bool {
+        if self.is_fenced(lease.bot_id, lease.fence) {
+            return false;
+        }
+        for reply in replies {
+            self.enqueue(reply);
+        }
+        true
+    }
+
+    pub(super) fn enqueue(&mut self, new: &NewOutbound) {
+        let key = (new.bot_id, new.dedupe_key.clone());
+        if self.keys.contains_key(&key) {
+            return;
+        }
+        self.keys.insert(key, new.message_id);
+        for (place, part) in (0..).zip(&new.parts) {
+            let open = OpenItem {
+                id: part.id,
+                message_id: new.message_id,
+                trace_id: new.trace_id,
+                dedupe_key: new.dedupe_key.clone(),
+                peer: new.peer.clone(),
+                part: place,
+                parts: i64::try_from(new.parts.len()).unwrap_or(1),
+                client_id: part.client_id.clone(),
+                text: part.text.clone(),
+                media_id: None,
+                state: ItemState::Queued,
+                attempts: 0,
+                unknowns: 0,
+                due_at: new.now,
+                expires_at: new.expires_at,
+                context_token: None,
+                private: None,
+                window_opened_at: None,
+                window_sends: None,
+                window_closed: None,
+                recent_sends: None,
+            };
+            self.outbox
+                .insert(part.id, Item { open, bot: new.bot_id, place: self.outbox.len(), state: None });
+        }
+    }
+
+    pub fn open_items(&self, bot: BotId, rules: &WindowRules, now: Timestamp, limit: u32) -> Vec<OpenItem> {
+        let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
+        let mut blocked = HashSet::new();
+        let mut open = Vec::new();
+        for item in self.outbox.values().filter(|item| item.bot == bot && item.is_open()) {
+            if !due::wait(item.open.due_at, now).is_zero() {
+                blocked.insert(item.open.peer.as_str());
+            }
+            let Some(contact) = self.contacts.get(&(bot, item.open.peer.clone())) else { continue };
+            let ready = contact.closed.is_none()
+                && contact.opened_at.is_some_and(|at| at > oldest)
+                && contact.sends < rules.sends.map_or(i64::MAX, i64::from)
+                && !blocked.contains(item.open.peer.as_str());
+            if ready || item.open.expires_at <= now {
+                open.push(OpenItem {
+                    context_token: contact.token.clone(),
+                    window_opened_at: contact.opened_at,
+                    window_sends: Some(contact.sends),
+                    window_closed: contact.closed.clone(),
+                    recent_sends: None,
+                    ..item.open.clone()
+                });
+            }
+        }
+        open.truncate(limit as usize);
+        open
+    }
+
+    pub fn begin(&mut self, lease: &Lease, id: OutboxId, peer: &str) -> bool {
+        if self.is_fenced(lease.bot_id, lease.fence) {
+            return false;
+        }
+        let Some(item) = self.outbox.get_mut(&id).filter(|item| item.is_open()) else { return false };
+        item.open.attempts += 1;
+        item.open.unknowns += i64::from(item.open.state == ItemState::Sending);
+        item.open.state = ItemState::Sending;
+        if let Some(contact) = self.contacts.get_mut(&(lease.bot_id, peer.to_owned())) {
+            contact.sends += 1;
+        }
+        true
+    }
+
+    pub fn settle(&mut self, settled: &Settled) -> bool {
+        let found = self.outbox.get_mut(&settled.id);
+        let Some(item) = found.filter(|item| item.is_open() && item.open.attempts == settled.attempts) else {
+            return false;
+        };
+        item.open.due_at = settled.due_at;
+        item.open.unknowns += i64::from(settled.unknown);
+        item.open.state = settled.state;
+        item.state = (settled.state != ItemState::Queued).then_some(settled.state);
+        let contact = self.contacts.get_mut(&(settled.bot_id, settled.peer.clone()));
+        if let Some(contact) = contact.filter(|contact| contact.opened_at == settled.window_opened_at) {
+            contact.sends = (contact.sends - i64::from(settled.uncount)).max(0);
+            contact.closed = settled.close_window.clone().or(contact.closed.take());
+        }
+        true
+    }
+}

@@ -1,0 +1,340 @@
+//! One node's share of the work: which bots it holds, and what runs for each of them.
+//!
+//! The supervisor takes free leases on bots and renews its own; for each lease it starts a poller, an outbox, the
+//! download of files and the backlog scan, and stops them when the lease is gone. Hints only make it poll sooner.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{
+    apps,
+    backlog::Backlog,
+    bot::{self, BotWork, Validity},
+    bots::Bots,
+    conclusion::Conclusion,
+    hints,
+    inbox::Inbox,
+    media, outbox, poller,
+    queue::Queue,
+    retention,
+    routing::Router,
+    shared_clock::SharedClock,
+    work_store::WorkContext,
+    worker::Worker,
+};
+use crate::{
+    admin::tally,
+    apps::sockets,
+    bots::BotStatus,
+    channels::log,
+    context::Context,
+    counters::Load,
+    error::Result,
+    id::{BotId, NodeId},
+    invariants::invariant,
+    revocation,
+    store::{
+        Store,
+        due::Reading,
+        leases::{Extended, Lease},
+    },
+    tasks::Tasks,
+    wake::Hint,
+};
+
+/// Interval of polls for new work without a hint.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Bots taken over in one round.
+const MAX_ACQUIRED: u32 = 100;
+/// Bots that are taken over at the same time. Each reads with one connection to the database.
+const MAX_CONCURRENT_TAKEOVERS: usize = 4;
+
+/// Holds this node's leases and runs the work for their bots.
+#[derive(Debug)]
+pub struct Supervisor {
+    ctx: WorkContext,
+    node: NodeId,
+    tasks: Tasks,
+    bots: Arc<Bots>,
+    queue: Arc<Queue>,
+    shared_clock: Arc<SharedClock>,
+    backlog: Arc<Backlog>,
+    inbox: Arc<Inbox>,
+    /// Keeps other processes off a SQLite file.
+    claim: Mutex<Option<File>>,
+}
+
+impl Supervisor {
+    /// Starts working: takes leases, polls, delivers, sends.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when another process works on the same file, or what the store returns when the leases of a
+    /// dead predecessor cannot be voided.
+    pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
+        let supervisor = Self::start_work(ctx.for_work(), tasks).await?;
+        let (node, tasks) = (supervisor.node, &supervisor.tasks);
+        retention::start(&ctx, tasks);
+        revocation::start(&ctx, tasks);
+        tally::start(&ctx, node, tasks);
+        log::start(&ctx, node, tasks);
+        apps::start(&ctx, tasks);
+        sockets::start(&ctx, tasks);
+        if ctx.store.is_shared() {
+            hints::start(&ctx, node, tasks);
+        }
+        Ok(supervisor)
+    }
+
+    /// The part of [`Supervisor::start`] that works on messages: everything it reads, writes, requests and waits for
+    /// is given to it, so that a test can replace it.
+    pub(super) async fn start_work(ctx: WorkContext, tasks: Tasks) -> Result<Arc<Self>> {
+        let claim = ctx.store.claim_file()?;
+        ctx.store.sync_clock().await?;
+        if !ctx.store.is_shared() {
+            // No other process works on this file: whatever leases it holds are of the dead.
+            ctx.store.void_leases().await?;
+        }
+        let (store, clock) = (&ctx.store, &ctx.clock);
+        let bots = Arc::<Bots>::default();
+        let queue = Arc::new(Queue::new(&ctx.config));
+        let shared_clock = Arc::new(SharedClock::new(Arc::clone(store), clock.clone()));
+        let backlog = Arc::new(Backlog {
+            store: Arc::clone(store),
+            clock: clock.clone(),
+            sealer: ctx.sealer.clone(),
+            shared_clock: Arc::clone(&shared_clock),
+            queue: Arc::clone(&queue),
+        });
+        let router = Router {
+            ids: ctx.ids.clone(),
+            clock: clock.clone(),
+            sealer: ctx.sealer.clone(),
+            live: ctx.node.live.clone(),
+        };
+        let inbox = Arc::new(Inbox {
+            store: Arc::clone(store),
+            clock: clock.clone(),
+            node: ctx.node.clone(),
+            router,
+            queue: Arc::clone(&queue),
+            bots: Arc::clone(&bots),
+        });
+        let worker = Arc::new(Worker {
+            tasks: tasks.clone(),
+            bots: Arc::clone(&bots),
+            queue: Arc::clone(&queue),
+            backlog: Arc::clone(&backlog),
+            conclusion: Conclusion::new(ctx.clone(), Arc::clone(&shared_clock)),
+            ctx: ctx.clone(),
+        });
+        let node = ctx.ids.next();
+        let claim = Mutex::new(claim);
+        let supervisor =
+            Arc::new(Self { ctx, node, tasks, bots, queue, shared_clock, backlog, inbox, claim });
+        let (clock, this) = (&supervisor.ctx.clock, Arc::clone(&supervisor));
+        supervisor.tasks.supervise("lease supervisor", clock.clone(), move || Arc::clone(&this).supervise());
+        supervisor.tasks.supervise("delivery worker", clock.clone(), move || Arc::clone(&worker).work());
+        Ok(supervisor)
+    }
+
+    /// Notifies other nodes that this one released its leases; after [`stop`](Self::stop).
+    pub async fn announce_release(&self, store: &Store) {
+        hints::announce_release(store, self.node).await;
+    }
+
+    /// What this node works on now.
+    pub fn load(&self) -> Load {
+        let (queued, in_flight) = self.queue.counts();
+        let statuses: Vec<_> = self.bots.all().iter().map(|bot| bot.known_status()).collect();
+        let count = |status| statuses.iter().filter(|found| **found == status).count();
+        let bots = BotStatus::ALL.into_iter().map(|status| (status, count(status))).collect();
+        Load { queued, in_flight, bots, panics: 0 }
+    }
+
+    /// Whether every bot's lease was renewed in time: otherwise nothing is delivered or sent for it.
+    pub fn leases_are_current(&self) -> bool {
+        self.bots.all().iter().all(|bot| bot.has_valid_lease())
+    }
+
+    /// Ends every bot's tasks, then releases the leases so that another node need not wait until they expire. What is
+    /// in flight has ended before.
+    pub async fn stop(&self) {
+        let bots = self.bots.remove(|_| true);
+        for bot in &bots {
+            bot.tasks.stop();
+        }
+        for bot in &bots {
+            if !bot.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
+                tracing::warn!(bot_id = %bot.lease.bot_id, "work for a bot did not end in time");
+            }
+        }
+        if let Err(error) = self.ctx.store.release_leases(self.node).await {
+            tracing::warn!(%error, "leases could not be released; they will expire");
+        }
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    async fn supervise(self: Arc<Self>) {
+        let mut hints = self.ctx.node.wake.listen();
+        let (mut renew_at, mut poll_at) = (self.ctx.clock.instant(), self.ctx.clock.instant());
+        // The node's own clock; on PostgreSQL the shared clock is the database's.
+        let read = || Reading { at: self.ctx.clock.instant(), wall: self.ctx.clock.now() };
+        let mut own = read();
+        loop {
+            let (before, now) = (own, self.ctx.clock.instant());
+            own = read();
+            if before.step_to(own).is_some() {
+                // A lease is not used past its end by either clock.
+                renew_at = now;
+            }
+            if now >= renew_at {
+                let full = self.renew().await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "leases could not be renewed");
+                    false
+                });
+                renew_at = if full { now } else { now + self.ctx.config.lease / 3 };
+            }
+            if now >= poll_at {
+                if let Err(error) = self.poll_for_work().await {
+                    tracing::warn!(%error, "polling for work failed");
+                }
+                poll_at = now + POLL_INTERVAL;
+            }
+            tokio::select! {
+                biased;
+                () = self.tasks.stop_token().cancelled() => return,
+                () = self.ctx.clock.sleep_until(poll_at.min(renew_at)) => {}
+                received = hints.recv() => match received.map(|received| received.hint) {
+                    Ok(Hint::Bot(id)) => self.refresh(id).await,
+                    Ok(Hint::Released) => renew_at = self.ctx.clock.instant(),
+                    Ok(Hint::Outbox(id)) => if let Some(bot) = self.bots.get(id) { bot.outbox_ready.notify_one() },
+                    Ok(Hint::Media(id)) => if let Some(bot) = self.bots.get(id) { bot.media_ready.notify_one() },
+                    Ok(Hint::Delivery(id)) => if let Some(bot) = self.bots.get(id) { self.backlog.scan(&bot).await },
+                    Ok(Hint::Revoked | Hint::Log(_) | Hint::Listening(_) | Hint::AppEvents) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+
+    /// Reads a bot that was bound, changed or deleted.
+    async fn refresh(&self, id: BotId) {
+        if let Some(bot) = self.bots.get(id)
+            && let Err(error) = self.reload(&bot).await
+        {
+            tracing::warn!(bot_id = %id, %error, "a changed bot could not be read");
+        }
+        if let Err(error) = self.renew().await {
+            tracing::warn!(%error, "leases could not be renewed");
+        }
+    }
+
+    async fn reload(&self, bot: &BotWork) -> Result<()> {
+        let work = self.ctx.store.work(&bot.lease).await?;
+        let Some(work) = work else { return Ok(()) };
+        if work.status == BotStatus::Connecting && !bot.status_is(BotStatus::Connecting, None) {
+            bot.remember_status(None);
+            bot.connection.reset();
+            bot.poll_now.notify_one();
+        }
+        bot.reload_channels().await
+    }
+
+    /// Moves due times along with the shared clock, extends our leases, stops what is no longer ours, takes free
+    /// ones; `true` when more bots may be free.
+    async fn renew(&self) -> Result<bool> {
+        let lease = self.ctx.config.lease;
+        let (before, validity) = (self.shared_clock.followed(), Validity::of(lease, &self.ctx.clock));
+        let name = &self.ctx.config.node_name;
+        let Extended { held, is_full, followed, step } =
+            self.ctx.store.extend_leases(self.node, name, lease, before, MAX_ACQUIRED).await?;
+        if let Some(step) = step {
+            tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
+            self.ctx.node.wake.hint(Hint::Released);
+        }
+        self.shared_clock.follow(followed);
+        self.hold(held, validity).await;
+        Ok(is_full)
+    }
+
+    /// Makes the running bots equal to the held leases.
+    async fn hold(&self, held: Vec<Lease>, validity: Validity) {
+        let fences: HashMap<BotId, i64> = held.iter().map(|lease| (lease.bot_id, lease.fence)).collect();
+        for bot in self.bots.remove(|bot| fences.get(&bot.lease.bot_id) != Some(&bot.lease.fence)) {
+            let (bot_id, before) = (bot.lease.bot_id, bot.lease.fence);
+            let now = fences.get(&bot_id).copied().unwrap_or(i64::MAX);
+            if !invariant!(self.ctx.node.violations, before < now, "the fence grows", %bot_id, before, now) {
+                self.bots.set_stopped(bot_id);
+            }
+            bot.tasks.stop();
+            self.queue.forget(|job| job.bot_id == bot_id && job.fence == before);
+        }
+        let mut new = Vec::new();
+        for lease in held {
+            match self.bots.get(lease.bot_id) {
+                Some(bot) => bot.validity.set(validity),
+                None if self.bots.is_stopped(lease.bot_id) => {}
+                None => new.push(lease),
+            }
+        }
+        let take_over = |lease: Lease| async move {
+            if let Err(error) = self.take_over(&lease, validity).await {
+                tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
+            }
+        };
+        stream::iter(new).for_each_concurrent(MAX_CONCURRENT_TAKEOVERS, take_over).await;
+    }
+
+    /// Starts the work for a bot.
+    async fn take_over(&self, lease: &Lease, validity: Validity) -> Result<()> {
+        let work = self.ctx.store.work(lease).await?;
+        let Some(work) = work else { return Ok(()) };
+        let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
+            let reason = format!("this hub has no network called {}", work.network);
+            return bot::store_status(&self.ctx, lease, BotStatus::Error, Some(reason)).await;
+        };
+        // What was stored under a clock that is ahead of ours stays before what follows.
+        if let Some(id) = work.last_message_id {
+            self.ctx.ids.advance_past(id);
+        }
+        if let Some(id) = work.last_delivery_id {
+            self.ctx.ids.advance_past(id);
+        }
+        let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, validity).await?;
+        let bot = Arc::new(bot);
+        self.bots.insert(&bot);
+        self.backlog.scan(&bot).await;
+        poller::start(&self.ctx, &self.inbox, &bot, work.cursor, work.status);
+        outbox::start(&self.ctx, &self.shared_clock, &bot);
+        media::start(&self.ctx, &self.queue, &bot);
+        Ok(())
+    }
+
+    /// Finds work that no hint announced: written by another node or process, parked, or left by a crash.
+    async fn poll_for_work(&self) -> Result<()> {
+        // Another node was stopped or is dead.
+        let now = self.ctx.store.now();
+        if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(now).await? {
+            self.renew().await?;
+        }
+        let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;
+        for bot in self.bots.all() {
+            let is_uncertain =
+                || bot.unloaded.try_lock().is_ok_and(|unloaded| !unloaded.uncertain().is_empty());
+            if deliveries.contains(&bot.lease.bot_id) || is_uncertain() {
+                self.backlog.scan(&bot).await;
+            }
+        }
+        for bot in outbox.into_iter().filter_map(|id| self.bots.get(id)) {
+            bot.outbox_ready.notify_one();
+        }
+        Ok(())
+    }
+}
