@@ -13,6 +13,9 @@ const MAX_TOOL_CALLS: usize = 16;
 
 /// Cuts a byte stream into the data of its events (WHATWG HTML, server-sent events). Its memory is bounded by its
 /// input.
+///
+/// Own code and not `sse-stream` or `eventsource-stream`: those pull from a `Stream`, while the egress client pushes
+/// bytes, and they drop the last event of servers that omit the empty line at the end.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// A line that is not complete.
@@ -39,7 +42,7 @@ impl Events {
         complete
     }
 
-    /// The data of an event that the end of the stream completes: servers leave the last empty line out.
+    /// The data of the event that the end of the stream completes: some servers omit the last empty line.
     pub(super) fn end(mut self) -> Option<String> {
         let last = self.end_line();
         last.or(self.data)
