@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_there_when_it_has_an_id() {
+    fn a_provider_exists_if_it_has_a_client_id() {
         assert!(load(&[]).unwrap().hub.providers.is_empty());
         let config = load(&[
             ("GITHUB_CLIENT_ID", "id"),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_there_is_a_problem() {
+    fn an_incomplete_provider_is_a_problem() {
         for (settings, told) in [
             (&[("GITHUB_CLIENT_ID", "id")][..], "HUB_GITHUB_CLIENT_ID: requires github_client_secret"),
             (&[("LINUXDO_CLIENT_SECRET", "shh")], "HUB_LINUXDO_CLIENT_SECRET: requires linuxdo_client_id"),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_default_file_shows_fits_the_schema() {
+    fn the_default_file_matches_the_schema() {
         let schema = schema();
         let mut shown = super::super::sources::default_table();
         // An empty text means no value.
