@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_permissions_are_told_by_their_length() {
+    fn files_and_permissions_are_recorded_by_their_length() {
         let show = |text: &str| shown(text.as_bytes(), text.len());
         assert_eq!(
             show(r#"{"content":"hi","base64":"QUJD","context_token":"secret"}"#),

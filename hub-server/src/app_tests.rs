@@ -72,7 +72,7 @@ async fn every_answer_carries_the_security_headers() {
 }
 
 #[tokio::test]
-async fn requests_over_the_limit_are_told_when_to_come_back() {
+async fn a_rate_limited_request_gets_retry_after() {
     let app = App::with(|values| values.rate_limits.auth_per_ip = 1.try_into().unwrap()).await;
     app.stranger().post("/api/auth/nothing-here", &json!({})).await.error(404, "NOT_FOUND");
     let reply = app.stranger().post("/api/auth/nothing-here", &json!({})).await;

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_header_counts_where_the_proxies_speak_it() {
+    fn the_forwarded_header_counts_if_it_is_configured() {
         let seen = |forwarded: &[&str], trusted: &[&str]| {
             seen_in("forwarded", ProxyHeader::Forwarded, forwarded, trusted)
         };

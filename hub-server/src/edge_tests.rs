@@ -106,7 +106,7 @@ const BOT: &str = "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA";
 const CHANNEL: &str = "ch_01K9ZC3V5T8QK4X7M2N6P0RSWA";
 
 #[tokio::test]
-async fn on_https_browsers_are_told_to_stay_there() {
+async fn https_responses_have_strict_transport_security() {
     let secure = App::at("https://hub.example").await;
     for path in ["/login", "/api/auth/me", "/nothing", "/healthz"] {
         let reply = secure.stranger().get(path).await;
@@ -198,7 +198,7 @@ async fn a_repeated_name_is_refused_at_every_depth() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_told_apart() {
+async fn a_body_that_is_not_json_has_an_error_of_its_own() {
     let app = App::new().await;
     let client = faulty(&app);
     let post = |kind: &'static str, text: &'static str| {

@@ -18,7 +18,7 @@ use crate::testing::{App, Reply};
 const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\nab";
 
 #[test]
-fn ranges_are_read_as_the_standard_says() {
+fn ranges_follow_the_standard() {
     for (text, expected) in [
         ("bytes=0-0", Ranged::Part(0..1)),
         ("bytes=2-4", Ranged::Part(2..5)),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_cannot_be_asked_is_told() {
+    async fn an_unreachable_hub_is_reported() {
         assert!(ask(&[]).await.unwrap_err().contains("no listen address"));
         assert!(ask(&["127.0.0.1:0".parse().unwrap()]).await.unwrap_err().contains("HUB_LISTEN"));
     }

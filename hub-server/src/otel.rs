@@ -117,7 +117,7 @@ mod tests {
     use crate::testing::App;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn spans_reach_the_collector_without_what_is_nobodys_business() {
+    async fn spans_reach_the_collector_without_private_data() {
         let collector = Receiver::new();
         let service: Arc<dyn LocalService> = collector.clone();
         let in_process = HashMap::from([("collector.test".to_owned(), service)]);

@@ -6,18 +6,18 @@ use sd_notify::NotifyState;
 
 /// The hub is starting: a migration may take some time.
 pub fn starting() {
-    tell(&[NotifyState::Status("Opening the database")]);
+    notify(&[NotifyState::Status("Opening the database")]);
 }
 
 /// Requests are served.
 pub fn ready(public_url: &url::Url) {
     let status = format!("Serving {public_url}");
-    tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+    notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
 /// The hub accepts nothing new and finishes work in flight.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("Finishing work in flight")]);
+    notify(&[NotifyState::Stopping, NotifyState::Status("Finishing work in flight")]);
 }
 
 /// If the service manager has a watchdog for this process, notifies it twice per interval that tasks still run, until
@@ -27,7 +27,7 @@ pub fn feed_watchdog(clock: &Clock, tasks: &Tasks) {
     let (clock, stop) = (clock.clone(), tasks.stop_token().clone());
     tasks.spawn("watchdog", async move {
         loop {
-            tell(&[NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
             tokio::select! {
                 () = clock.sleep(patience / 2) => {}
                 () = stop.cancelled() => return,
@@ -37,7 +37,7 @@ pub fn feed_watchdog(clock: &Clock, tasks: &Tasks) {
 }
 
 /// The hub also works if the notification fails.
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager could not be notified");
     }

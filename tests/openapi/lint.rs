@@ -7,7 +7,7 @@ use std::{
 
 use crate::clients::installed;
 
-const DOCUMENTS: [&str; 3] = ["hub.json", "hub.v3_1.json", "hub.plain.json"];
+const DOCUMENTS: [&str; 2] = ["hub.json", "hub.v3_1.json"];
 
 /// Where the rules of the linters are.
 fn rules() -> PathBuf {

@@ -10,7 +10,7 @@ pub enum OpenapiCommand {
 /// Print the OpenAPI document, or compare a file with it
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --spec 3.1\n  hub-cli openapi export --plain\n  hub-cli openapi export --check openapi.json\n
+    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --spec 3.1\n  hub-cli openapi export --check openapi.json\n
 Exit codes: 0 printed or equal, 6 the file is unreadable, 9 it differs.\nSee also: /openapi.json and /docs of a server"
 )]
 pub struct ExportArgs {
@@ -20,10 +20,6 @@ pub struct ExportArgs {
     /// OpenAPI version [default: 3.0, or 3.1 for a file whose name ends in v3_1.json]
     #[arg(long, value_name = "VERSION")]
     pub spec: Option<SpecVersion>,
-    /// Separate types for each body, response and error, as some generators need [default: for a file whose name ends
-    /// in plain.json]
-    #[arg(long)]
-    pub plain: bool,
     /// Only check that this file equals the document
     #[arg(long, value_name = "FILE")]
     pub check: Option<String>,

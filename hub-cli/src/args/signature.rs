@@ -49,9 +49,9 @@ pub struct SignArgs {
 
 /// Check the signature of a received request, and explain a mismatch
 ///
-/// It recognizes a body that was parsed and serialized again, an added or missing newline, a digest in base64 or
-/// upper case, a secret that was decoded or has surrounding white space, and old timestamps. If none of these
-/// explains the difference, the secret or the body is different.
+/// It recognizes a body that was parsed and serialized again, an added or missing newline, a secret that was used
+/// with or without its prefix or decoded, and old timestamps. If none of these explains the difference, the secret or
+/// the body is different.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli signature verify --secret-file hook.secret --body body.json --header \"X-Signature: sha256=0ab1\"\n  hub-cli signature verify --secret-file hook.secret --body body.json --headers request.txt --json\n  hub-cli signature verify --secret-file hook.secret --body - --headers request.txt --at 1790000000\n

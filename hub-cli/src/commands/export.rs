@@ -14,7 +14,6 @@ pub const FIELDS: [&str; 2] = ["file", "equal"];
 const JSON: &str = include_str!("../../../openapi/hub.json");
 const YAML: &str = include_str!("../../../openapi/hub.yaml");
 const JSON_V3_1: &str = include_str!("../../../openapi/hub.v3_1.json");
-const JSON_PLAIN: &str = include_str!("../../../openapi/hub.plain.json");
 
 pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
     let by_ending = args.check.as_deref().and_then(|file| {
@@ -40,16 +39,13 @@ pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
 fn choose(args: &ExportArgs, format: DocumentFormat) -> Result<&'static str, Failure> {
     let is_named = |ending: &str| args.check.as_deref().is_some_and(|file| file.ends_with(ending));
     let by_name = if is_named("v3_1.json") { SpecVersion::V3_1 } else { SpecVersion::V3_0 };
-    let is_plain = args.plain || (args.spec.is_none() && is_named("plain.json"));
-    match (args.spec.unwrap_or(by_name), format, is_plain) {
-        (SpecVersion::V3_0, DocumentFormat::Json, false) => Ok(JSON),
-        (SpecVersion::V3_0, DocumentFormat::Json, true) => Ok(JSON_PLAIN),
-        (SpecVersion::V3_0, DocumentFormat::Yaml, false) => Ok(YAML),
-        (SpecVersion::V3_1, DocumentFormat::Json, false) => Ok(JSON_V3_1),
-        (SpecVersion::V3_1, DocumentFormat::Yaml, false) => {
+    match (args.spec.unwrap_or(by_name), format) {
+        (SpecVersion::V3_0, DocumentFormat::Json) => Ok(JSON),
+        (SpecVersion::V3_0, DocumentFormat::Yaml) => Ok(YAML),
+        (SpecVersion::V3_1, DocumentFormat::Json) => Ok(JSON_V3_1),
+        (SpecVersion::V3_1, DocumentFormat::Yaml) => {
             Err(Failure::usage("OpenAPI 3.1 is printed as JSON only; --format yaml is for 3.0"))
         }
-        (_, _, true) => Err(Failure::usage("--plain is for OpenAPI 3.0 as JSON only")),
     }
 }
 

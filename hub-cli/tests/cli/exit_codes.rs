@@ -193,15 +193,6 @@ fn exit_9_a_check_failed() {
     std::fs::write(&newer, &exported_newer.stdout).unwrap();
     assert_eq!(run(folder.path(), &["openapi", "export", "--check", &newer]).status.code(), Some(0));
     refuses(folder.path(), &["openapi", "export", "--check", &newer, "--spec", "3.0"], 9, "CONFLICT");
-    let plain = folder.path().join("hub.plain.json").display().to_string();
-    std::fs::write(&plain, run(folder.path(), &["openapi", "export", "--plain"]).stdout).unwrap();
-    assert_eq!(run(folder.path(), &["openapi", "export", "--check", &plain]).status.code(), Some(0));
-    refuses(folder.path(), &["openapi", "export", "--check", &plain, "--spec", "3.0"], 9, "CONFLICT");
-    refuses(folder.path(), &["openapi", "export", "--check", &path, "--plain"], 9, "CONFLICT");
-    for form in [["--spec", "3.1"], ["--format", "yaml"]] {
-        let arguments = ["openapi", "export", "--plain", form[0], form[1]];
-        refuses(folder.path(), &arguments, 2, "INVALID_PARAMS");
-    }
     std::fs::write(&file, stdout(&exported).replacen("Hub", "Pub", 1)).unwrap();
     refuses(folder.path(), &["openapi", "export", "--check", &path], 9, "CONFLICT");
 }

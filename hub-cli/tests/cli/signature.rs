@@ -19,10 +19,10 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const BODY: &str = r#"{"test": 2432232314}"#;
 
 /// A folder with the secret, the body and the headers that the hub would send.
-fn signed(more: &[&str]) -> tempfile::TempDir {
+fn signed(body: &str, more: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
-    std::fs::write(folder.path().join("body"), BODY).unwrap();
+    std::fs::write(folder.path().join("body"), body).unwrap();
     let sign = ["sign", "--secret-file", "secret", "--body", "body", "--timestamp", "1614265330"];
     let (out, err) = ends(&signature(folder.path(), &[&sign[..], more].concat(), None, ""), 0);
     assert_eq!(err, "");
@@ -34,7 +34,7 @@ fn signed(more: &[&str]) -> tempfile::TempDir {
 #[test]
 fn the_headers_are_those_of_the_webhook_sink() {
     let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
-    let folder = signed(&["--id", id]);
+    let folder = signed(BODY, &["--id", id]);
     let headers = std::fs::read_to_string(folder.path().join("headers")).unwrap();
     let mut lines: Vec<&str> = headers.lines().collect();
     lines.sort_unstable();
@@ -54,7 +54,8 @@ fn the_headers_are_those_of_the_webhook_sink() {
 #[test]
 fn what_arrived_is_checked_and_what_is_wrong_is_told() {
     for more in [&[][..], &["--app"]] {
-        let folder = signed(more);
+        let body = r#"{"test":2432232314}"#;
+        let folder = signed(body, more);
         let verify = |body: &str, at: &str, secret: &str| {
             let arguments = ["verify", "--body", "-", "--headers", "headers", "--at", at, "--json"];
             let output = signature(folder.path(), &arguments, Some(secret), body);
@@ -68,15 +69,13 @@ fn what_arrived_is_checked_and_what_is_wrong_is_told() {
             assert_eq!(document["verified"], problems.is_empty());
             problems
         };
-        assert!(verify(BODY, "1614265330", SECRET).is_empty(), "{more:?}");
-        assert!(verify(&format!("{BODY}\n"), "1614265330", SECRET).iter().all(|problem| problem == "body"));
-        assert!(
-            verify(r#"{"test":2432232314}"#, "1614265330", SECRET).iter().all(|problem| problem == "body")
-        );
-        assert_eq!(verify(BODY, "1614269999", SECRET), [json!("too_old")]);
-        assert!(verify(BODY, "1614265330", "another").iter().all(|problem| problem == "secret_or_body"));
+        assert!(verify(body, "1614265330", SECRET).is_empty(), "{more:?}");
+        assert!(verify(&format!("{body}\n"), "1614265330", SECRET).iter().all(|problem| problem == "body"));
+        assert!(verify(BODY, "1614265330", SECRET).iter().all(|problem| problem == "body"));
+        assert_eq!(verify(body, "1614269999", SECRET), [json!("too_old")]);
+        assert!(verify(body, "1614265330", "another").iter().all(|problem| problem == "secret_or_body"));
     }
-    let folder = signed(&[]);
+    let folder = signed(BODY, &[]);
     let wrong = ["verify", "--body", "body", "--secret-file", "secret", "--header", "X-Signature: sha256=00"];
     let (out, _) = ends(&signature(folder.path(), &wrong, None, ""), 9);
     assert!(out.starts_with("wrong\tX-Signature\tis no signature of the hub"), "{out}");
@@ -87,7 +86,7 @@ fn what_arrived_is_checked_and_what_is_wrong_is_told() {
 
 #[test]
 fn refusals_say_what_to_do_and_no_secret_is_shown() {
-    let folder = signed(&[]);
+    let folder = signed(BODY, &[]);
     let refused = |arguments: &[&str], exit: i32| {
         let (out, err) = ends(&signature(folder.path(), arguments, None, ""), exit);
         assert_eq!(out, "");

@@ -279,7 +279,7 @@ async fn what_a_hostile_authenticator_says_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_counter_that_goes_back_or_stands_is_refused() {
+async fn a_counter_that_does_not_increase_is_rejected() {
     let house = House::new().await;
     let mut ada = Person::new(&house, 1);
     ada.key.counter = 7;

@@ -152,7 +152,7 @@ async fn ten_thousand_screens_may_wait_at_a_time() {
 }
 
 #[tokio::test]
-async fn other_sessions_of_the_user_are_told() {
+async fn other_sessions_of_the_user_are_notified() {
     use crate::{accounts::ActivityBy, page::PageRequest};
     let (house, ada, login) = scene().await;
     confirm(&house, &ada, &login, &login.user_code).await.unwrap();

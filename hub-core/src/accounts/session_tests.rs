@@ -31,7 +31,7 @@ async fn sessions_end_by_idleness_by_age_and_by_the_user() {
 }
 
 #[tokio::test]
-async fn a_disabled_user_is_out_at_once_and_a_garbled_token_is_nobody() {
+async fn a_disabled_user_and_a_garbled_token_are_rejected_at_once() {
     let house = House::new().await;
     let alice = house.register("alice").await.unwrap();
     house.actor(&alice).await.unwrap();

@@ -184,7 +184,7 @@ async fn a_failed_login_does_not_say_why() {
 
 /// Counted, not timed: the duration reveals nothing to the caller.
 #[tokio::test]
-async fn a_failed_login_costs_one_hash_whoever_it_names() {
+async fn a_failed_login_costs_one_hash_for_any_username() {
     let house = House::new().await;
     for name in ["right", "disabled", "keyless"] {
         house.register(name).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_user_without_a_password_sets_one_in_a_session_and_only_one_of_fifty_c
 }
 
 #[tokio::test]
-async fn keys_of_all_carriers_are_told_apart_without_a_query() {
+async fn the_kind_of_a_key_is_known_without_a_query() {
     let house = House::new().await;
     let ada = house.register("ada").await.unwrap();
     let actor = house.actor(&ada).await.unwrap();

@@ -115,7 +115,7 @@ async fn of_fifty_tries_to_use_an_invitation_one_succeeds() {
 }
 
 #[tokio::test]
-async fn whoever_is_switched_off_or_deleted_is_told_of_and_out() {
+async fn a_disabled_or_deleted_user_is_signed_out_and_an_event_is_published() {
     let house = House::new().await;
     let (admin, _) = house.user("admin-1").await;
     let (bob, bob_id) = house.user("bob").await;

@@ -220,7 +220,8 @@ impl AnswerReader {
         // A redirect is not followed, and what is refused for what it is, is refused again.
         fault.permanent = !matches!(status, 408 | 409 | 425 | 429 | 500..);
         let json = serde_json::from_slice::<Value>(&self.body);
-        let told = json.map_or_else(|_| cut(&String::from_utf8_lossy(&self.body)), |json| told_in(&json));
+        let told =
+            json.map_or_else(|_| cut(&String::from_utf8_lossy(&self.body)), |json| error_message(&json));
         fault.told = Some(told).filter(|told| !told.is_empty());
         fault.headers = Box::new(self.headers);
         fault
@@ -228,7 +229,7 @@ impl AnswerReader {
 }
 
 /// The words in an error object, wherever an endpoint puts them.
-pub(super) fn told_in(json: &Value) -> String {
+pub(super) fn error_message(json: &Value) -> String {
     let error = json.get("error").unwrap_or(json);
     let words = error.as_str().or_else(|| error["message"].as_str()).or_else(|| json["detail"].as_str());
     cut(words.unwrap_or(&json.to_string()))

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     AiFault, AiFaultClass, Completion, ToolCall,
-    client::told_in,
+    client::error_message,
     wire::{Answer, Choice, Delta, ToolCallDelta},
 };
 
@@ -13,6 +13,9 @@ const MAX_TOOL_CALLS: usize = 16;
 
 /// Cuts a byte stream into the data of its events (WHATWG HTML, server-sent events). Its memory is bounded by its
 /// input.
+///
+/// Own code and not `sse-stream` or `eventsource-stream`: those pull from a `Stream`, while the egress client pushes
+/// bytes, and they drop the last event of servers that omit the empty line at the end.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// A line that is not complete.
@@ -39,7 +42,7 @@ impl Events {
         complete
     }
 
-    /// The data of an event that the end of the stream completes: servers leave the last empty line out.
+    /// The data of the event that the end of the stream completes: some servers omit the last empty line.
     pub(super) fn end(mut self) -> Option<String> {
         let last = self.end_line();
         last.or(self.data)
@@ -92,7 +95,7 @@ impl Growing {
     pub(super) fn take_answer(&mut self, answer: Answer) -> Result<(), AiFault> {
         if let Some(error) = answer.error.filter(|error| !error.is_null()) {
             let mut fault = AiFault::new(AiFaultClass::Cut, "the endpoint broke off with an error");
-            fault.told = Some(told_in(&error));
+            fault.told = Some(error_message(&error));
             return Err(fault);
         }
         if let Some(usage) = answer.usage {
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_cut_as_the_standard_says() {
+    fn events_are_split_as_in_the_standard() {
         for (stream, expected) in [
             ("data: a\n\ndata: b\n\n", vec!["a", "b"]),
             ("data: a\r\n\r\ndata: b\r\rdata: c\n\n", vec!["a", "b", "c"]),
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_become_an_answer() {
+    fn pieces_become_a_completion() {
         let grown = grow(&[
             delta(&json!({ "role": "assistant", "content": "" })),
             delta(&json!({ "reasoning_content": "hm, " })),
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_put_together_from_their_pieces() {
+    fn tool_calls_are_joined_from_their_pieces() {
         let call = |index: usize, id: &str, name: &str, arguments: &str| {
             delta(&json!({ "tool_calls": [{ "index": index, "id": id, "type": "function",
                 "function": { "name": name, "arguments": arguments } }] }))
@@ -295,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_is_no_answer() {
+    fn a_truncated_stream_is_an_error() {
         let piece = delta(&json!({ "content": "Hel" }));
         assert_eq!(grow(std::slice::from_ref(&piece)).unwrap_err().class, AiFaultClass::Cut);
         assert_eq!(grow(&[]).unwrap_err().class, AiFaultClass::Cut);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_that_may_not_read_is_not_told() {
+    fn an_app_without_the_read_scope_gets_no_event() {
         let mut apps = [app(1, "weather", &[AppEventKind::Message], &["weather"])];
         apps[0].app.scopes = AppScopes::default();
         for text in ["hello", "@weather hi", "/weather"] {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_the_installation_stands_in_for_the_apps() {
+    fn a_tool_of_the_installation_replaces_the_tool_of_the_app() {
         let own = AppTool { description: "of this bot".to_owned(), ..tool("weather", None) };
         let tools = Toolbox::merged(vec![tool("news", None), tool("weather", None)], vec![own]);
         let told: Vec<_> = tools.iter().map(|tool| (&*tool.name, &*tool.description)).collect();

@@ -13,9 +13,9 @@ use super::object;
 use super::{
     Home, LAST_BACKUP, Location,
     archive::{DATABASE, KEY, MEDIA, Manifest, NEXT_KEY, Writing},
-    beside, blocking,
+    blocking,
     envelope::Sealing,
-    media_path, remove, sync_folder_of, unusable,
+    media_path, remove, sync_folder_of, unusable, with_suffix,
 };
 use crate::{
     data_dir,
@@ -233,7 +233,7 @@ const PARTIAL_DATABASE: &str = ".partial-db";
 
 /// Removes what a backup left that was killed while it was made, under names that are `ours`. One that is being made
 /// is left alone.
-pub(super) fn remove_rests(folder: &Path, names: &[String], ours: impl Fn(&str) -> bool) {
+pub(super) fn remove_leftovers(folder: &Path, names: &[String], ours: impl Fn(&str) -> bool) {
     let whole = |name: &'_ String| {
         let name = name.strip_suffix(PARTIAL).or_else(|| name.strip_suffix(PARTIAL_DATABASE))?;
         ours(name).then(|| name.to_owned())
@@ -257,7 +257,7 @@ struct Partial {
 
 impl Partial {
     fn take(target: &Path) -> Result<Self> {
-        let (path, database) = (beside(target, PARTIAL), beside(target, PARTIAL_DATABASE));
+        let (path, database) = (with_suffix(target, PARTIAL), with_suffix(target, PARTIAL_DATABASE));
         if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
         }

@@ -115,8 +115,8 @@ fn unusable(path: &Path, error: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::Unavailable, format!("{}: {error}", path.display()))
 }
 
-/// The same path with something behind its name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// The same path with a suffix after its name.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -7,7 +7,7 @@ use std::{convert::Infallible, fmt, num::NonZeroUsize, str::FromStr, sync::Arc, 
 
 use super::{
     Created, Home, NewBackup, Shelf, blocking,
-    create::{create, named, remove_rests},
+    create::{create, named, remove_leftovers},
 };
 use crate::{
     counters::Counters,
@@ -116,7 +116,7 @@ impl Nightly {
         if let Some(folder) = self.shelf.folder() {
             let folder = folder.to_owned();
             blocking(move || {
-                remove_rests(&folder, &names, |name| made_at(name).is_some());
+                remove_leftovers(&folder, &names, |name| made_at(name).is_some());
                 Ok(())
             })
             .await?;

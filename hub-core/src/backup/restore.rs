@@ -13,9 +13,9 @@ use super::object;
 use super::{
     Home, Location,
     archive::{self, DATABASE, KEY, MEDIA, Manifest, NEXT_KEY},
-    beside, blocking, remove,
+    blocking, remove,
     swap::{self, Journal, Move},
-    unusable,
+    unusable, with_suffix,
 };
 use crate::{
     data_dir,
@@ -106,7 +106,7 @@ pub async fn restore(
         next_key: data_dir::next_key_file(&key_file),
         key: key_file,
     };
-    let staged = targets.beside();
+    let staged = targets.staged();
     let cleaned = staged.remove();
     cleaned.map_err(|error| unusable(&home.data_dir, error))?;
     let checked = async {
@@ -171,8 +171,8 @@ impl Places {
         Self { database, next_key: data_dir::next_key_file(&key), key, media: None }
     }
 
-    fn beside(&self) -> Self {
-        let staged = |path: &Path| beside(path, ".restoring");
+    fn staged(&self) -> Self {
+        let staged = |path: &Path| with_suffix(path, ".restoring");
         Self {
             database: staged(&self.database),
             key: staged(&self.key),
@@ -324,8 +324,8 @@ fn moves(manifest: &Manifest, targets: &Places, staged: &Places) -> Vec<Move> {
     let there =
         |target: &Path, staged: &Path| Move { target: target.to_owned(), staged: Some(staged.to_owned()) };
     let mut moves = vec![
-        gone(beside(&targets.database, "-wal")),
-        gone(beside(&targets.database, "-shm")),
+        gone(with_suffix(&targets.database, "-wal")),
+        gone(with_suffix(&targets.database, "-shm")),
         there(&targets.database, &staged.database),
     ];
     if manifest.has(KEY) {

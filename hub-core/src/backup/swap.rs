@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{beside, remove, sync_folder_of, unusable};
+use super::{remove, sync_folder_of, unusable, with_suffix};
 use crate::{error::Result, private_files, store::claim_file};
 
 /// Name of the journal, in the data folder.
@@ -34,7 +34,7 @@ impl Move {
         let name = self.target.as_os_str().to_string_lossy();
         match ["-wal", "-shm"].iter().find_map(|log| Some((name.strip_suffix(log)?, log))) {
             Some((database, log)) => format!("{database}.replaced{log}").into(),
-            None => beside(&self.target, ".replaced"),
+            None => with_suffix(&self.target, ".replaced"),
         }
     }
 
@@ -63,7 +63,7 @@ pub(super) fn run(data_dir: &Path, journal: &Journal) -> Result<Vec<PathBuf>> {
 /// From here on the new hub is the one that is found.
 fn begin(data_dir: &Path, journal: &Journal) -> Result<PathBuf> {
     let path = data_dir.join(JOURNAL);
-    let partial = beside(&path, ".partial");
+    let partial = with_suffix(&path, ".partial");
     let write = || {
         // Of an earlier restore: only its folders would be in the way, and what is kept is to be of one hub.
         journal.moves.iter().try_for_each(|step| remove(&step.replaced()))?;

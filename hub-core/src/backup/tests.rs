@@ -204,7 +204,7 @@ async fn a_newer_schema_is_refused_and_a_backup_without_key_wants_it() {
 }
 
 #[tokio::test]
-async fn what_an_ended_backup_left_is_in_nobodys_way() {
+async fn files_of_an_interrupted_backup_do_not_disturb_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path()).await;
     let file = folder.path().join("backup.tar");

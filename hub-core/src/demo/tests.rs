@@ -215,7 +215,7 @@ async fn only_what_the_hub_signed_is_believed() {
 }
 
 #[tokio::test]
-async fn the_receiver_misbehaves_as_told_and_forgets_the_oldest() {
+async fn the_receiver_misbehaves_as_configured_and_drops_the_oldest() {
     let receiver = DemoReceiver::new(Clock::system());
     let call = async |path: &str, body: &'static [u8]| {
         let uri = format!("http://receiver.local{path}");

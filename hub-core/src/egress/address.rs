@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn own_listeners_stay_closed_behind_any_rule() {
+    fn no_rule_opens_the_listeners_of_the_hub() {
         let all = ["0.0.0.0/0", "::/0", "127.0.0.1:9800"];
         let narrow = config(&all, &["127.0.0.1:9800"]);
         let wide = config(&all, &["[::]:9800"]);

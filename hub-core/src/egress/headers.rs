@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_bounded_and_every_bad_name_is_told() {
+    fn sets_are_bounded_and_every_bad_name_is_reported() {
         let error = CheckedHeaders::parse([("Host", "x"), ("ok", "y"), ("b", "\r\n")]).unwrap_err();
         let fields: Vec<_> = error.details().iter().map(|d| d.field.as_ref()).collect();
         assert_eq!(fields, ["headers.Host", "headers.b"]);

@@ -22,7 +22,7 @@ fn decide(filter: &str, content: &str) -> (bool, String) {
 }
 
 #[test]
-fn lists_combine_as_told() {
+fn lists_combine_by_the_mode() {
     for (filter, content, reason) in [
         ("{}", "x", "passed"),
         (r#"{"match":"any"}"#, "x", "passed"),

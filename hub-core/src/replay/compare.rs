@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_stand_for_any_text() {
+    fn a_mask_matches_any_text() {
         for (pattern, text, expected) in [
             ("a", "a", true),
             ("a", "ab", false),

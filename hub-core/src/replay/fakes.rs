@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nobody_stays() {
+    fn texts_without_names_stay() {
         let mut fakes = Fakes::new();
         for text in [
             "order 42 is 3.50 EUR",

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn going_on_is_behind_the_last_one_before_which_nothing_is_open() {
+    fn a_resume_starts_after_the_last_completed_recording() {
         let mut progress = Progress::default();
         let [a, b, c] = [1, 2, 3].map(TraceId::from_u128);
         let places = [a, b, c].map(|id| progress.begin(id));

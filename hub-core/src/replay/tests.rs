@@ -93,7 +93,7 @@ async fn as_recorded_the_same_request_comes_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn signed_anew_it_is_what_the_receiver_expects_now() {
+async fn a_resigned_replay_passes_the_check_of_the_receiver() {
     let receiver = Receiver::new();
     let secret = Secret::from("another-secret");
     let carrier = to_url(&receiver, Mode::Resign(secret.clone()));
@@ -116,7 +116,7 @@ async fn signed_anew_it_is_what_the_receiver_expects_now() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_told_and_nothing_is_sent() {
+async fn an_unsendable_recording_is_reported_and_not_sent() {
     let receiver = Receiver::new();
     let mut all = recordings(3);
     all[0].trace.steps[2].detail["body"] = json!("x".repeat(MAX_BODY + 30));

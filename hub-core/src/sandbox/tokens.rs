@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_static_import_is_told_from_a_call() {
+    fn a_static_import_differs_from_a_call() {
         let place = |source: &str| {
             let tokens = tokens(source);
             static_import(&tokens).map(|token| (token.line, token.column))

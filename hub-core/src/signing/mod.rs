@@ -14,7 +14,6 @@ use crate::{
 };
 
 mod check;
-mod rewritten;
 
 pub use check::{Finding, Problem, Received};
 

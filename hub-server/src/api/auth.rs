@@ -22,7 +22,7 @@ use crate::{
     envelope::{ApiResult, Empty, ok},
     wire::{
         Body, Checked, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, Username, enumeration,
-        page_request,
+        page_request, view,
     },
 };
 
@@ -60,30 +60,32 @@ pub struct LoginRequest {
     pub password: Secret<1024>,
 }
 
-/// The signed-in user.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct Me {
-    /// Id of the user.
-    pub id: UserId,
-    /// Name to sign in with.
-    pub username: String,
-    /// Display name.
-    pub display_name: String,
-    /// E-mail address; empty if none was given.
-    pub email: String,
-    /// Role of the user.
-    pub role: UserRole,
-    /// Whether the user may sign in.
-    pub status: AccountStatus,
-    /// Whether the user can sign in with a password.
-    pub has_password: bool,
-    /// Number of passkeys.
-    pub passkeys: u32,
-    /// Names of linked external providers.
-    pub oauth_accounts: Vec<String>,
-    /// When the account was created.
-    pub created_at: Time,
+view! {
+    /// The signed-in user.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct Me from me: accounts::Me {
+        /// Id of the user.
+        pub id: UserId = me.user.id.into(),
+        /// Name to sign in with.
+        pub username: String = me.user.username,
+        /// Display name.
+        pub display_name: String = me.user.display_name,
+        /// E-mail address; empty if none was given.
+        pub email: String = me.user.email,
+        /// Role of the user.
+        pub role: UserRole = me.user.role.into(),
+        /// Whether the user may sign in.
+        pub status: AccountStatus = me.user.status.into(),
+        /// Whether the user can sign in with a password.
+        pub has_password: bool,
+        /// Number of passkeys.
+        pub passkeys: u32,
+        /// Names of linked external providers.
+        pub oauth_accounts: Vec<String>,
+        /// When the account was created.
+        pub created_at: Time = me.user.created_at.into(),
+    }
 }
 
 enumeration! {
@@ -106,22 +108,24 @@ enumeration! {
     }
 }
 
-/// A session of the signed-in user.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct SessionView {
-    /// The id; not the secret in the cookie.
-    pub id: SessionId,
-    /// When the user signed in.
-    pub created_at: Time,
-    /// When the session was last used, to the minute.
-    pub last_seen_at: Time,
-    /// Client address at sign-in; empty if unknown.
-    pub ip: String,
-    /// User agent at sign-in; empty if unknown.
-    pub user_agent: String,
-    /// Whether it is the session of this request.
-    pub current: bool,
+view! {
+    /// A session of the signed-in user.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct SessionView from session: accounts::Session {
+        /// The id; not the secret in the cookie.
+        pub id: SessionId,
+        /// When the user signed in.
+        pub created_at: Time,
+        /// When the session was last used, to the minute.
+        pub last_seen_at: Time,
+        /// Client address at sign-in; empty if unknown.
+        pub ip: String,
+        /// User agent at sign-in; empty if unknown.
+        pub user_agent: String,
+        /// Whether it is the session of this request.
+        pub current: bool,
+    }
 }
 
 #[OpenApi(tag = "Tag::Auth")]
@@ -215,37 +219,6 @@ impl From<RegisterRequest> for (NewUser, Option<hub_core::secret::Secret>) {
             email: request.email.map(String::from),
         };
         (new, request.setup_token.or(request.invite).map(|token| token.0))
-    }
-}
-
-impl From<accounts::Me> for Me {
-    fn from(me: accounts::Me) -> Self {
-        let user = me.user;
-        Self {
-            id: user.id.into(),
-            username: user.username,
-            display_name: user.display_name,
-            email: user.email,
-            role: user.role.into(),
-            status: user.status.into(),
-            has_password: me.has_password,
-            passkeys: me.passkeys,
-            oauth_accounts: me.oauth_accounts,
-            created_at: user.created_at.into(),
-        }
-    }
-}
-
-impl From<accounts::Session> for SessionView {
-    fn from(session: accounts::Session) -> Self {
-        Self {
-            id: session.id.into(),
-            created_at: session.created_at.into(),
-            last_seen_at: session.last_seen_at.into(),
-            ip: session.ip,
-            user_agent: session.user_agent,
-            current: session.current,
-        }
     }
 }
 

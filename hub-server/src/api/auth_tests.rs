@@ -123,7 +123,7 @@ async fn a_sign_in_ends_the_session_the_browser_had() {
 }
 
 #[tokio::test]
-async fn another_site_signs_nobody_in_or_out() {
+async fn another_site_cannot_sign_a_user_in_or_out() {
     let app = App::new().await;
     let alice = app.user("alice").await;
     for (name, value) in [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")] {
@@ -228,7 +228,7 @@ async fn a_made_up_address_is_not_counted_as_one() {
 
 /// What is not offered is refused, and nothing of it is applied.
 #[tokio::test]
-async fn nobody_gives_themselves_more_than_a_body_offers() {
+async fn a_body_cannot_set_fields_that_it_does_not_have() {
     let app = App::new().await;
     app.user("admin-1").await;
     let bob = app.user("bob").await;

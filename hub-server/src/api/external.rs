@@ -22,7 +22,7 @@ use super::{Tag, sign_in::Visitor};
 use crate::{
     credentials::{User, check_origin},
     envelope::{ApiError, ApiResult, Empty, ok},
-    wire::{Cursor, Limit, Page, Text, Time, page_request},
+    wire::{Cursor, Limit, Page, Text, Time, page_request, view},
 };
 
 /// Accounts at external providers.
@@ -39,20 +39,22 @@ pub struct ProviderView {
     pub display_name: String,
 }
 
-/// A linked account of the signed-in user.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct ExternalAccountView {
-    /// Name of the provider.
-    pub provider: String,
-    /// Id of the account at the provider.
-    pub subject: String,
-    /// Name of the account at the provider; empty if unknown.
-    pub username: String,
-    /// Picture of the account at the provider; empty if unknown.
-    pub avatar_url: String,
-    /// When it was linked.
-    pub created_at: Time,
+view! {
+    /// A linked account of the signed-in user.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct ExternalAccountView from account: accounts::ExternalAccount {
+        /// Name of the provider.
+        pub provider: String,
+        /// Id of the account at the provider.
+        pub subject: String,
+        /// Name of the account at the provider; empty if unknown.
+        pub username: String,
+        /// Picture of the account at the provider; empty if unknown.
+        pub avatar_url: String,
+        /// When it was linked.
+        pub created_at: Time,
+    }
 }
 
 /// A redirect of the browser.
@@ -268,18 +270,6 @@ impl ApiResponse for SeeOther {
     }
 
     fn register(_: &mut Registry) {}
-}
-
-impl From<accounts::ExternalAccount> for ExternalAccountView {
-    fn from(account: accounts::ExternalAccount) -> Self {
-        Self {
-            provider: account.provider,
-            subject: account.subject,
-            username: account.username,
-            avatar_url: account.avatar_url,
-            created_at: account.created_at.into(),
-        }
-    }
 }
 
 impl Example for ProviderView {

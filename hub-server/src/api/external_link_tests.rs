@@ -7,7 +7,7 @@ use super::tests::{app, enter, me, start};
 use crate::testing::Caller;
 
 #[tokio::test]
-async fn an_account_is_linked_by_its_user_and_by_nobody_else() {
+async fn an_account_is_linked_by_its_user_only() {
     let (app, fake) = app().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     fake.person(&json!(1), "bob");

@@ -29,14 +29,14 @@ struct Script {
 }
 
 impl Fake {
-    fn tell(&self, change: impl FnOnce(&mut Script)) {
+    fn change(&self, change: impl FnOnce(&mut Script)) {
         change(&mut self.0.lock().unwrap());
     }
 
     /// Who signs in next.
     pub(super) fn person(&self, id: &Value, login: &str) {
         let profile = json!({ "id": id, "login": login, "name": login, "email": "ada@example.org" });
-        self.tell(|script| script.profile = Some((200, profile.to_string())));
+        self.change(|script| script.profile = Some((200, profile.to_string())));
     }
 }
 
@@ -218,7 +218,7 @@ async fn state_is_of_one_browser_one_provider_and_one_use() {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_to_another_host() {
+async fn no_redirect_leads_to_another_host() {
     let (app, _) = app().await;
     let to = async |redirect: &str| {
         let query: String = url::form_urlencoded::byte_serialize(redirect.as_bytes()).collect();
@@ -259,7 +259,7 @@ async fn nobody_is_sent_to_another_host() {
 }
 
 #[tokio::test]
-async fn a_failing_provider_signs_nobody_in() {
+async fn a_failing_provider_signs_no_one_in() {
     let (app, fake) = app().await;
     let fails = async |what: &str| {
         let away = start(&app.stranger(), "/api/auth/oauth/one").await;
@@ -279,14 +279,14 @@ async fn a_failing_provider_signs_nobody_in() {
         (302, "{}"),
         (200, huge.as_str()),
     ] {
-        fake.tell(|script| script.token = Some((status, body.to_owned())));
+        fake.change(|script| script.token = Some((status, body.to_owned())));
         fails(&format!("token: {status} {}", &body[..body.len().min(40)])).await;
     }
-    fake.tell(|script| script.token = None);
+    fake.change(|script| script.token = None);
     for (status, body) in
         [(401, "{}"), (200, "null"), (200, r#"{"id":null}"#), (200, huge.as_str()), (200, "[1]")]
     {
-        fake.tell(|script| script.profile = Some((status, body.to_owned())));
+        fake.change(|script| script.profile = Some((status, body.to_owned())));
         fails(&format!("profile: {status} {}", &body[..body.len().min(40)])).await;
     }
     let away = start(&app.stranger(), "/api/auth/oauth/one").await;
@@ -310,7 +310,7 @@ fn discovery(issuer: &str) -> String {
 #[tokio::test]
 async fn an_answer_of_another_issuer_is_not_used() {
     let (app, fake) = app().await;
-    fake.tell(|script| script.discovery = Some(discovery("http://open.test")));
+    fake.change(|script| script.discovery = Some(discovery("http://open.test")));
     for (iss, asked) in
         [("http%3A%2F%2Fevil.test", 0), ("http%3A%2F%2Fopen.test%2F", 0), ("http%3A%2F%2Fopen.test", 1)]
     {
@@ -328,7 +328,7 @@ async fn an_issuer_has_to_be_who_it_says() {
     for found in
         [String::new(), "{}".to_owned(), discovery("http://evil.test"), discovery("http://open.test/")]
     {
-        fake.tell(|script| script.discovery = Some(found.clone()));
+        fake.change(|script| script.discovery = Some(found.clone()));
         app.stranger().get("/api/auth/oauth/open").await.error(502, "UPSTREAM_ERROR");
     }
 }

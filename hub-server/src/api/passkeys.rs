@@ -24,6 +24,7 @@ use crate::{
     envelope::{ApiResult, Empty, ok},
     wire::{
         Body, Checked, Cursor, Limit, Page, PasskeyId, Secret, ShownOnce, Text, Time, Username, page_request,
+        view,
     },
 };
 
@@ -58,15 +59,17 @@ pub struct BeginPasskeyLogin {
     pub username: Option<Text<0, 256>>,
 }
 
-/// Options for `navigator.credentials`.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct PasskeyCeremony {
-    /// Id of the ceremony. It is sent back once, within five minutes and from the same browser.
-    pub flow_id: ShownOnce,
-    /// The options: `PublicKeyCredentialCreationOptionsJSON` or `PublicKeyCredentialRequestOptionsJSON`.
-    #[oai(rename = "publicKey")]
-    pub public_key: Any<Value>,
+view! {
+    /// Options for `navigator.credentials`.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct PasskeyCeremony from begun: Ceremony {
+        /// Id of the ceremony. It is sent back once, within five minutes and from the same browser.
+        pub flow_id: ShownOnce,
+        /// The options: `PublicKeyCredentialCreationOptionsJSON` or `PublicKeyCredentialRequestOptionsJSON`.
+        #[oai(rename = "publicKey")]
+        pub public_key: Any<Value>,
+    }
 }
 
 /// Result of `navigator.credentials`: `PublicKeyCredential.toJSON()`, and the id of the ceremony.
@@ -98,18 +101,20 @@ pub struct PasskeyAnswer {
     pub credential: Option<Any<Value>>,
 }
 
-/// A passkey of the signed-in user.
-#[derive(Debug, Object)]
-#[oai(example, skip_serializing_if_is_none)]
-pub struct PasskeyView {
-    /// The id.
-    pub id: PasskeyId,
-    /// Name of the passkey.
-    pub name: String,
-    /// When it was added.
-    pub created_at: Time,
-    /// When it was last used to sign in; `null` if never.
-    pub last_used_at: Option<Time>,
+view! {
+    /// A passkey of the signed-in user.
+    #[derive(Debug, Object)]
+    #[oai(example, skip_serializing_if_is_none)]
+    pub struct PasskeyView from passkey: accounts::Passkey {
+        /// The id.
+        pub id: PasskeyId,
+        /// Name of the passkey.
+        pub name: String,
+        /// When it was added.
+        pub created_at: Time,
+        /// When it was last used to sign in; `null` if never.
+        pub last_used_at: Option<Time>,
+    }
 }
 
 #[OpenApi(tag = "Tag::Auth")]
@@ -226,12 +231,6 @@ impl From<BeginPasskey> for NewPasskey {
     }
 }
 
-impl From<Ceremony> for PasskeyCeremony {
-    fn from(begun: Ceremony) -> Self {
-        Self { flow_id: ShownOnce(begun.flow_id), public_key: Any(begun.public_key) }
-    }
-}
-
 impl From<PasskeyAnswer> for (hub_core::secret::Secret, Value) {
     fn from(answer: PasskeyAnswer) -> Self {
         if let Some(Any(credential)) = answer.credential {
@@ -247,17 +246,6 @@ impl From<PasskeyAnswer> for (hub_core::secret::Secret, Value) {
         ];
         let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         (answer.flow_id.0, Value::Object(given.collect::<Map<_, _>>()))
-    }
-}
-
-impl From<accounts::Passkey> for PasskeyView {
-    fn from(passkey: accounts::Passkey) -> Self {
-        Self {
-            id: passkey.id.into(),
-            name: passkey.name,
-            created_at: passkey.created_at.into(),
-            last_used_at: passkey.last_used_at.map(Time::from),
-        }
     }
 }
 

@@ -77,7 +77,7 @@ async fn a_forged_page_begins_nothing() {
 }
 
 #[tokio::test]
-async fn an_address_without_a_name_is_told_why() {
+async fn an_address_without_a_host_name_gets_the_reason() {
     let app = App::with_hub(|builder| {
         let mut config = hub_core::config::HubConfig::default();
         config.public_url = "http://192.0.2.1:9800".parse().unwrap();

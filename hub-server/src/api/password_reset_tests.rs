@@ -74,7 +74,7 @@ async fn an_administrator_makes_a_link_and_its_user_sets_the_password() {
 
 /// What an administrator can say of a user is no password.
 #[tokio::test]
-async fn no_administrator_names_the_password_of_somebody_else() {
+async fn no_administrator_sets_the_password_of_another_user() {
     let app = App::new().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     let path = format!("/api/admin/users/{}", id(&bob).await);

@@ -16,7 +16,7 @@ use super::{Tag, bots::views::MessageView};
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
-    wire::{self, Body, Cursor, Limit, Text, enumeration, page_request},
+    wire::{self, Body, Cursor, Limit, Text, enumeration, page_request, view},
 };
 
 /// Traces.
@@ -37,38 +37,40 @@ enumeration! {
     }
 }
 
-/// The delivery of a message through one channel, in a list.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct TraceView {
-    /// Id of the trace.
-    pub trace_id: wire::TraceId,
-    /// Id of the message.
-    pub message_id: wire::MessageId,
-    /// Id of the bot.
-    pub bot_id: wire::BotId,
-    /// Id of the channel; absent for a send that no channel caused.
-    pub channel_id: Option<wire::ChannelId>,
-    /// Id of the trace that this one repeats.
-    pub replay_of: Option<wire::TraceId>,
-    /// Status.
-    pub status: TraceStatus,
-    /// Summary in one line.
-    pub summary: String,
-    /// When it began.
-    pub started_at: wire::Time,
-    /// Time until the end of the last step, in milliseconds.
-    pub duration_ms: u64,
-    /// Number of attempts at the sink.
-    pub attempts: u64,
-    /// Name of the channel; absent for a send that no channel caused.
-    pub channel_name: Option<String>,
-    /// Id of the other person on the network.
-    pub user_id: String,
-    /// Display name of the other person; empty if unknown.
-    pub user_name: String,
-    /// The first 120 characters of the text.
-    pub preview: String,
+view! {
+    /// The delivery of a message through one channel, in a list.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct TraceView from trace: Trace {
+        /// Id of the trace.
+        pub trace_id: wire::TraceId,
+        /// Id of the message.
+        pub message_id: wire::MessageId,
+        /// Id of the bot.
+        pub bot_id: wire::BotId,
+        /// Id of the channel; absent for a send that no channel caused.
+        pub channel_id: Option<wire::ChannelId>,
+        /// Id of the trace that this one repeats.
+        pub replay_of: Option<wire::TraceId>,
+        /// Status.
+        pub status: TraceStatus,
+        /// Summary in one line.
+        pub summary: String,
+        /// When it began.
+        pub started_at: wire::Time,
+        /// Time until the end of the last step, in milliseconds.
+        pub duration_ms: u64,
+        /// Number of attempts at the sink.
+        pub attempts: u64,
+        /// Name of the channel; absent for a send that no channel caused.
+        pub channel_name: Option<String>,
+        /// Id of the other person on the network.
+        pub user_id: String,
+        /// Display name of the other person; empty if unknown.
+        pub user_name: String,
+        /// The first 120 characters of the text.
+        pub preview: String,
+    }
 }
 
 /// A trace in a list, with the parts named in `expand`.
@@ -109,24 +111,26 @@ pub struct TraceDetail {
     pub steps: Vec<StepView>,
 }
 
-/// A step. The fields of `detail` depend on `name`; secrets are replaced by `***` before they are stored, bodies are
-/// cut at 64 KiB.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct StepView {
-    /// `received`, `filter`, `plugin.on_request`, `request`, `response`, `plugin.on_response`, `reply`, `ai` or
-    /// `websocket`.
-    pub name: String,
-    /// Component: `inbox`, `filter`, `webhook`, `outbox`, `replay`, …
-    pub kind: String,
-    /// Outcome.
-    pub status: TraceStatus,
-    /// When it began.
-    pub started_at: wire::Time,
-    /// Duration in milliseconds.
-    pub duration_ms: u64,
-    /// Details.
-    pub detail: Any<Value>,
+view! {
+    /// A step. The fields of `detail` depend on `name`; secrets are replaced by `***` before they are stored, bodies
+    /// are cut at 64 KiB.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct StepView from step: Step {
+        /// `received`, `filter`, `plugin.on_request`, `request`, `response`, `plugin.on_response`, `reply`, `ai` or
+        /// `websocket`.
+        pub name: String = step.name.as_str().to_owned(),
+        /// Component: `inbox`, `filter`, `webhook`, `outbox`, `replay`, …
+        pub kind: String,
+        /// Outcome.
+        pub status: TraceStatus,
+        /// When it began.
+        pub started_at: wire::Time,
+        /// Duration in milliseconds.
+        pub duration_ms: u64,
+        /// Details.
+        pub detail: Any<Value>,
+    }
 }
 
 /// Order of a list.
@@ -167,27 +171,6 @@ pub struct Replayed {
     pub trace_id: wire::TraceId,
 }
 
-impl From<Trace> for TraceView {
-    fn from(trace: Trace) -> Self {
-        Self {
-            trace_id: trace.trace_id.into(),
-            message_id: trace.message_id.into(),
-            bot_id: trace.bot_id.into(),
-            channel_id: trace.channel_id.map(Into::into),
-            replay_of: trace.replay_of.map(Into::into),
-            status: trace.status.into(),
-            summary: trace.summary,
-            started_at: trace.started_at.into(),
-            duration_ms: trace.duration_ms,
-            attempts: trace.attempts,
-            channel_name: trace.channel_name,
-            user_id: trace.user_id,
-            user_name: trace.user_name,
-            preview: trace.preview,
-        }
-    }
-}
-
 impl ListedTrace {
     fn new(expanded: ExpandedTrace, expand: Expand) -> Self {
         let ExpandedTrace { mut trace, message } = expanded;
@@ -208,19 +191,6 @@ impl From<Trace> for TraceDetail {
             max_attempts: trace.max_attempts,
             trace: trace.into(),
             steps: steps.into_iter().map(StepView::from).collect(),
-        }
-    }
-}
-
-impl From<Step> for StepView {
-    fn from(step: Step) -> Self {
-        Self {
-            name: step.name.as_str().to_owned(),
-            kind: step.kind,
-            status: step.status.into(),
-            started_at: step.started_at.into(),
-            duration_ms: step.duration_ms,
-            detail: Any(step.detail),
         }
     }
 }

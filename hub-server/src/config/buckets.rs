@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, path::PathBuf};
 
 use hub_core::{
     backup::{Nightly, Shelf, TimeOfDay},
-    media::S3Config,
+    media::{MediaConfig, S3Config},
     secret::Secret,
     store::StoreConfig,
 };
@@ -25,9 +25,9 @@ impl S3Service {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
             endpoint: reader.url("media_s3_endpoint"),
-            region: reader.text("media_s3_region", "us-east-1").0,
-            access_key_id: reader.text("media_s3_access_key_id", "").0,
-            secret_access_key: Secret::new(reader.text("media_s3_secret_access_key", "").0),
+            region: reader.text("media_s3_region"),
+            access_key_id: reader.text("media_s3_access_key_id"),
+            secret_access_key: Secret::new(reader.text("media_s3_secret_access_key")),
         }
     }
 
@@ -51,6 +51,17 @@ impl S3Service {
             access_key_id: self.access_key_id.clone(),
             secret_access_key: self.secret_access_key.clone(),
         })
+    }
+
+    /// Storage of files: a folder, or a bucket.
+    pub(super) fn media(&self, text: &str) -> Result<MediaConfig, String> {
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "file" | "s3"));
+        let url = url.ok_or("must start with file:// or s3://")?;
+        if url.scheme() == "s3" {
+            return self.bucket(&url).map(MediaConfig::S3);
+        }
+        let folder = url.to_file_path().map_err(|()| "must be like file:///var/lib/hub/media")?;
+        Ok(MediaConfig::Folder(folder))
     }
 
     /// Where backups lie: a folder, or a bucket when it is an address of one.
@@ -79,24 +90,23 @@ pub struct BackupSettings {
 impl BackupSettings {
     /// `None` unless a place for them is set.
     pub(super) fn read(reader: &mut Reader, service: &S3Service, store: &StoreConfig) -> Option<Self> {
-        let origin = reader.given("backup_to").1;
-        let shelf = reader.value("backup_to", "", |text| service.shelf(text));
-        let at = reader.value("backup_at", "03:00", |text| {
-            text.parse().map_err(|_| "must be a time in UTC, like 03:00".to_owned())
-        });
-        let keep = reader.number("backup_keep", "7", "a number of backups from 1 on");
-        let (passphrase, _) = reader.text("backup_passphrase", "");
-        let passphrase = (!passphrase.is_empty()).then(|| Secret::new(passphrase));
-        if shelf.is_some() && matches!(store, StoreConfig::Postgres(_)) {
-            reader.problem(&origin, "PostgreSQL is backed up by its own tools (pg_dump); leave it out");
+        let shelf = reader.optional("backup_to", |text| service.shelf(text));
+        let at = reader.number("backup_at", "a time in UTC, like 03:00");
+        let keep = reader.number("backup_keep", "a number of backups from 1 on");
+        let passphrase = reader.secret("backup_passphrase");
+        let shelf = shelf?;
+        if matches!(store, StoreConfig::Postgres(_)) {
+            let reason = "PostgreSQL is backed up by its own tools (pg_dump); leave it out";
+            reader.problem("backup_to", reason);
         }
-        if matches!(shelf, Some(Shelf::Bucket(_))) && passphrase.is_none() {
+        if matches!(shelf, Shelf::Bucket(_)) && passphrase.is_none() {
             let text = format!(
-                "{origin}: set backup_passphrase; without it, anyone who reads the bucket has every bot's login"
+                "{}: set backup_passphrase; without it, anyone who reads the bucket has every bot's login",
+                reader.origin("backup_to")
             );
             reader.findings.warnings.push(Warning::new("store.backup-sealed", text));
         }
-        Some(Self { shelf: shelf?, at: at?, keep: keep?, passphrase })
+        Some(Self { shelf, at, keep, passphrase })
     }
 }
 

@@ -1,42 +1,40 @@
-//! How much of a node callers may take: connections that wait for messages, and requests.
-
-use std::num::NonZeroU32;
+//! Limits and options of the domain: connections that wait for messages, and requests.
 
 use hub_core::config::HubConfig;
 
-use super::{Reader, values::read_connections};
+use super::{
+    Reader,
+    providers::read_providers,
+    values::{read_connections, read_registration},
+};
 use crate::rate_limit::RateLimitSettings;
 
-/// The hub's defaults with these caps on clients and on messages to people.
-pub(super) fn clients(reader: &mut Reader) -> HubConfig {
+pub(super) fn hub(reader: &mut Reader, development: bool) -> HubConfig {
     let mut hub = HubConfig::default();
-    let mut read = |name, cap: &mut usize| {
-        *cap = reader.value(name, &cap.to_string(), read_connections).unwrap_or(*cap);
-    };
-    read("max_sockets", &mut hub.max_sockets);
-    read("max_sockets_per_channel", &mut hub.max_sockets_per_channel);
-    read("max_sockets_per_user", &mut hub.max_sockets_per_user);
-    read("max_polls", &mut hub.max_polls);
-    read("max_polls_per_channel", &mut hub.max_polls_per_channel);
-    hub.sends_per_five_minutes =
-        reader.number("sends_per_five_minutes", "12", "a number of messages, 0 for no limit");
+    hub.registration = reader.value("registration", read_registration);
+    hub.setup_token_required = !development;
+    hub.node_name = reader.text("node_name");
+    hub.max_sockets = reader.value("max_sockets", read_connections);
+    hub.max_sockets_per_channel = reader.value("max_sockets_per_channel", read_connections);
+    hub.max_sockets_per_user = reader.value("max_sockets_per_user", read_connections);
+    hub.max_polls = reader.value("max_polls", read_connections);
+    hub.max_polls_per_channel = reader.value("max_polls_per_channel", read_connections);
+    let sends = reader.number("sends_per_five_minutes", "a number of messages, 0 for no limit");
+    hub.sends_per_five_minutes = Some(sends);
+    hub.providers = read_providers(reader);
     hub
 }
 
 /// Requests in a time, per kind.
 pub(super) fn rates(reader: &mut Reader) -> RateLimitSettings {
-    let limits = RateLimitSettings::default();
-    let mut rate = |name, default: NonZeroU32| {
-        let rate = reader.number(name, &default.to_string(), "a number of requests from 1 on");
-        rate.unwrap_or(default)
-    };
+    let mut rate = |name| reader.number(name, "a number of requests from 1 on");
     RateLimitSettings {
-        default: rate("rate_default", limits.default),
-        sends: rate("rate_sends", limits.sends),
-        auth_per_ip: rate("rate_auth_per_ip", limits.auth_per_ip),
-        auth_per_account: rate("rate_auth_per_account", limits.auth_per_account),
-        debug: rate("rate_debug", limits.debug),
-        bad_credentials: rate("rate_bad_credentials", limits.bad_credentials),
-        ..limits
+        default: rate("rate_default"),
+        sends: rate("rate_sends"),
+        auth_per_ip: rate("rate_auth_per_ip"),
+        auth_per_account: rate("rate_auth_per_account"),
+        debug: rate("rate_debug"),
+        bad_credentials: rate("rate_bad_credentials"),
+        ..RateLimitSettings::default()
     }
 }

@@ -4,8 +4,7 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, network::ilink::TEXT_LIMITS,
-    secret::Secret, store::StoreConfig,
+    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, secret::Secret, store::StoreConfig,
 };
 use ipnet::IpNet;
 use url::Url;
@@ -13,7 +12,6 @@ use url::Url;
 mod buckets;
 mod home;
 mod limits;
-mod media;
 mod providers;
 #[cfg(test)]
 mod reference;
@@ -26,15 +24,14 @@ mod warnings;
 
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 pub use buckets::{BackupSettings, S3Service};
-use providers::read_providers;
 pub use report::Report;
 pub use schema::schema;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
 use values::{
-    read_admin, read_connections, read_key, read_listen, read_log, read_log_format, read_networks,
-    read_proxy_header, read_public_url, read_registration, read_url,
+    check_admin, read_connections, read_egress_rule, read_key, read_listen, read_log, read_log_format,
+    read_networks, read_part_chars, read_proxy_header, read_public_url, read_range, read_url, reason,
 };
 pub use warnings::{Warning, is_this_machine};
 
@@ -153,75 +150,76 @@ impl fmt::Display for Problems {
 /// Minimum length of `metrics_token` in bytes: it is the only protection of the page.
 const MIN_TOKEN: usize = 16;
 
-const DEFAULT_LISTEN: &str = "127.0.0.1:9800,[::1]:9800";
-
-/// Reads values out of what was given, noting what is wrong and remembering what is in force.
+/// Reads typed values from the given texts. It collects problems and the effective settings.
+///
+/// Own code and not a crate for layered configuration: those stop at the first invalid value and do not know the line
+/// of a key, while every problem is reported at once here, with its origin.
 struct Reader {
     given: Given,
+    /// From `default.toml`; the defaults that depend on other settings are added.
+    defaults: BTreeMap<String, String>,
     findings: Findings,
     effective: Vec<(&'static str, String, Origin)>,
 }
 
 impl Reader {
-    /// A setting as text, `default` when it was not given.
-    fn text(&mut self, name: &'static str, default: &str) -> (String, Origin) {
-        let found = self.given.values.get(name);
-        let text = found.map_or(default, |found| found.text.expose()).to_owned();
-        let origin = found.map_or(Origin::Default, |found| found.origin.clone());
+    /// A setting as text, empty if there is neither a value nor a default.
+    fn text(&mut self, name: &'static str) -> String {
+        let origin = self.origin(name);
+        let text = match self.given.values.get(name) {
+            Some(found) => found.text.expose().to_owned(),
+            None => self.defaults.get(name).cloned().unwrap_or_default(),
+        };
         let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret);
-        let shown = if is_secret && found.is_some() { "***".to_owned() } else { mask_password(&text) };
-        self.effective.push((name, shown, origin.clone()));
-        (text, origin)
+        let shown =
+            if is_secret && origin != Origin::Default { "***".to_owned() } else { mask_password(&text) };
+        self.effective.push((name, shown, origin));
+        text
     }
 
-    /// What was given for a setting, and where; nothing is noted.
-    fn given(&self, name: &str) -> (String, Origin) {
-        let found = self.given.values.get(name);
-        found.map_or((String::new(), Origin::Default), |found| {
-            (found.text.expose().to_owned(), found.origin.clone())
-        })
+    fn secret(&mut self, name: &'static str) -> Option<Secret> {
+        Some(self.text(name)).filter(|text| !text.is_empty()).map(Secret::new)
     }
 
-    fn problem(&mut self, origin: &Origin, reason: impl fmt::Display) {
+    fn origin(&self, name: &str) -> Origin {
+        self.given.values.get(name).map_or(Origin::Default, |found| found.origin.clone())
+    }
+
+    fn problem(&mut self, name: &str, reason: impl fmt::Display) {
+        let origin = self.origin(name);
         self.findings.problem(format!("{origin}: {reason}"));
     }
 
-    /// A setting read by `read`; a problem, and the default in its place, when that fails.
-    fn value<T>(
-        &mut self,
-        name: &'static str,
-        default: &str,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let (text, origin) = self.text(name, default);
+    /// A setting that may be absent. A value that `read` rejects is a problem, and counts as absent.
+    fn optional<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.text(name);
         if text.is_empty() {
             return None;
         }
-        read(&text)
-            .map_err(|reason| self.problem(&origin, format!("{:?} {reason}", mask_password(&text))))
-            .ok()
+        read(&text).map_err(|reason| self.problem(name, format!("{:?} {reason}", mask_password(&text)))).ok()
     }
 
-    fn number<T: FromStr>(&mut self, name: &'static str, default: &str, rule: &str) -> Option<T> {
-        self.value(name, default, |text| text.parse().map_err(|_| format!("must be {rule}")))
+    /// A setting that has a default, which also takes the place of a rejected value.
+    fn value<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> T {
+        let value = self.optional(name, &read);
+        value.unwrap_or_else(|| read(&self.defaults[name]).expect("the defaults are valid"))
+    }
+
+    fn number<T: FromStr>(&mut self, name: &'static str, rule: &str) -> T {
+        self.value(name, |text| text.parse().map_err(|_| format!("must be {rule}")))
     }
 
     fn url(&mut self, name: &'static str) -> Option<Url> {
-        self.value(name, "", read_url)
+        self.optional(name, read_url)
     }
 
-    fn list<T>(
-        &mut self,
-        name: &'static str,
-        default: &str,
-        read: impl Fn(&str) -> Result<Vec<T>, String>,
-    ) -> Vec<T> {
-        let (text, origin) = self.text(name, default);
+    fn list<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<Vec<T>, String>) -> Vec<T> {
+        let text = self.text(name);
         let mut items = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match read(part) {
                 Ok(read) => items.extend(read),
-                Err(reason) => self.problem(&origin, format!("{part:?} {reason}")),
+                Err(reason) => self.problem(name, format!("{part:?} {reason}")),
             }
         }
         items
@@ -247,164 +245,115 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, Problems> {
         let mut findings = Findings::default();
         let given = sources::gather(sources, &mut findings);
-        let mut reader = Reader { given, findings, effective: Vec::new() };
-        let config = Self::read(&mut reader, &sources.env);
-        let Findings { problems, warnings } = reader.findings;
-        match config {
-            Some(config) if problems.is_empty() => {
-                let mut warnings = warnings;
-                warnings.extend(warnings::find(&config));
-                Ok(Self { effective: reader.effective, warnings, ..config })
-            }
-            _ => Err(Problems { problems, warnings }),
+        let mut reader = Reader { given, defaults: sources::defaults(), findings, effective: Vec::new() };
+        let mut config = Self::read(&mut reader, &sources.env);
+        let Findings { problems, mut warnings } = reader.findings;
+        if !problems.is_empty() {
+            return Err(Problems { problems, warnings });
         }
+        warnings.extend(warnings::find(&config));
+        (config.effective, config.warnings) = (reader.effective, warnings);
+        Ok(config)
     }
 
-    /// Every setting is read before any failure ends it, so that all problems are noted.
-    fn read(reader: &mut Reader, env: &BTreeMap<String, String>) -> Option<Self> {
-        let listen_is_default = !reader.given.values.contains_key("listen");
-        let listen = reader.list("listen", DEFAULT_LISTEN, read_listen);
-        if listen.is_empty() && listen_is_default {
-            return None;
-        }
-        let public_url = reader.value("public_url", "", read_public_url);
+    fn read(reader: &mut Reader, env: &BTreeMap<String, String>) -> Self {
+        let listen = reader.list("listen", read_listen);
+        let public_url = reader.optional("public_url", read_public_url);
         let development = listen.iter().all(|address| address.ip().is_loopback())
             && public_url.as_ref().is_none_or(|url| url.scheme() != "https");
-        let default_data_dir = data_dir::default_path(|name| env.get(name).cloned()).display().to_string();
-        let data_dir = PathBuf::from(reader.text("data_dir", &default_data_dir).0);
-        let store = reader.value("database_url", "", |text| {
-            StoreConfig::from_url(&text.into()).map_err(|error| {
-                error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
-            })
-        });
-        let store = store.unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));
+        let network = if development { "sim" } else { "ilink" };
+        let data_dir = data_dir::default_path(|name| env.get(name).cloned()).display().to_string();
+        let dynamic = [("network", network.to_owned()), ("data_dir", data_dir)];
+        reader.defaults.extend(dynamic.map(|(name, default)| (name.to_owned(), default)));
+        let data_dir = PathBuf::from(reader.text("data_dir"));
+        let store = reader
+            .optional("database_url", |text| StoreConfig::from_url(&text.into()).map_err(reason))
+            .unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));
         let s3 = S3Service::read(reader);
-        let media = media::read(reader, &s3, &data_dir);
-        let backup = BackupSettings::read(reader, &s3, &store);
-        let networks = reader.value("network", if development { "sim" } else { "ilink" }, read_networks);
-        let ilink_base_url = reader.url("ilink_base_url");
-        let ilink_cdn_url = reader.url("ilink_cdn_url");
-        let text_part_chars = reader.value("text_part_chars", "2000", |text| {
-            let chars = text.parse().ok().filter(|chars| (TEXT_LIMITS[0]..=TEXT_LIMITS[1]).contains(chars));
-            chars.ok_or_else(|| format!("must be from {} to {}", TEXT_LIMITS[0], TEXT_LIMITS[1]))
-        });
-        let sim_listen = reader.number("sim_listen", "127.0.0.1:9801", "an address with a port");
-        let sim_url = reader.url("sim_url");
-        let egress_allow = reader.list("egress_allow", "", |part| {
-            part.parse::<AllowRule>().map(|rule| vec![rule]).map_err(|error| {
-                let reason = error.details().first().map(|detail| detail.reason.to_string());
-                // The rule repeats the text it refuses; the report names it already.
-                reason.map_or_else(
-                    || error.to_string(),
-                    |reason| reason.trim_start_matches(&format!("{part:?} ")).to_owned(),
-                )
-            })
-        });
-        let trusted_proxies = reader.list("trusted_proxies", "", |part| {
-            let net = part.parse::<IpNet>().or_else(|_| part.parse::<std::net::IpAddr>().map(IpNet::from));
-            net.map(|net| vec![net])
-                .map_err(|_| "is neither an address nor a range like 10.0.0.0/8".to_owned())
-        });
-        let proxy_header = reader.value("proxy_header", "x-forwarded-for", read_proxy_header);
-        let registration = reader.value("registration", "open", read_registration);
-        let (username, name_origin) = reader.text("admin_username", "");
-        let (password, password_origin) = reader.text("admin_password", "");
-        let (secret_key, _) = reader.text("secret_key", "");
-        let node_name = reader.text("node_name", "").0;
-        let log = reader.value("log", "info", read_log);
-        let log_format = reader.value("log_format", "", read_log_format);
-        let demo = reader.number("demo", "true", "true or false");
-        let migrate = reader.number("migrate", "true", "true or false");
-        let max_body = reader.number("max_body", "1048576", "a number of bytes");
-        let max_connections = reader.value("max_connections", "10000", read_connections);
-        let max_connections_per_address =
-            reader.value("max_connections_per_address", "200", read_connections);
-        let clients = limits::clients(reader);
-        let metrics_listen = reader.value("metrics_listen", "", |text| {
-            text.parse().map_err(|_| "must be an address with a port, like 127.0.0.1:9802".to_owned())
-        });
-        let (metrics_token, token_origin) = reader.text("metrics_token", "");
-        if !metrics_token.is_empty() && metrics_token.len() < MIN_TOKEN {
-            reader.problem(&token_origin, format!("must have at least {MIN_TOKEN} characters"));
-        }
-        let otlp_endpoint = reader.url("otlp_endpoint");
-        if otlp_endpoint.is_some() && !cfg!(feature = "otel") {
-            let origin = reader.given.values["otlp_endpoint"].origin.clone();
-            reader.problem(
-                &origin,
-                "this server was built without OpenTelemetry; build it with --features otel",
-            );
-        }
-        let rate_limits = limits::rates(reader);
-        let admin = match (username.is_empty(), password.is_empty()) {
-            (false, false) => {
-                let password = Secret::new(password);
-                for (is_name, reason) in read_admin(&username, &password) {
-                    reader.problem(if is_name { &name_origin } else { &password_origin }, reason);
-                }
-                Some((username, password))
-            }
-            (false, true) => {
-                reader.problem(&name_origin, "needs admin_password or admin_password_file too");
-                None
-            }
-            (true, false) => {
-                reader.problem(&password_origin, "needs admin_username too");
-                None
-            }
-            (true, true) => None,
-        };
-        let secret_key = (!secret_key.is_empty()).then(|| Secret::new(secret_key));
-        if let Some(key) = &secret_key
-            && let Err(reason) = read_key(key)
-        {
-            let origin = reader.given.values["secret_key"].origin.clone();
-            reader.problem(&origin, reason);
-        }
-        let providers = read_providers(reader);
-        let mut hub = clients;
-        hub.providers = providers;
-        hub.registration = registration?;
-        hub.setup_token_required = !development;
-        hub.node_name = node_name;
-        Some(Self {
+        let media = reader.optional("media_url", |text| s3.media(text));
+        Self {
             listen,
-            listen_is_default,
+            listen_is_default: reader.origin("listen") == Origin::Default,
             public_url,
+            media: media.unwrap_or_else(|| MediaConfig::Folder(data_dir.join("media"))),
             data_dir,
+            backup: BackupSettings::read(reader, &s3, &store),
             store,
-            media,
             s3,
-            backup,
-            networks: networks?,
-            ilink_base_url,
-            ilink_cdn_url,
-            text_part_chars: text_part_chars?,
-            sim_listen: sim_listen?,
-            sim_url,
-            egress_allow,
-            trusted_proxies,
-            proxy_header: proxy_header?,
-            hub,
-            admin,
-            secret_key,
-            log: log?,
-            log_format,
-            demo: demo?,
-            migrate: migrate?,
-            max_body: max_body?,
-            max_connections: max_connections?,
-            max_connections_per_address: max_connections_per_address?,
-            rate_limits,
-            metrics_listen,
-            metrics_token: (!metrics_token.is_empty()).then(|| Secret::new(metrics_token)),
-            otlp_endpoint,
+            networks: reader.value("network", read_networks),
+            ilink_base_url: reader.url("ilink_base_url"),
+            ilink_cdn_url: reader.url("ilink_cdn_url"),
+            text_part_chars: reader.value("text_part_chars", read_part_chars),
+            sim_listen: reader.number("sim_listen", "an address with a port"),
+            sim_url: reader.url("sim_url"),
+            egress_allow: reader.list("egress_allow", read_egress_rule),
+            trusted_proxies: reader.list("trusted_proxies", read_range),
+            proxy_header: reader.value("proxy_header", read_proxy_header),
+            hub: limits::hub(reader, development),
+            admin: read_admin(reader),
+            secret_key: read_secret_key(reader),
+            log: reader.value("log", read_log),
+            log_format: reader.optional("log_format", read_log_format),
+            demo: reader.number("demo", "true or false"),
+            migrate: reader.number("migrate", "true or false"),
+            max_body: reader.number("max_body", "a number of bytes"),
+            max_connections: reader.value("max_connections", read_connections),
+            max_connections_per_address: reader.value("max_connections_per_address", read_connections),
+            rate_limits: limits::rates(reader),
+            metrics_listen: reader.optional("metrics_listen", |text| {
+                text.parse().map_err(|_| "must be an address with a port, like 127.0.0.1:9802".to_owned())
+            }),
+            metrics_token: read_metrics_token(reader),
+            otlp_endpoint: read_otlp_endpoint(reader),
             development,
             file: reader.given.file.clone(),
             effective: Vec::new(),
             warnings: Vec::new(),
-        })
+        }
     }
+}
+
+fn read_secret_key(reader: &mut Reader) -> Option<Secret> {
+    let key = reader.secret("secret_key")?;
+    if let Err(reason) = read_key(&key) {
+        reader.problem("secret_key", reason);
+    }
+    Some(key)
+}
+
+fn read_metrics_token(reader: &mut Reader) -> Option<Secret> {
+    let token = reader.secret("metrics_token")?;
+    if token.expose().len() < MIN_TOKEN {
+        reader.problem("metrics_token", format!("must have at least {MIN_TOKEN} characters"));
+    }
+    Some(token)
+}
+
+fn read_otlp_endpoint(reader: &mut Reader) -> Option<Url> {
+    let endpoint = reader.url("otlp_endpoint")?;
+    if !cfg!(feature = "otel") {
+        let reason = "this server was built without OpenTelemetry; build it with --features otel";
+        reader.problem("otlp_endpoint", reason);
+    }
+    Some(endpoint)
+}
+
+fn read_admin(reader: &mut Reader) -> Option<(String, Secret)> {
+    let (username, password) = (reader.text("admin_username"), reader.secret("admin_password"));
+    match (username.is_empty(), password) {
+        (false, Some(password)) => {
+            for (setting, reason) in check_admin(&username, &password) {
+                reader.problem(setting, reason);
+            }
+            return Some((username, password));
+        }
+        (false, None) => {
+            reader.problem("admin_username", "needs admin_password or admin_password_file too");
+        }
+        (true, Some(_)) => reader.problem("admin_password", "needs admin_username too"),
+        (true, None) => {}
+    }
+    None
 }
 
 #[cfg(test)]

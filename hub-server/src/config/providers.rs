@@ -6,106 +6,84 @@ use hub_core::{
 };
 use url::Url;
 
-use super::Reader;
+use super::{Reader, values::reason};
 
-/// The names of one preset's settings.
-struct Names {
-    client_id: &'static str,
-    client_secret: &'static str,
-    authorize_url: &'static str,
-    token_url: &'static str,
-    profile_url: &'static str,
-}
+/// Client id, client secret, and the URLs for authorization, token and profile.
+type Names = [&'static str; 5];
 
-const GITHUB: Names = Names {
-    client_id: "github_client_id",
-    client_secret: "github_client_secret",
-    authorize_url: "github_authorize_url",
-    token_url: "github_token_url",
-    profile_url: "github_profile_url",
-};
+const GITHUB: Names = [
+    "github_client_id",
+    "github_client_secret",
+    "github_authorize_url",
+    "github_token_url",
+    "github_profile_url",
+];
 
-const LINUXDO: Names = Names {
-    client_id: "linuxdo_client_id",
-    client_secret: "linuxdo_client_secret",
-    authorize_url: "linuxdo_authorize_url",
-    token_url: "linuxdo_token_url",
-    profile_url: "linuxdo_profile_url",
-};
+const LINUXDO: Names = [
+    "linuxdo_client_id",
+    "linuxdo_client_secret",
+    "linuxdo_authorize_url",
+    "linuxdo_token_url",
+    "linuxdo_profile_url",
+];
 
-/// Every provider that has a client id. All settings are read, so that all problems are noted.
+/// Every provider that has a client id. All settings are read, so that all problems are reported.
 pub(super) fn read_providers(reader: &mut Reader) -> Vec<Provider> {
-    let github = read_preset(reader, &GITHUB, Provider::github);
-    let linuxdo = read_preset(reader, &LINUXDO, Provider::linuxdo);
-    let providers: Vec<Provider> = [github, linuxdo, read_openid(reader)].into_iter().flatten().collect();
-    let (oidc_name, origin) = reader.given("oidc_name");
-    if providers.iter().filter(|provider| provider.name == oidc_name).count() > 1 {
-        reader.problem(&origin, format!("{oidc_name:?} is the name of another provider"));
+    let github = read_preset(reader, GITHUB, Provider::github);
+    let linuxdo = read_preset(reader, LINUXDO, Provider::linuxdo);
+    let mut providers: Vec<Provider> = [github, linuxdo].into_iter().flatten().collect();
+    if let Some(openid) = read_openid(reader) {
+        if providers.iter().any(|preset| preset.name == openid.name) {
+            reader.problem("oidc_name", format!("{:?} is the name of another provider", openid.name));
+        }
+        providers.push(openid);
     }
     providers
 }
 
+/// The texts of two settings that require each other, if both are given.
+fn read_pair(reader: &mut Reader, names: [&'static str; 2], texts: [String; 2]) -> Option<[String; 2]> {
+    match [0, 1].map(|index| !texts[index].is_empty()) {
+        [true, true] => return Some(texts),
+        [true, false] => reader.problem(names[0], format!("requires {}", names[1])),
+        [false, true] => reader.problem(names[1], format!("requires {}", names[0])),
+        [false, false] => {}
+    }
+    None
+}
+
 fn read_preset(
     reader: &mut Reader,
-    names: &Names,
+    [id, secret, authorize, token, profile]: Names,
     make: impl FnOnce(String, Secret) -> Provider,
 ) -> Option<Provider> {
-    let (id, id_origin) = reader.text(names.client_id, "");
-    let (secret, secret_origin) = reader.text(names.client_secret, "");
-    let own = [names.authorize_url, names.token_url, names.profile_url].map(|name| reader.url(name));
-    match (id.is_empty(), secret.is_empty()) {
-        (true, true) => return None,
-        (false, true) => {
-            reader.problem(&id_origin, format!("requires {}", names.client_secret));
-            return None;
-        }
-        (true, false) => {
-            reader.problem(&secret_origin, format!("requires {}", names.client_id));
-            return None;
-        }
-        (false, false) => {}
-    }
+    let texts = [id, secret].map(|name| reader.text(name));
+    let own = [authorize, token, profile].map(|name| reader.url(name));
+    let [id, secret] = read_pair(reader, [id, secret], texts)?;
     let mut provider = make(id, Secret::new(secret));
     if let ProviderKind::OAuth(endpoints) = &mut provider.kind {
         let OAuthEndpoints { authorize_url, token_url, profile_url } = &mut **endpoints;
-        let replace = |url: &mut Url, own: Option<Url>| *url = own.unwrap_or_else(|| url.clone());
-        let [authorize, token, profile] = own;
-        replace(authorize_url, authorize);
-        replace(token_url, token);
-        replace(profile_url, profile);
+        for (url, own) in [authorize_url, token_url, profile_url].into_iter().zip(own) {
+            *url = own.unwrap_or_else(|| url.clone());
+        }
     }
     Some(provider)
 }
 
 fn read_openid(reader: &mut Reader) -> Option<Provider> {
-    let (issuer, issuer_origin) = reader.text("oidc_issuer", "");
+    let issuer = reader.text("oidc_issuer");
     let is_url = Url::parse(&issuer).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if !issuer.is_empty() && !is_url {
-        reader.problem(&issuer_origin, format!("{issuer:?} must start with http:// or https://"));
+        reader.problem("oidc_issuer", format!("{issuer:?} must start with http:// or https://"));
     }
-    let (id, id_origin) = reader.text("oidc_client_id", "");
-    let secret = reader.text("oidc_client_secret", "").0;
-    let name = reader.value("oidc_name", "oidc", |name| {
-        Provider::check_name(name).map(|()| name.to_owned()).map_err(|error| {
-            error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
-        })
-    });
-    let display_name = reader.text("oidc_display_name", "").0;
-    let scopes = reader.text("oidc_scopes", "openid profile").0;
-    match (issuer.is_empty(), id.is_empty()) {
-        (true, true) => return None,
-        (false, true) => {
-            reader.problem(&issuer_origin, "requires oidc_client_id");
-            return None;
-        }
-        (true, false) => {
-            reader.problem(&id_origin, "requires oidc_issuer");
-            return None;
-        }
-        (false, false) => {}
-    }
-    let secret = (!secret.is_empty()).then(|| Secret::new(secret));
-    let mut provider = Provider::openid(name?, issuer, id, secret);
+    let id = reader.text("oidc_client_id");
+    let secret = reader.secret("oidc_client_secret");
+    let name = reader
+        .value("oidc_name", |name| Provider::check_name(name).map(|()| name.to_owned()).map_err(reason));
+    let display_name = reader.text("oidc_display_name");
+    let scopes = reader.text("oidc_scopes");
+    let [issuer, id] = read_pair(reader, ["oidc_issuer", "oidc_client_id"], [issuer, id])?;
+    let mut provider = Provider::openid(name, issuer, id, secret);
     if !display_name.is_empty() {
         provider.display_name = display_name;
     }
@@ -131,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_there_when_it_has_an_id() {
+    fn a_provider_exists_if_it_has_a_client_id() {
         assert!(load(&[]).unwrap().hub.providers.is_empty());
         let config = load(&[
             ("GITHUB_CLIENT_ID", "id"),
@@ -181,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_there_is_a_problem() {
+    fn an_incomplete_provider_is_a_problem() {
         for (settings, told) in [
             (&[("GITHUB_CLIENT_ID", "id")][..], "HUB_GITHUB_CLIENT_ID: requires github_client_secret"),
             (&[("LINUXDO_CLIENT_SECRET", "shh")], "HUB_LINUXDO_CLIENT_SECRET: requires linuxdo_client_id"),

@@ -48,7 +48,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_settings_is_what_the_program_says() {
+fn the_page_of_settings_is_up_to_date() {
     let page = page();
     for setting in SETTINGS {
         assert!(page.contains(&format!("| `{}`", setting.name)), "{} is in no section", setting.name);

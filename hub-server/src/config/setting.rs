@@ -171,10 +171,3 @@ impl fmt::Display for Origin {
         }
     }
 }
-
-/// The name most like `unknown`, if any is alike enough to be meant.
-pub fn nearest<'n>(unknown: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
-    let best = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) > 0.8).then_some(best)
-}

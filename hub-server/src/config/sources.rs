@@ -7,9 +7,11 @@ use std::{
 };
 
 use hub_core::{private_files, secret::Secret};
+use toml::Spanned;
 
 use super::{
-    setting::{Origin, SETTINGS, Setting, nearest},
+    DEFAULT_FILE,
+    setting::{Origin, SETTINGS, Setting},
     warnings::Warning,
 };
 
@@ -109,25 +111,24 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
 }
 
 fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findings) {
-    let known: Vec<String> = SETTINGS
-        .iter()
-        .flat_map(|setting| {
-            let variable = setting.variable();
-            let file = setting.in_file.then(|| format!("{variable}_FILE"));
-            [Some(variable), file].into_iter().flatten()
-        })
-        .chain(OTHER_VARIABLES.map(str::to_owned))
-        .collect();
-    for name in present.filter(|name| !known.iter().any(|known| known == name)) {
-        // Compared without the common prefix, which would make everything look alike.
-        let bare = |name: &'_ str| name.trim_start_matches("HUB_").to_owned();
-        let bare_known: Vec<String> = known.iter().map(|name| bare(name)).collect();
-        let hint = match nearest(&bare(name), bare_known.iter().map(String::as_str)) {
-            Some(nearest) => format!("; did you mean HUB_{nearest}?"),
-            None => String::new(),
-        };
-        findings.unknown(format!("{name} is not a setting of the hub{hint}"));
+    // Compared without the common prefix, which would make everything look alike.
+    let other = OTHER_VARIABLES.map(|name| name.replacen("HUB_", "", 1));
+    let known: Vec<String> = names_in_file().map(|name| name.to_uppercase()).chain(other).collect();
+    for name in present {
+        let bare = name.strip_prefix("HUB_").unwrap_or(name);
+        if !known.iter().any(|known| known == bare) {
+            let hint = suggest(bare, &known, "HUB_");
+            findings.unknown(format!("{name} is not a setting of the hub{hint}"));
+        }
     }
+}
+
+/// The keys of the configuration file: every setting, and `…_file` of those that may be in a file of their own.
+fn names_in_file() -> impl Iterator<Item = String> {
+    SETTINGS.iter().flat_map(|setting| {
+        let file = setting.in_file.then(|| format!("{}_file", setting.name));
+        [Some(setting.name.to_owned()), file].into_iter().flatten()
+    })
 }
 
 /// The credentials of the service that are settings, with their files. Others are reported.
@@ -145,11 +146,12 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
         .filter_map(Result::ok)
         .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
         .collect();
+    let known = SETTINGS.iter().filter(|setting| setting.in_file).map(|setting| setting.name.to_owned());
+    let known: Vec<String> = known.collect();
     files.retain(|name, _| {
-        let known = SETTINGS.iter().filter(|setting| setting.in_file).map(|setting| setting.name);
-        let is_known = known.clone().any(|known| known == *name);
+        let is_known = known.contains(name);
         if !is_known {
-            let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            let hint = suggest(name, &known, "");
             findings.unknown(format!("no setting is read from the credential {name}{hint}"));
         }
         is_known
@@ -159,7 +161,6 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
 
 /// The content of a credential. It is readable by this service only, whatever its mode bits are: systemd gives the
 /// user of the service access by an ACL, which the bits show as access of the group.
-/// service's user in by an access list, which they show as the group's.
 fn credential(setting: &Setting, path: &Path, findings: &mut Findings) -> Option<Found> {
     let origin = Origin::Credential(setting.name);
     match read_text(path) {
@@ -242,39 +243,42 @@ fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf
     (Some(path), keys)
 }
 
+/// The defaults as texts, except empty ones.
+pub fn defaults() -> BTreeMap<String, String> {
+    let texts = default_table().into_iter().filter_map(|(key, value)| Some((key, as_text(&value)?)));
+    texts.filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// The settings that `default.toml` shows in comments.
+pub fn default_table() -> toml::Table {
+    let shown = DEFAULT_FILE.lines().filter_map(|line| line.strip_prefix("# "));
+    let settings = shown.filter(|line| {
+        line.split_once(" = ").is_some_and(|(key, _)| SETTINGS.iter().any(|setting| setting.name == key))
+    });
+    settings.collect::<Vec<_>>().join("\n").parse().expect("the default file is TOML")
+}
+
 /// Keys of a configuration file with their values as texts, and the lines they are in.
 type Keys = BTreeMap<String, (String, usize)>;
 
 /// The keys of a configuration file; lists become comma-separated.
 fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
-    let table: toml::Table = match text.parse() {
+    let path = path.display();
+    let table: BTreeMap<Spanned<String>, toml::Value> = match toml::from_str(text) {
         Ok(table) => table,
         Err(error) => {
-            findings.problem(format!(
-                "{} is not valid TOML: {}",
-                path.display(),
-                error.to_string().trim_end()
-            ));
+            findings.problem(format!("{path} is not valid TOML: {}", error.to_string().trim_end()));
             return BTreeMap::new();
         }
     };
-    let known: Vec<String> = SETTINGS
-        .iter()
-        .flat_map(|setting| {
-            let file = setting.in_file.then(|| format!("{}_file", setting.name));
-            [Some(setting.name.to_owned()), file].into_iter().flatten()
-        })
-        .collect();
+    let known: Vec<String> = names_in_file().collect();
     let mut keys = BTreeMap::new();
-    let lines = lines_of(text);
     for (key, value) in table {
-        let line = lines.get(&key).copied().unwrap_or(0);
+        let line = text[..key.span().start].matches('\n').count() + 1;
+        let key = key.into_inner();
         if !known.contains(&key) {
-            let hint = match nearest(&key, known.iter().map(String::as_str)) {
-                Some(nearest) => format!("; did you mean {nearest}?"),
-                None => String::new(),
-            };
-            findings.problem(format!("{}:{line}: {key} is not a setting{hint}", path.display()));
+            let hint = suggest(&key, &known, "");
+            findings.problem(format!("{path}:{line}: {key} is not a setting{hint}"));
             continue;
         }
         match as_text(&value) {
@@ -282,23 +286,19 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
                 keys.insert(key, (text, line));
             }
             None => findings.problem(format!(
-                "{}:{line}: {key} must be a text, a number, a boolean or a list of them",
-                path.display()
+                "{path}:{line}: {key} must be a text, a number, a boolean or a list of them"
             )),
         }
     }
     keys
 }
 
-/// In which line each key of a file is; none of a file that is no TOML.
-fn lines_of(text: &str) -> BTreeMap<String, usize> {
-    let Ok(table) = toml::de::DeTable::parse(text) else { return BTreeMap::new() };
-    let line = |at: usize| text[..at].matches('\n').count() + 1;
-    table
-        .into_inner()
-        .into_iter()
-        .map(|(key, _)| (key.get_ref().to_string(), line(key.span().start)))
-        .collect()
+/// The suggestion of the name most like `unknown`, if one is alike enough to be meant.
+fn suggest(unknown: &str, known: &[String], prefix: &str) -> String {
+    let similarity = |name: &str| strsim::jaro_winkler(unknown, name);
+    let best = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let best = best.filter(|name| similarity(name) > 0.8);
+    best.map(|name| format!("; did you mean {prefix}{name}?")).unwrap_or_default()
 }
 
 fn as_text(value: &toml::Value) -> Option<String> {

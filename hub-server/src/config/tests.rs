@@ -82,7 +82,7 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
-fn what_watches_the_hub_is_off_until_it_is_asked_for() {
+fn metrics_are_off_until_they_are_configured() {
     let config = load(&[], &[], None).unwrap();
     assert!(config.metrics_listen.is_none() && config.metrics_token.is_none());
     let env = [("HUB_METRICS_LISTEN", "127.0.0.1:9802"), ("HUB_METRICS_TOKEN", "0123456789abcdef")];
@@ -284,7 +284,7 @@ fn the_default_file_shows_every_setting_with_its_default() {
 }
 
 #[test]
-fn nightly_backups_want_a_place_and_a_database_that_can_be_copied() {
+fn nightly_backups_require_a_target_and_sqlite() {
     assert!(load(&[], &[], None).unwrap().nightly().is_none(), "off unless a place is set");
     let config = load(&[("backup_to", "/mnt/backup")], &[("HUB_BACKUP_KEEP", "3")], None).unwrap();
     let nightly = config.nightly().unwrap();
@@ -325,7 +325,7 @@ fn nightly_backups_want_a_place_and_a_database_that_can_be_copied() {
 }
 
 #[test]
-fn an_empty_value_is_a_value_that_is_not_set() {
+fn an_empty_value_counts_as_absent() {
     for setting in SETTINGS {
         let file = format!("{} = ''", setting.name);
         let config = load(&[(setting.name, " ")], &[(&setting.variable(), "")], Some(&file)).unwrap();
@@ -334,7 +334,7 @@ fn an_empty_value_is_a_value_that_is_not_set() {
 }
 
 #[test]
-fn what_is_probably_a_mistake_is_a_warning_of_the_check_that_doctor_has_for_it() {
+fn a_probable_mistake_is_a_warning_of_a_doctor_check() {
     let wide = ("HUB_LISTEN", "0.0.0.0:9800");
     let https = ("HUB_PUBLIC_URL", "https://hub.example");
     for (env, check, sign) in [
@@ -363,7 +363,7 @@ fn what_is_probably_a_mistake_is_a_warning_of_the_check_that_doctor_has_for_it()
 }
 
 #[test]
-fn the_report_has_what_is_not_a_default_and_ends_with_a_verdict() {
+fn the_report_shows_what_differs_from_the_defaults_and_ends_with_a_verdict() {
     let env = [
         ("HUB_MAX_CONNECTIONS_PER_ADDRESS", "7"),
         ("HUB_LOG", "warn"),

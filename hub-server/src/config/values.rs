@@ -1,18 +1,26 @@
 //! Readers of single values; a refusal is half a sentence that follows the value.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use hub_core::{accounts::NewUser, config::Registration, data_dir, secret::Secret};
+use hub_core::{
+    Error, accounts::NewUser, config::Registration, data_dir, egress::AllowRule, network::ilink::TEXT_LIMITS,
+    secret::Secret,
+};
+use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use super::{LogFormat, Networks};
 use crate::client::ProxyHeader;
 
+/// What is wrong with a value, without the name of the field.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(super) fn reason(error: Error) -> String {
+    error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
+}
+
 pub(super) fn read_key(key: &Secret) -> Result<[u8; 32], String> {
-    data_dir::parse_key(key).map_err(|error| {
-        error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
-    })
+    data_dir::parse_key(key).map_err(reason)
 }
 
 /// `127.0.0.1:9800`, `[::1]:9800`, or `localhost:9800` for both.
@@ -30,6 +38,24 @@ pub(super) fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
 pub(super) fn read_connections(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "must be a number of connections from 1 on".to_owned())
+}
+
+pub(super) fn read_part_chars(text: &str) -> Result<usize, String> {
+    let [least, most] = TEXT_LIMITS;
+    let chars = text.parse().ok().filter(|chars| (least..=most).contains(chars));
+    chars.ok_or_else(|| format!("must be from {least} to {most}"))
+}
+
+pub(super) fn read_egress_rule(part: &str) -> Result<Vec<AllowRule>, String> {
+    // The reason repeats the text, and the report names it already.
+    let unquoted = |reason: String| reason.trim_start_matches(&format!("{part:?} ")).to_owned();
+    part.parse().map(|rule| vec![rule]).map_err(|error| unquoted(reason(error)))
+}
+
+/// A single address, or a range.
+pub(super) fn read_range(part: &str) -> Result<Vec<IpNet>, String> {
+    let range = part.parse::<IpNet>().or_else(|_| part.parse::<IpAddr>().map(IpNet::from));
+    range.map(|range| vec![range]).map_err(|_| "is neither an address nor a range like 10.0.0.0/8".to_owned())
 }
 
 pub(super) fn read_networks(text: &str) -> Result<Networks, String> {
@@ -90,11 +116,11 @@ pub(super) fn read_log_format(text: &str) -> Result<LogFormat, String> {
     }
 }
 
-/// What creating the first administrator would refuse: whether it is about the name, and the reason.
-pub(super) fn read_admin(username: &str, password: &Secret) -> Vec<(bool, String)> {
+/// What creating the first administrator would reject: the setting, and the reason.
+pub(super) fn check_admin(username: &str, password: &Secret) -> Vec<(&'static str, String)> {
     let (username, password) = (username.to_owned(), password.clone());
     let new = NewUser { username, password, display_name: None, email: None };
     let Err(error) = new.validate() else { return Vec::new() };
-    let details = error.details().iter();
-    details.map(|detail| (detail.field == "username", detail.reason.to_string())).collect()
+    let setting = |field: &str| if field == "username" { "admin_username" } else { "admin_password" };
+    error.details().iter().map(|detail| (setting(&detail.field), detail.reason.to_string())).collect()
 }

@@ -68,7 +68,7 @@ async fn a_client_says_hello_in_the_version_that_it_speaks() {
 }
 
 #[tokio::test]
-async fn the_tools_are_told_with_their_schemas() {
+async fn the_tools_are_listed_with_their_schemas() {
     let house = House::new().await;
     let scene = house.scene(&ALL).await;
     let listed = scene.ask("tools/list", json!({})).await;

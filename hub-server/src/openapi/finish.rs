@@ -100,7 +100,7 @@ fn admit_null(document: &mut Value) {
 }
 
 /// Schemas that types brought along and no operation uses.
-pub(super) fn drop_unused_schemas(document: &mut Value) {
+fn drop_unused_schemas(document: &mut Value) {
     loop {
         let text = document.to_string();
         let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };

@@ -154,18 +154,18 @@ impl Operation {
         }
         let mut parameters = Map::new();
         for need in &to.needs {
-            match (self.tell(need), need.place) {
+            match (self.expression(need), need.place) {
                 (Some(expression), _) => drop(parameters.insert(need.id.name.clone(), expression.into())),
                 (None, Place::Path) => return None,
                 (None, Place::Query) => {}
             }
         }
-        let is_told = parameters.contains_key(&main.id.name);
-        is_told.then(|| json!({ "operationId": to.id, "parameters": parameters }))
+        let has_main = parameters.contains_key(&main.id.name);
+        has_main.then(|| json!({ "operationId": to.id, "parameters": parameters }))
     }
 
     /// The runtime expression of a value: in the response, or in the path of the request.
-    fn tell(&self, need: &Need) -> Option<String> {
+    fn expression(&self, need: &Need) -> Option<String> {
         let in_path = |own: &&Need| own.place == Place::Path && own.id.pattern == need.id.pattern;
         if let Some(parent) = self.needs.iter().find(in_path) {
             return Some(format!("$request.path.{}", parent.id.name));

@@ -1,9 +1,8 @@
 //! The OpenAPI document: the descriptions of the endpoints, and a finishing pass.
 //!
-//! The document is OpenAPI 3.0.3, which every generator reads; a 3.1 version, and one with a single type for each
-//! purpose, are derived from it. The finished documents are committed as `openapi/hub.json`, `openapi/hub.yaml`,
-//! `openapi/hub.v3_1.json` and `openapi/hub.plain.json`; a test compares them and, with `HUB_UPDATE_OPENAPI=1`,
-//! writes them.
+//! The document is OpenAPI 3.0.3, which every generator reads; a 3.1 version is derived from it. The finished
+//! documents are committed as `openapi/hub.json`, `openapi/hub.yaml` and `openapi/hub.v3_1.json`; a test compares
+//! them and, with `HUB_UPDATE_OPENAPI=1`, writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +19,6 @@ mod failures;
 mod finish;
 mod links;
 mod names;
-mod plain;
 #[cfg(test)]
 mod tests;
 mod version_3_1;
@@ -55,8 +53,6 @@ pub struct Committed {
     pub yaml: String,
     /// `openapi/hub.v3_1.json`.
     pub json_v3_1: String,
-    /// `openapi/hub.plain.json`.
-    pub json_plain: String,
 }
 
 /// The documents as they are committed.
@@ -65,12 +61,7 @@ pub fn committed() -> Committed {
     let pretty =
         |value: &Value| serde_json::to_string_pretty(value).expect("a value has only text keys") + "\n";
     let yaml = serde_norway::to_string(&document).expect("a value has only text keys");
-    Committed {
-        json: pretty(&document),
-        yaml,
-        json_v3_1: pretty(&version_3_1::derive(&document)),
-        json_plain: pretty(&plain::derive(&document)),
-    }
+    Committed { json: pretty(&document), yaml, json_v3_1: pretty(&version_3_1::derive(&document)) }
 }
 
 /// The names of the fields of what an operation responds with, or of its items when that is a page, in the order of the

@@ -83,12 +83,12 @@ impl Line {
     }
 
     /// The next frame of the client; meanwhile pings and timeouts. May be cancelled.
-    pub(crate) async fn hear(&mut self) -> Result<Message, End> {
+    pub(crate) async fn receive(&mut self) -> Result<Message, End> {
         loop {
             let wake_at = self.ping_at.min(self.heard_at + SILENCE);
             tokio::select! {
                 biased;
-                () = self.clock.sleep_until(wake_at) => self.look_at_the_clock().await?,
+                () = self.clock.sleep_until(wake_at) => self.check_clock().await?,
                 frame = self.socket.next() => {
                     let frame = frame.ok_or(End::Gone)??;
                     self.heard_at = self.clock.instant();
@@ -98,7 +98,7 @@ impl Line {
         }
     }
 
-    async fn look_at_the_clock(&mut self) -> Flow {
+    async fn check_clock(&mut self) -> Flow {
         let now = self.clock.instant();
         if now >= self.heard_at + SILENCE {
             return Err(End::Close(TIMEOUT, "nothing was heard for 60 seconds".to_owned()));
@@ -120,7 +120,7 @@ impl Line {
         Ok(())
     }
 
-    pub(crate) async fn tell(&mut self, frames: &[Value]) -> Flow {
+    pub(crate) async fn send(&mut self, frames: &[Value]) -> Flow {
         self.write(frames.iter().map(|frame| text(frame.to_string())).collect()).await
     }
 
@@ -158,7 +158,7 @@ impl Line {
 }
 
 /// The part of an error that a client may see; internal causes are logged.
-pub(crate) fn told(error: &Error) -> Error {
+pub(crate) fn public_error(error: &Error) -> Error {
     if error.code() != ErrorCode::Internal {
         return match error.details().first() {
             Some(detail) => Error::invalid(detail.field.clone(), detail.reason.clone()),

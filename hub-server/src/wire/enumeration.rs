@@ -19,6 +19,12 @@ macro_rules! enumeration {
             }
         }
 
+        impl $crate::wire::View<$core> for $name {
+            fn view(core: $core) -> Self {
+                core.into()
+            }
+        }
+
         impl From<$name> for $core {
             fn from(value: $name) -> Self {
                 match value {

@@ -13,6 +13,7 @@ mod secret;
 mod shown_once;
 mod text;
 mod time;
+mod view;
 
 pub use body::Body;
 pub(crate) use body::{is_json, read};
@@ -30,6 +31,8 @@ pub use secret::Secret;
 pub use shown_once::ShownOnce;
 pub use text::{Checked, Digits, NetworkName, Slug, Text, ToolName, Username};
 pub use time::Time;
+pub use view::View;
+pub(crate) use view::view;
 
 /// The part of poem-openapi's `Type` that is the same for every scalar of this module.
 macro_rules! scalar {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_show_it_and_logs_do_not() {
+    fn responses_show_the_secret_and_logs_do_not() {
         let secret = ShownOnce("hubc_abcdef".into());
         assert_eq!(secret.to_json(), Some(json!("hubc_abcdef")));
         assert!(!format!("{secret:?}").contains("abc"));

@@ -34,7 +34,7 @@ pub const ELSEWHERE: &[(&str, u16, &str)] = &[
     (
         "finishExternalLogin",
         409,
-        "hub-server/src/api/external_link_tests.rs an_account_is_linked_by_its_user_and_by_nobody_else",
+        "hub-server/src/api/external_link_tests.rs an_account_is_linked_by_its_user_only",
     ),
     ("deletePlugin", 409, "hub-server/src/api/plugins/tests.rs what_others_use_is_not_deleted_under_them"),
 ];

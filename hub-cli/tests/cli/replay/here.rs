@@ -97,7 +97,7 @@ fn recordings_reach_a_url_on_this_machine_as_they_were_or_signed_anew() {
     std::fs::write(&body, &request.body).unwrap();
     let verify = ["signature", "verify", "--secret-file", &secret, "--headers", &head, "--body", &body];
     let (out, _) = ends(&run(stage.path(), &verify), 0);
-    assert_eq!(out, "ok\tX-Signature\tfits\nok\twebhook-signature\tfits\n");
+    assert_eq!(out, "ok\tX-Signature\tmatches\nok\twebhook-signature\tmatches\n");
 
     // Traces of a hub, by a filter, from the server.
     let arguments = ["replay", "--bot", "demo", "--since", "1h", "--to", &sink.url, "--json"];

@@ -24,7 +24,7 @@ fn with_key(key: &str) -> AiConfigUpdate {
 }
 
 #[tokio::test]
-async fn the_key_is_shown_to_nobody_and_kept_until_it_is_replaced() {
+async fn the_key_is_never_shown_and_is_kept_until_it_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(&folder).await;
     let (configs, admin) = (hub.ai_config(), user(UserRole::Admin));

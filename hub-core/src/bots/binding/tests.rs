@@ -70,7 +70,7 @@ async fn l2_a_scan_becomes_a_bot_with_its_login_stored() {
 }
 
 #[tokio::test]
-async fn a_login_belongs_to_whoever_started_it() {
+async fn a_login_belongs_to_the_user_who_started_it() {
     let world = World::open().await;
     let (ann, bob) = (world.user("ann").await, world.user("bob").await);
     let bot = world.bot(&ann, "wx-a").await;
@@ -86,7 +86,7 @@ async fn a_login_belongs_to_whoever_started_it() {
 }
 
 #[tokio::test]
-async fn bad_input_is_refused_before_the_network_hears_of_it() {
+async fn bad_input_is_rejected_before_any_request_to_the_network() {
     let world = World::open().await;
     let ann = world.user("ann").await;
     let bots = world.hub.bots();

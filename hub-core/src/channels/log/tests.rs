@@ -206,7 +206,7 @@ async fn a_client_that_never_acknowledges_starts_with_the_next_message_each_time
 }
 
 #[tokio::test]
-async fn who_falls_behind_is_told_and_served_from_the_store() {
+async fn a_lagging_listener_is_notified_and_served_from_the_store() {
     let stage = Stage::new().await;
     let (mut quick, mut slow) = (stage.listen(None).await, stage.listen(None).await);
     for start in [1, 51, 101] {

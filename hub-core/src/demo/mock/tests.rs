@@ -112,7 +112,7 @@ impl World {
 const URL: &str = "http://app.example/hook";
 
 #[tokio::test]
-async fn an_app_is_told_what_people_write_and_its_answers_are_listed() {
+async fn the_app_receives_messages_and_its_replies_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(&folder, Some(URL)).await;
     let config = world.done("GET", "config", Value::Null).await;
@@ -204,7 +204,7 @@ async fn what_was_sent_is_forgotten_on_request() {
 }
 
 #[tokio::test]
-async fn the_app_is_changed_and_mistakes_are_told() {
+async fn the_app_is_changed_and_mistakes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(&folder, None).await;
     let before = world.done("GET", "config", Value::Null).await;
@@ -232,7 +232,7 @@ async fn the_app_is_changed_and_mistakes_are_told() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_the_app_and_one_that_was_deleted_is_made_anew() {
+async fn a_restart_keeps_the_app_and_recreates_a_deleted_one() {
     let folder = tempfile::tempdir().unwrap();
     let first = open(&folder, Some(URL)).await;
     let before = first.done("GET", "config", Value::Null).await;

@@ -66,7 +66,7 @@ async fn oversized_answers_are_cut_off() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_told_apart_from_missing_connections() {
+async fn a_broken_response_differs_from_a_failed_connection() {
     for answer in [
         "",
         "HTTP/1.1 200 OK\r\ncontent-le",
@@ -160,7 +160,7 @@ async fn a_kept_connection_that_died_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_certificate_nobody_vouches_for_is_refused() {
+async fn an_untrusted_certificate_is_rejected() {
     let egress = open().trusted().unwrap();
     let certificate = include_bytes!("self_signed.cert.der").as_slice().into();
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(include_bytes!("self_signed.key.der").as_slice());

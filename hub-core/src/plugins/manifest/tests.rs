@@ -79,7 +79,7 @@ fn published_plugins_speak_another_dialect() {
 }
 
 #[test]
-fn wrong_values_are_told_with_their_line() {
+fn wrong_values_are_reported_with_their_line() {
     for (line, says) in [
         ("@timeout 0", "@timeout"),
         ("@timeout -1", "@timeout"),
@@ -128,7 +128,7 @@ fn wrong_values_are_told_with_their_line() {
 }
 
 #[test]
-fn a_key_stands_once_unless_it_lists() {
+fn only_list_keys_may_be_repeated() {
     for key in ["name x", "version 1", "description d", "timeout 100", "grant none", "icon i"] {
         let source = user_script(&format!("// @{key}\n// @{key}"));
         flaw(&source, 3, "in line 2 already");

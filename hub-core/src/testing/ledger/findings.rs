@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sent_there_is_a_phantom() {
+    fn an_unsent_message_is_a_phantom() {
         let mut ledger = right();
         ledger.received(receipt(1, "a", "made up", true));
         ledger.told("a", "made up", Told::Delivered);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_not_told_twice() {
+    fn a_repeated_reply_is_a_finding() {
         let mut ledger = Ledger::new("");
         ledger.sent("ann", "hello", &["ann"], Repeats::Never);
         ledger.told("ann", "hello", Told::Delivered);

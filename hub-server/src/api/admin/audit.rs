@@ -13,37 +13,40 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{AuditId, Cursor, Limit, Page, Text, Time, page_request},
+    wire::{AuditId, Cursor, Limit, Page, Text, Time, page_request, view},
 };
 
 /// The audit log.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditApi;
 
-/// An act of an administrator, or an act on a credential.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct AuditEntryView {
-    /// Id of the entry.
-    pub id: AuditId,
-    /// When it happened.
-    pub at: Time,
-    /// Id of the user who acted, `operator` for the command line on the server, empty for an unauthenticated caller.
-    pub actor: String,
-    /// Username at that time.
-    pub actor_name: String,
-    /// Id of the session or API key that was used; empty if there was none.
-    pub credential: String,
-    /// Type of the act, for example `user.updated`.
-    pub action: String,
-    /// Id of the affected object.
-    pub target: String,
-    /// Name of the affected object at that time.
-    pub target_name: String,
-    /// Further details; never a secret.
-    pub detail: Any<Value>,
-    /// Client address; empty if unknown.
-    pub ip: String,
+view! {
+    /// An act of an administrator, or an act on a credential.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct AuditEntryView from entry: AuditEntry {
+        /// Id of the entry.
+        pub id: AuditId,
+        /// When it happened.
+        pub at: Time,
+        /// Id of the user who acted, `operator` for the command line on the server, empty for an unauthenticated
+        /// caller.
+        pub actor: String,
+        /// Username at that time.
+        pub actor_name: String,
+        /// Id of the session or API key that was used; empty if there was none.
+        pub credential: String,
+        /// Type of the act, for example `user.updated`.
+        pub action: String,
+        /// Id of the affected object.
+        pub target: String,
+        /// Name of the affected object at that time.
+        pub target_name: String,
+        /// Further details; never a secret.
+        pub detail: Any<Value>,
+        /// Client address; empty if unknown.
+        pub ip: String,
+    }
 }
 
 #[OpenApi(tag = "Tag::Admin")]
@@ -74,23 +77,6 @@ impl AuditApi {
         };
         let page = page_request(&filter.list_name(), limit.0, cursor.0.as_ref())?;
         ok(hub.admin().audit(&admin.0, &filter, &page).await?.into())
-    }
-}
-
-impl From<AuditEntry> for AuditEntryView {
-    fn from(entry: AuditEntry) -> Self {
-        Self {
-            id: entry.id.into(),
-            at: entry.at.into(),
-            actor: entry.actor,
-            actor_name: entry.actor_name,
-            credential: entry.credential,
-            action: entry.action,
-            target: entry.target,
-            target_name: entry.target_name,
-            detail: Any(entry.detail),
-            ip: entry.ip,
-        }
     }
 }
 

@@ -14,22 +14,24 @@ use crate::{
     },
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Cursor, Limit, Page, UserId, page_request},
+    wire::{Cursor, Limit, Page, UserId, page_request, view},
 };
 
 /// Bots of all users.
 #[derive(Debug, Clone, Copy)]
 pub struct AdminBotsApi;
 
-/// A bot and its owner, without messages.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct AdminBotView {
-    /// The bot.
-    #[oai(flatten)]
-    pub bot: BotView,
-    /// Username of its owner.
-    pub owner_name: String,
+view! {
+    /// A bot and its owner, without messages.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct AdminBotView from row: AdminBot {
+        /// The bot.
+        #[oai(flatten)]
+        pub bot: BotView,
+        /// Username of its owner.
+        pub owner_name: String,
+    }
 }
 
 #[OpenApi(tag = "Tag::Admin")]
@@ -52,11 +54,5 @@ impl AdminBotsApi {
         let query = BotQuery { owner_id: owner_id.0.map(|id| id.0), status: status.0.map(Into::into) };
         let page = page_request(&query.list_name(), limit.0, cursor.0.as_ref())?;
         ok(hub.admin().bots(&admin.0, &query, &page).await?.into())
-    }
-}
-
-impl From<AdminBot> for AdminBotView {
-    fn from(row: AdminBot) -> Self {
-        Self { bot: row.bot.into(), owner_name: row.owner_name }
     }
 }

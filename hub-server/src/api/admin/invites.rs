@@ -8,7 +8,7 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Body, Number, ShownOnce, Time},
+    wire::{Body, Number, ShownOnce, Time, view},
 };
 
 /// Invitations.
@@ -23,16 +23,18 @@ pub struct CreateInvite {
     pub expires_in_days: Option<Number<1, 90>>,
 }
 
-/// A created invitation. It is shown only here.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct InviteView {
-    /// Value of `invite` in the registration.
-    pub invite: ShownOnce,
-    /// Registration page with the invitation filled in.
-    pub invite_link: ShownOnce,
-    /// When it expires.
-    pub expires_at: Time,
+view! {
+    /// A created invitation. It is shown only here.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct InviteView from invite: Invite {
+        /// Value of `invite` in the registration.
+        pub invite: ShownOnce,
+        /// Registration page with the invitation filled in.
+        pub invite_link: ShownOnce = ShownOnce(invite.url),
+        /// When it expires.
+        pub expires_at: Time,
+    }
 }
 
 #[OpenApi(tag = "Tag::Admin")]
@@ -48,16 +50,6 @@ impl InvitesApi {
         body: Body<CreateInvite>,
     ) -> ApiResult<InviteView> {
         ok(hub.admin().create_invite(&admin.0, body.0.expires_in_days.map(u32::from)).await?.into())
-    }
-}
-
-impl From<Invite> for InviteView {
-    fn from(invite: Invite) -> Self {
-        Self {
-            invite: ShownOnce(invite.invite),
-            invite_link: ShownOnce(invite.url),
-            expires_at: invite.expires_at.into(),
-        }
     }
 }
 

@@ -8,21 +8,23 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{ShownOnce, Time, UserId},
+    wire::{ShownOnce, Time, UserId, view},
 };
 
 /// Links for resetting a password.
 #[derive(Debug, Clone, Copy)]
 pub struct ResetLinksApi;
 
-/// A created link. It is shown only here.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct ResetLinkView {
-    /// The page to open in a browser, for the user only.
-    pub reset_link: ShownOnce,
-    /// When it expires.
-    pub expires_at: Time,
+view! {
+    /// A created link. It is shown only here.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct ResetLinkView from link: ResetLink {
+        /// The page to open in a browser, for the user only.
+        pub reset_link: ShownOnce = ShownOnce(link.url),
+        /// When it expires.
+        pub expires_at: Time,
+    }
 }
 
 #[OpenApi(tag = "Tag::Admin")]
@@ -39,12 +41,6 @@ impl ResetLinksApi {
         id: Path<UserId>,
     ) -> ApiResult<ResetLinkView> {
         ok(hub.admin().create_reset_link(&admin.0, id.0.0).await?.into())
-    }
-}
-
-impl From<ResetLink> for ResetLinkView {
-    fn from(link: ResetLink) -> Self {
-        Self { reset_link: ShownOnce(link.url), expires_at: link.expires_at.into() }
     }
 }
 

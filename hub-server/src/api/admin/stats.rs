@@ -12,7 +12,7 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::Time,
+    wire::{Time, view},
 };
 
 /// Statistics.
@@ -106,21 +106,23 @@ pub struct DeliveryStats {
     pub dead: u64,
 }
 
-/// Counts of one minute.
-#[derive(Debug, Object)]
-pub struct MinuteStats {
-    /// When the minute began.
-    pub at: Time,
-    /// Messages received.
-    pub messages_in: u64,
-    /// Messages accepted by the chat network.
-    pub messages_out: u64,
-    /// Successful deliveries.
-    pub delivered: u64,
-    /// Deliveries that failed permanently.
-    pub failed: u64,
-    /// Plugin runs.
-    pub plugin_runs: u64,
+view! {
+    /// Counts of one minute.
+    #[derive(Debug, Object)]
+    pub struct MinuteStats from minute: admin::Minute {
+        /// When the minute began.
+        pub at: Time,
+        /// Messages received.
+        pub messages_in: u64 = minute.counts.messages_in,
+        /// Messages accepted by the chat network.
+        pub messages_out: u64 = minute.counts.messages_out,
+        /// Successful deliveries.
+        pub delivered: u64 = minute.counts.delivered,
+        /// Deliveries that failed permanently.
+        pub failed: u64 = minute.counts.failed,
+        /// Plugin runs.
+        pub plugin_runs: u64 = minute.counts.plugin_runs,
+    }
 }
 
 #[OpenApi(tag = "Tag::Admin")]
@@ -176,20 +178,6 @@ impl From<BotCounts> for BotStats {
             } = count;
         }
         Self { total: counts.total, by_status }
-    }
-}
-
-impl From<admin::Minute> for MinuteStats {
-    fn from(minute: admin::Minute) -> Self {
-        let counts = minute.counts;
-        Self {
-            at: minute.at.into(),
-            messages_in: counts.messages_in,
-            messages_out: counts.messages_out,
-            delivered: counts.delivered,
-            failed: counts.failed,
-            plugin_runs: counts.plugin_runs,
-        }
     }
 }
 

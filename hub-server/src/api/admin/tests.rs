@@ -139,7 +139,7 @@ async fn users_are_found_by_name_role_and_status() {
 }
 
 #[tokio::test]
-async fn what_is_done_stands_in_the_audit_log() {
+async fn every_action_is_in_the_audit_log() {
     let app = App::new().await;
     let alice = app.user("alice").await;
     let bob = app.user("bob").await;

@@ -18,41 +18,43 @@ use crate::{
     },
     credentials::Administrator,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Checked, Cursor, Limit, Page, Text, Time, UserId, page_request},
+    wire::{Body, Checked, Cursor, Limit, Page, Text, Time, UserId, page_request, view},
 };
 
 /// Users.
 #[derive(Debug, Clone, Copy)]
 pub struct UsersApi;
 
-/// A user, for administrators.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct AdminUserView {
-    /// Id of the user.
-    pub id: UserId,
-    /// Name to sign in with.
-    pub username: String,
-    /// Display name.
-    pub display_name: String,
-    /// E-mail address; empty if none was given.
-    pub email: String,
-    /// Role.
-    pub role: UserRole,
-    /// Whether the user may sign in.
-    pub status: AccountStatus,
-    /// Whether the user can sign in with a password.
-    pub has_password: bool,
-    /// Number of bots.
-    pub bots: u32,
-    /// Number of sessions.
-    pub sessions: u32,
-    /// Number of API keys.
-    pub api_keys: u32,
-    /// When a session was last used, to the minute; absent if there is none.
-    pub last_seen_at: Option<Time>,
-    /// When the account was created.
-    pub created_at: Time,
+view! {
+    /// A user, for administrators.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct AdminUserView from row: AdminUser {
+        /// Id of the user.
+        pub id: UserId = row.user.id.into(),
+        /// Name to sign in with.
+        pub username: String = row.user.username,
+        /// Display name.
+        pub display_name: String = row.user.display_name,
+        /// E-mail address; empty if none was given.
+        pub email: String = row.user.email,
+        /// Role.
+        pub role: UserRole = row.user.role.into(),
+        /// Whether the user may sign in.
+        pub status: AccountStatus = row.user.status.into(),
+        /// Whether the user can sign in with a password.
+        pub has_password: bool,
+        /// Number of bots.
+        pub bots: u32,
+        /// Number of sessions.
+        pub sessions: u32,
+        /// Number of API keys.
+        pub api_keys: u32,
+        /// When a session was last used, to the minute; absent if there is none.
+        pub last_seen_at: Option<Time>,
+        /// When the account was created.
+        pub created_at: Time = row.user.created_at.into(),
+    }
 }
 
 /// A change of a user; absent fields keep their values.
@@ -125,26 +127,6 @@ impl UsersApi {
     async fn delete(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<Empty> {
         hub.admin().delete_user(&admin.0, id.0.0).await?;
         ok(Empty {})
-    }
-}
-
-impl From<AdminUser> for AdminUserView {
-    fn from(row: AdminUser) -> Self {
-        let user = row.user;
-        Self {
-            id: user.id.into(),
-            username: user.username,
-            display_name: user.display_name,
-            email: user.email,
-            role: user.role.into(),
-            status: user.status.into(),
-            has_password: row.has_password,
-            bots: row.bots,
-            sessions: row.sessions,
-            api_keys: row.api_keys,
-            last_seen_at: row.last_seen_at.map(Time::from),
-            created_at: user.created_at.into(),
-        }
     }
 }
 

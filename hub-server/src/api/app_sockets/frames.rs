@@ -25,7 +25,7 @@ pub(super) struct Frame(Map<String, Value>);
 
 /// Request of an app.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum Command {
     /// Send a message.
     Send,
     /// Check that the hub is there.
@@ -70,15 +70,15 @@ impl Frame {
     ///
     /// # Errors
     /// `INVALID_PARAMS` for an acknowledgement without the id of an event.
-    pub(super) fn wish(&self) -> Result<Wish, Error> {
+    pub(super) fn command(&self) -> Result<Command, Error> {
         match self.text("type").unwrap_or_default() {
-            "send" => Ok(Wish::Send),
-            "ping" => Ok(Wish::Ping),
+            "send" => Ok(Command::Send),
+            "ping" => Ok(Command::Ping),
             "ack" => {
                 let id = self.text("id").or_else(|| self.text("event_id")).and_then(|id| id.parse().ok());
-                id.map(Wish::Ack).ok_or_else(|| Error::invalid("id", "must be the id of an event"))
+                id.map(Command::Ack).ok_or_else(|| Error::invalid("id", "must be the id of an event"))
             }
-            other => Ok(Wish::Unknown(other.chars().take(64).collect())),
+            other => Ok(Command::Unknown(other.chars().take(64).collect())),
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn frames_are_read_flat_and_a_send_is_the_bot_apis() {
         let send =
             frame(r#"{"type":"send","req_id":"1","to":"ann","content":"hi","msg_type":"text","more":[]}"#);
-        assert!(matches!(send.wish().unwrap(), Wish::Send));
+        assert!(matches!(send.command().unwrap(), Command::Send));
         assert_eq!(send.request_id(), Some("1".into()));
         let (message, key) = send.message().unwrap();
         assert_eq!((message.to.as_deref(), key), (Some("ann"), None));
@@ -193,14 +193,14 @@ mod tests {
         let (message, key) = file.message().unwrap();
         assert!(message.kind.is_some());
         assert_eq!(key.as_deref(), Some("k"));
-        assert!(matches!(frame(r#"{"type":"ping"}"#).wish().unwrap(), Wish::Ping));
+        assert!(matches!(frame(r#"{"type":"ping"}"#).command().unwrap(), Command::Ping));
         let id = AppEventId::from_u128(7);
         for name in ["id", "event_id"] {
             let ack = frame(&json!({ "type": "ack", name: id }).to_string());
-            assert!(matches!(ack.wish().unwrap(), Wish::Ack(named) if named == id));
+            assert!(matches!(ack.command().unwrap(), Command::Ack(named) if named == id));
         }
         assert!(
-            matches!(frame(r#"{"type":"nothing"}"#).wish().unwrap(), Wish::Unknown(kind) if kind == "nothing")
+            matches!(frame(r#"{"type":"nothing"}"#).command().unwrap(), Command::Unknown(kind) if kind == "nothing")
         );
     }
 
@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(error.details()[0].field, field, "{text}: {}", error.message());
         }
         for text in [r#"{"type":"ack"}"#, r#"{"type":"ack","id":7}"#, r#"{"type":"ack","id":"msg_1"}"#] {
-            assert!(frame(text).wish().is_err(), "{text}");
+            assert!(frame(text).command().is_err(), "{text}");
         }
         assert!(frame(r#"{"type":"send"}"#).installation().is_err());
         let long = json!({ "type": "ping", "req_id": "x".repeat(200) }).to_string();

@@ -20,12 +20,12 @@ use hub_core::{
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::frames::{self, Frame, Wish};
+use super::frames::{self, Command, Frame};
 use crate::{
     AppSettings, app_calls, envelope,
     rate_limit::RateLimits,
     serve::{
-        conversation::{End, Flow, Line, OFF, RESTART, RETRY_PAUSE, REVOKED, text, told},
+        conversation::{End, Flow, Line, OFF, RESTART, RETRY_PAUSE, REVOKED, public_error, text},
         websocket::Socket,
     },
 };
@@ -73,7 +73,7 @@ impl Session {
     }
 
     async fn converse(&mut self, line: &mut Line) -> Result<std::convert::Infallible, End> {
-        line.tell(&[frames::init(&self.listener)]).await?;
+        line.send(&[frames::init(&self.listener)]).await?;
         loop {
             if let Some(ended) = self.listener.ended() {
                 let code = if ended == Ended::Revoked { REVOKED } else { OFF };
@@ -85,7 +85,7 @@ impl Session {
                 () = self.settings.draining.cancelled() => {
                     return Err(End::Close(RESTART, "the hub restarts; connect again".to_owned()));
                 }
-                frame = line.hear() => Box::pin(self.hear(line, frame?)).await?,
+                frame = line.receive() => Box::pin(self.handle(line, frame?)).await?,
                 () = std::future::ready(()), if is_behind => Box::pin(self.show_page(line)).await?,
                 () = self.listener.changed(), if !is_behind => {}
             }
@@ -111,7 +111,7 @@ impl Session {
         Ok(())
     }
 
-    async fn hear(&mut self, line: &mut Line, message: Message) -> Flow {
+    async fn handle(&mut self, line: &mut Line, message: Message) -> Flow {
         match message {
             Message::Text(text) => match Frame::read(&text) {
                 Ok(frame) => self.obey(line, &frame, &text).await,
@@ -126,19 +126,19 @@ impl Session {
     async fn obey(&mut self, line: &mut Line, frame: &Frame, text: &str) -> Flow {
         let id = frame.request_id();
         let id = id.as_ref();
-        match frame.wish() {
-            Ok(Wish::Ping) => line.tell(&[frames::pong(id)]).await,
-            Ok(Wish::Ack(event)) => match self.listener.acknowledge(event).await {
+        match frame.command() {
+            Ok(Command::Ping) => line.send(&[frames::pong(id)]).await,
+            Ok(Command::Ack(event)) => match self.listener.acknowledge(event).await {
                 Ok(()) => Ok(()),
-                Err(error) => line.tell(&[frames::error(id, &told(&error))]).await,
+                Err(error) => line.send(&[frames::error(id, &public_error(&error))]).await,
             },
-            Ok(Wish::Send) => {
+            Ok(Command::Send) => {
                 let answer = self.send(frame, text, id).await;
-                line.tell(&[answer]).await
+                line.send(&[answer]).await
             }
-            Ok(Wish::Unknown(kind)) => {
+            Ok(Command::Unknown(kind)) => {
                 line.count_bad()?;
-                line.tell(&[frames::unknown(id, &kind)]).await
+                line.send(&[frames::unknown(id, &kind)]).await
             }
             Err(error) => refuse(line, id, &error).await,
         }
@@ -163,7 +163,7 @@ impl Session {
         };
         let (status, answer) = match &sent {
             Ok(sent) => (200, frames::sent(id, sent)),
-            Err(error) => (envelope::status(error.code()).as_u16(), frames::error(id, &told(error))),
+            Err(error) => (envelope::status(error.code()).as_u16(), frames::error(id, &public_error(error))),
         };
         if let Some(installation_id) = installation_id {
             self.hub.apps().note_call(NewAppCall {
@@ -199,5 +199,5 @@ impl Session {
 /// Responds to an invalid frame; too many of them close the connection.
 async fn refuse(line: &mut Line, id: Option<&Value>, error: &Error) -> Flow {
     line.count_bad()?;
-    line.tell(&[frames::error(id, &told(error))]).await
+    line.send(&[frames::error(id, &public_error(error))]).await
 }

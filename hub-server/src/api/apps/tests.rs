@@ -326,7 +326,7 @@ async fn an_app_that_begins_its_installation_itself_is_installed_there() {
 }
 
 #[tokio::test]
-async fn an_app_is_told_of_its_installation_and_may_name_its_url() {
+async fn an_app_receives_its_installation_and_may_set_its_url() {
     let house = House::new().await;
     let (_, bob, _) = house.people().await;
     let made =

@@ -40,7 +40,8 @@ pub struct BotSend {
     /// Kind; `text` if absent. For a file, its content decides.
     #[oai(rename = "type")]
     pub kind: Option<MediaKind>,
-    /// The text, at most 64 KiB; the caption of a file.
+    /// The text; the caption of a file. The hub accepts `max_text` bytes of UTF-8, 64 KiB by default; `maxLength` is
+    /// the upper bound of that setting.
     pub content: Option<Text<0, 1_048_576>>,
     /// Public URL from which the hub downloads the file: at most 50 MiB within 30 seconds, without redirects.
     pub url: Option<Text<0, 8192>>,

@@ -9,69 +9,46 @@ use poem_openapi::{Enum, Object};
 use crate::{
     api::bots::BotStatus,
     envelope::Always,
-    wire::{BotId, MessageId, NextCursor, Time, TraceId},
+    wire::{BotId, MessageId, NextCursor, Time, TraceId, view},
 };
 
-/// An accepted message.
-#[derive(Debug, Object)]
-pub struct BotSentView {
-    /// Always `true`.
-    pub success: Always<true>,
-    /// Always `true`.
-    pub ok: Always<true>,
-    /// Id of the message.
-    pub message_id: MessageId,
-    /// Network id of its first part.
-    pub client_id: String,
-    /// Id of the trace of the send.
-    pub trace_id: TraceId,
-}
-
-impl From<Sent> for BotSentView {
-    fn from(sent: Sent) -> Self {
-        Self {
-            success: Always,
-            ok: Always,
-            message_id: sent.message_id.into(),
-            client_id: sent.client_id,
-            trace_id: sent.trace_id.into(),
-        }
+view! {
+    /// An accepted message.
+    #[derive(Debug, Object)]
+    pub struct BotSentView from sent: Sent {
+        /// Always `true`.
+        pub success: Always<true> = Always,
+        /// Always `true`.
+        pub ok: Always<true> = Always,
+        /// Id of the message.
+        pub message_id: MessageId,
+        /// Network id of its first part.
+        pub client_id: String,
+        /// Id of the trace of the send.
+        pub trace_id: TraceId,
     }
 }
 
-/// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
-#[derive(Debug, Object)]
-pub struct BotContactView {
-    /// Id on the chat network, case-sensitive.
-    pub user_id: String,
-    /// Display name on the chat network.
-    pub user_name: String,
-    /// Remark of the owner.
-    pub remark: String,
-    /// URL of the picture.
-    pub avatar_url: String,
-    /// Time of the last message in either direction.
-    pub last_message_at: Time,
-    /// Number of messages.
-    pub message_count: i64,
-    /// `last_message_at` in Unix seconds.
-    pub last_msg_at: i64,
-    /// The same as `message_count`.
-    pub msg_count: i64,
-}
-
-impl From<Contact> for BotContactView {
-    fn from(contact: Contact) -> Self {
-        Self {
-            user_id: contact.user_id,
-            user_name: contact.user_name,
-            remark: contact.remark,
-            avatar_url: contact.avatar_url,
-            last_message_at: contact.last_message_at.into(),
-            message_count: contact.message_count,
-            last_msg_at: contact.last_message_at.as_seconds(),
-            msg_count: contact.message_count,
-        }
+view! {
+    /// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
+    #[derive(Debug, Object)]
+    pub struct BotContactView from contact: Contact {
+        /// Id on the chat network, case-sensitive.
+        pub user_id: String,
+        /// Display name on the chat network.
+        pub user_name: String,
+        /// Remark of the owner.
+        pub remark: String,
+        /// URL of the picture.
+        pub avatar_url: String,
+        /// Time of the last message in either direction.
+        pub last_message_at: Time,
+        /// Number of messages.
+        pub message_count: i64,
+        /// `last_message_at` in Unix seconds.
+        pub last_msg_at: i64 = contact.last_message_at.as_seconds(),
+        /// The same as `message_count`.
+        pub msg_count: i64 = contact.message_count,
     }
 }
 
@@ -93,23 +70,25 @@ impl From<Page<Contact>> for BotContactsView {
     }
 }
 
-/// The bot.
-#[derive(Debug, Object)]
-pub struct BotInfoView {
-    /// Always `true`.
-    pub ok: Always<true>,
-    /// Id of the bot.
-    pub bot_id: BotId,
-    /// Name.
-    pub name: String,
-    /// Connection status.
-    pub status: BotStatus,
-    /// Id of the account on the chat network.
-    pub wx_id: String,
-    /// When it was bound.
-    pub created_at: Time,
-    /// The bot in the older dialect.
-    pub bot: OlderBotView,
+view! {
+    /// The bot.
+    #[derive(Debug, Object)]
+    pub struct BotInfoView from bot: Bot {
+        /// Always `true`.
+        pub ok: Always<true> = Always,
+        /// Id of the bot.
+        pub bot_id: BotId = bot.id.into(),
+        /// Name.
+        pub name: String = bot.name.clone(),
+        /// Connection status.
+        pub status: BotStatus,
+        /// Id of the account on the chat network.
+        pub wx_id: String = bot.wx_id.clone(),
+        /// When it was bound.
+        pub created_at: Time,
+        /// The bot in the older dialect.
+        pub bot: OlderBotView = bot.into(),
+    }
 }
 
 /// Connection status of a bot, with the values that published apps test.
@@ -138,38 +117,20 @@ impl From<hub_core::bots::BotStatus> for OlderBotStatus {
     }
 }
 
-/// The bot, in the older dialect.
-#[derive(Debug, Object)]
-pub struct OlderBotView {
-    /// Id of the bot.
-    pub id: BotId,
-    /// Name.
-    pub name: String,
-    /// Chat network.
-    pub provider: String,
-    /// Connection status, with the older values.
-    pub status: OlderBotStatus,
-    /// When it was bound, in Unix seconds.
-    pub created_at: i64,
-}
-
-impl From<Bot> for BotInfoView {
-    fn from(bot: Bot) -> Self {
-        Self {
-            ok: Always,
-            bot_id: bot.id.into(),
-            name: bot.name.clone(),
-            status: bot.status.into(),
-            wx_id: bot.wx_id,
-            created_at: bot.created_at.into(),
-            bot: OlderBotView {
-                id: bot.id.into(),
-                name: bot.name,
-                provider: bot.network,
-                status: bot.status.into(),
-                created_at: bot.created_at.as_seconds(),
-            },
-        }
+view! {
+    /// The bot, in the older dialect.
+    #[derive(Debug, Object)]
+    pub struct OlderBotView from bot: Bot {
+        /// Id of the bot.
+        pub id: BotId,
+        /// Name.
+        pub name: String,
+        /// Chat network.
+        pub provider: String = bot.network,
+        /// Connection status, with the older values.
+        pub status: OlderBotStatus = bot.status.into(),
+        /// When it was bound, in Unix seconds.
+        pub created_at: i64 = bot.created_at.as_seconds(),
     }
 }
 

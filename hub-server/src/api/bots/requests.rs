@@ -114,8 +114,8 @@ impl SendMedia {
 pub struct SendMessage {
     /// Recipient; the owner of the network account if absent.
     pub to_user_id: Option<Checked<1, 200>>,
-    /// The text, at most 64 KiB; required without a file. A long text is sent in several parts, each of which counts
-    /// as a send.
+    /// The text; required without a file. The hub accepts `max_text` bytes of UTF-8, 64 KiB by default; `maxLength`
+    /// is the upper bound of that setting. A long text is sent in several parts, each of which counts as a send.
     pub content: Option<Text<0, 1_048_576>>,
     /// A file; it counts as a separate send and is shown after the text.
     pub media: Option<SendMedia>,

@@ -26,7 +26,7 @@ pub(super) struct Frame {
 
 /// Request of a client.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum Command {
     Send {
         message: NewSend,
         idempotency_key: Option<String>,
@@ -119,7 +119,7 @@ impl Frame {
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `data` if it does not match the type.
-    pub(super) fn wish(self) -> Result<Wish, Error> {
+    pub(super) fn command(self) -> Result<Command, Error> {
         let Self { kind, data, .. } = self;
         match kind.as_str() {
             "send_text" => {
@@ -134,7 +134,7 @@ impl Frame {
                     format: send.format,
                     trace_id: None,
                 };
-                Ok(Wish::Send { message, idempotency_key: send.idempotency_key })
+                Ok(Command::Send { message, idempotency_key: send.idempotency_key })
             }
             "send_typing" => {
                 let typing: SendTyping = if data.is_null() { SendTyping::default() } else { parse(data)? };
@@ -143,12 +143,12 @@ impl Frame {
                     Some("cancel") => false,
                     Some(_) => return Err(Error::invalid("data.status", "must be typing or cancel")),
                 };
-                Ok(Wish::Typing { to_user_id: typing.to_user_id, ticket: typing.ticket, on })
+                Ok(Command::Typing { to_user_id: typing.to_user_id, ticket: typing.ticket, on })
             }
-            "get_config" => Ok(Wish::Config),
-            "ping" => Ok(Wish::Ping),
-            "ack" => Ok(Wish::Ack(parse::<Ack>(data)?.seq)),
-            _ => Ok(Wish::Unknown(kind.chars().take(64).collect())),
+            "get_config" => Ok(Command::Config),
+            "ping" => Ok(Command::Ping),
+            "ack" => Ok(Command::Ack(parse::<Ack>(data)?.seq)),
+            _ => Ok(Command::Unknown(kind.chars().take(64).collect())),
         }
     }
 }
@@ -238,8 +238,8 @@ pub(super) fn error(request_id: Option<&Value>, code: &str, message: &str) -> Va
 mod tests {
     use super::*;
 
-    fn wish(text: &str) -> Wish {
-        Frame::read(text).unwrap().wish().unwrap()
+    fn command(text: &str) -> Command {
+        Frame::read(text).unwrap().command().unwrap()
     }
 
     #[test]
@@ -248,24 +248,25 @@ mod tests {
             r#"{"type":"send_text","reqID":"1","data":{"to_user_id":"u","content":"hi","context_token":"t"}}"#,
             r#"{"type":"send_text","req_id":1,"data":{"recipient":"u","text":"hi","more":[]},"more":{}}"#,
         ] {
-            let Wish::Send { message, .. } = wish(text) else { panic!("{text}") };
+            let Command::Send { message, .. } = command(text) else { panic!("{text}") };
             assert_eq!((message.to_user_id.as_deref(), message.content.as_str()), (Some("u"), "hi"));
             assert!(Frame::read(text).unwrap().request_id().is_some());
         }
-        let Wish::Send { message, .. } = wish(r#"{"type":"send_text","data":{"recipient":"","text":"x"}}"#)
+        let Command::Send { message, .. } =
+            command(r#"{"type":"send_text","data":{"recipient":"","text":"x"}}"#)
         else {
             panic!("a send");
         };
         assert_eq!(message.to_user_id, None);
         let file = r#"{"type":"send_text","data":{"text":"look","media":{"upload_id":"med_1","more":1}}}"#;
-        let Wish::Send { message, .. } = wish(file) else { panic!("a send") };
+        let Command::Send { message, .. } = command(file) else { panic!("a send") };
         assert!(matches!(message.media, Some(Attachment::Upload(id)) if id == "med_1"));
-        assert!(matches!(wish(r#"{"type":"send_typing"}"#), Wish::Typing { on: true, .. }));
-        let cancel = wish(r#"{"type":"send_typing","data":{"ticket":"t","status":"cancel"}}"#);
-        assert!(matches!(cancel, Wish::Typing { on: false, ticket: Some(_), .. }));
-        assert!(matches!(wish(r#"{"type":"ack","data":{"seq":7}}"#), Wish::Ack(7)));
-        assert!(matches!(wish(r#"{"type":"ack","data":{"seq_id":8}}"#), Wish::Ack(8)));
-        assert!(matches!(wish(r#"{"type":"nothing"}"#), Wish::Unknown(kind) if kind == "nothing"));
+        assert!(matches!(command(r#"{"type":"send_typing"}"#), Command::Typing { on: true, .. }));
+        let cancel = command(r#"{"type":"send_typing","data":{"ticket":"t","status":"cancel"}}"#);
+        assert!(matches!(cancel, Command::Typing { on: false, ticket: Some(_), .. }));
+        assert!(matches!(command(r#"{"type":"ack","data":{"seq":7}}"#), Command::Ack(7)));
+        assert!(matches!(command(r#"{"type":"ack","data":{"seq_id":8}}"#), Command::Ack(8)));
+        assert!(matches!(command(r#"{"type":"nothing"}"#), Command::Unknown(kind) if kind == "nothing"));
     }
 
     #[test]
@@ -283,7 +284,7 @@ mod tests {
             r#"{"type":"ack","data":{"seq":"1"}}"#,
             r#"{"type":"send_typing","data":{"status":"often"}}"#,
         ] {
-            assert!(Frame::read(text).unwrap().wish().is_err(), "{text}");
+            assert!(Frame::read(text).unwrap().command().is_err(), "{text}");
         }
         let long = json!({ "type": "ping", "reqID": "x".repeat(200) }).to_string();
         assert_eq!(Frame::read(&long).unwrap().request_id(), None);

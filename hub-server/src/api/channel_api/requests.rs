@@ -32,7 +32,8 @@ pub struct ChannelSend {
     pub to_user_id: Option<Text<0, 1024>>,
     /// Alias of `to_user_id`, in the older dialect.
     pub recipient: Option<Text<0, 1024>>,
-    /// The text, at most 64 KiB. A long text is sent in several parts, each of which counts as a send.
+    /// The text. The hub accepts `limits.text_bytes` bytes of UTF-8, 64 KiB by default; `maxLength` is the upper bound
+    /// of that setting. A long text is sent in several parts, each of which counts as a send.
     pub content: Option<Text<0, 1_048_576>>,
     /// Alias of `content`, in the older dialect.
     pub text: Option<Text<0, 1_048_576>>,

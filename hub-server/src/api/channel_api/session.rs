@@ -15,14 +15,14 @@ use serde_json::Value;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{
-    frames::{self, Frame, Wish},
+    frames::{self, Command, Frame},
     ticket, views,
 };
 use crate::{
     AppSettings,
     rate_limit::RateLimits,
     serve::{
-        conversation::{End, Flow, Line, OFF, RESTART, RETRY_PAUSE, REVOKED, text, told},
+        conversation::{End, Flow, Line, OFF, RESTART, RETRY_PAUSE, REVOKED, public_error, text},
         websocket::Socket,
     },
 };
@@ -58,10 +58,10 @@ impl Session {
     }
 
     async fn converse(&mut self, line: &mut Line) -> Result<std::convert::Infallible, End> {
-        line.tell(&[frames::init(&self.listener)]).await?;
+        line.send(&[frames::init(&self.listener)]).await?;
         loop {
             while let Some(news) = self.listener.news() {
-                Box::pin(self.tell_news(line, news)).await?;
+                Box::pin(self.send_news(line, news)).await?;
             }
             let is_behind = self.listener.is_behind();
             tokio::select! {
@@ -70,21 +70,21 @@ impl Session {
                     let reason = format!("the hub restarts; continue with since={}", self.listener.position());
                     return Err(End::Close(RESTART, reason));
                 }
-                frame = line.hear() => Box::pin(self.hear(line, frame?)).await?,
+                frame = line.receive() => Box::pin(self.handle(line, frame?)).await?,
                 () = std::future::ready(()), if is_behind => Box::pin(self.show_page(line)).await?,
                 () = self.listener.changed(), if !is_behind => {}
             }
         }
     }
 
-    async fn tell_news(&mut self, line: &mut Line, news: News) -> Flow {
+    async fn send_news(&mut self, line: &mut Line, news: News) -> Flow {
         match news {
             News::Ended(ended) => {
                 let code = if ended == Ended::Revoked { REVOKED } else { OFF };
                 Err(End::Close(code, ended.reason().to_owned()))
             }
-            News::Status(status) => line.tell(&frames::status(&self.listener, status)).await,
-            News::Settings => self.tell_config(line, None).await,
+            News::Status(status) => line.send(&frames::status(&self.listener, status)).await,
+            News::Settings => self.send_config(line, None).await,
         }
     }
 
@@ -101,7 +101,7 @@ impl Session {
         line.write(items.into_iter().map(shown).collect()).await
     }
 
-    async fn hear(&mut self, line: &mut Line, message: Message) -> Flow {
+    async fn handle(&mut self, line: &mut Line, message: Message) -> Flow {
         match message {
             Message::Text(text) => match Frame::read(&text) {
                 Ok(frame) => self.obey(line, frame).await,
@@ -116,14 +116,14 @@ impl Session {
     async fn obey(&mut self, line: &mut Line, frame: Frame) -> Flow {
         let (id, is_send) = (frame.request_id(), frame.is_send());
         let id = id.as_ref();
-        match frame.wish() {
-            Ok(Wish::Ping) => line.tell(&[frames::pong(id)]).await,
-            Ok(Wish::Ack(seq)) => match self.listener.acknowledge(seq) {
+        match frame.command() {
+            Ok(Command::Ping) => line.send(&[frames::pong(id)]).await,
+            Ok(Command::Ack(seq)) => match self.listener.acknowledge(seq) {
                 Ok(()) => Ok(()),
                 Err(error) => refuse(line, id, &error).await,
             },
-            Ok(Wish::Config) => self.tell_config(line, id).await,
-            Ok(Wish::Send { message, idempotency_key }) => {
+            Ok(Command::Config) => self.send_config(line, id).await,
+            Ok(Command::Send { message, idempotency_key }) => {
                 let key = idempotency_key.as_deref();
                 let sent = match self.limits.check_send(&self.actor) {
                     Ok(()) => self.hub.bots().send(&self.actor, self.listener.bot_id(), message, key).await,
@@ -131,22 +131,24 @@ impl Session {
                 };
                 let answer = match &sent {
                     Ok(sent) => frames::sent(id, sent),
-                    Err(error) => frames::not_sent(id, &told(error)),
+                    Err(error) => frames::not_sent(id, &public_error(error)),
                 };
-                line.tell(&[answer]).await
+                line.send(&[answer]).await
             }
-            Ok(Wish::Typing { to_user_id, ticket, on }) => match self.show_typing(to_user_id, ticket, on) {
-                Ok(()) => Ok(()),
-                Err(error) => tell_error(line, id, &error).await,
-            },
-            Ok(Wish::Unknown(kind)) => {
+            Ok(Command::Typing { to_user_id, ticket, on }) => {
+                match self.show_typing(to_user_id, ticket, on) {
+                    Ok(()) => Ok(()),
+                    Err(error) => send_error(line, id, &error).await,
+                }
+            }
+            Ok(Command::Unknown(kind)) => {
                 line.count_bad()?;
                 let message = format!("there is no frame of the type {kind}");
-                line.tell(&[frames::error(id, "unknown_type", &message)]).await
+                line.send(&[frames::error(id, "unknown_type", &message)]).await
             }
             Err(error) if is_send => {
                 line.count_bad()?;
-                line.tell(&[frames::not_sent(id, &told(&error))]).await
+                line.send(&[frames::not_sent(id, &public_error(&error))]).await
             }
             Err(error) => refuse(line, id, &error).await,
         }
@@ -169,13 +171,13 @@ impl Session {
         Ok(())
     }
 
-    async fn tell_config(&mut self, line: &mut Line, id: Option<&Value>) -> Flow {
+    async fn send_config(&mut self, line: &mut Line, id: Option<&Value>) -> Flow {
         match views::config(&self.hub, &self.settings, &self.actor).await {
             Ok(config) => {
                 let config = config.to_json().unwrap_or_default();
-                line.tell(&[frames::config(id, config)]).await
+                line.send(&[frames::config(id, config)]).await
             }
-            Err(error) => tell_error(line, id, &error).await,
+            Err(error) => send_error(line, id, &error).await,
         }
     }
 }
@@ -183,12 +185,12 @@ impl Session {
 /// Responds to an invalid frame; too many of them close the connection.
 async fn refuse(line: &mut Line, id: Option<&Value>, error: &Error) -> Flow {
     line.count_bad()?;
-    tell_error(line, id, error).await
+    send_error(line, id, error).await
 }
 
-async fn tell_error(line: &mut Line, id: Option<&Value>, error: &Error) -> Flow {
-    let error = told(error);
-    line.tell(&[frames::error(id, error.code().as_str(), error.message())]).await
+async fn send_error(line: &mut Line, id: Option<&Value>, error: &Error) -> Flow {
+    let error = public_error(error);
+    line.send(&[frames::error(id, error.code().as_str(), error.message())]).await
 }
 
 fn shown(item: Item) -> Message {

@@ -13,7 +13,7 @@ use crate::{
         channels::ChannelView,
     },
     serve::websocket,
-    wire::{BotId, ChannelId, MediaId, MessageId, Time},
+    wire::{BotId, ChannelId, MediaId, MessageId, Time, view},
 };
 
 /// A message, as in `data` of a `message` frame. Some fields have two spellings, for the dialects of clients.
@@ -109,30 +109,21 @@ impl TryFrom<Polled> for ChannelMessages {
     }
 }
 
-/// Target of an upload.
-#[derive(Debug, Object)]
-pub struct UploadView {
-    /// Id of the upload, for the `media` of a send.
-    pub upload_id: MediaId,
-    /// URL for the bytes. Everyone with this URL can upload.
-    pub upload_url: String,
-    /// Always `PUT`.
-    pub method: String,
-    /// Headers that the request must have.
-    pub headers: HashMap<String, String>,
-    /// When it expires.
-    pub expires_at: Time,
-}
-
-impl From<UploadTicket> for UploadView {
-    fn from(ticket: UploadTicket) -> Self {
-        Self {
-            upload_id: ticket.upload_id.into(),
-            upload_url: ticket.url.as_str().to_owned(),
-            method: "PUT".to_owned(),
-            headers: HashMap::from([("Content-Type".to_owned(), ticket.content_type)]),
-            expires_at: Time(ticket.expires_at),
-        }
+view! {
+    /// Target of an upload.
+    #[derive(Debug, Object)]
+    pub struct UploadView from ticket: UploadTicket {
+        /// Id of the upload, for the `media` of a send.
+        pub upload_id: MediaId,
+        /// URL for the bytes. Everyone with this URL can upload.
+        pub upload_url: String = ticket.url.as_str().to_owned(),
+        /// Always `PUT`.
+        pub method: String = "PUT".to_owned(),
+        /// Headers that the request must have.
+        pub headers: HashMap<String, String> =
+            HashMap::from([("Content-Type".to_owned(), ticket.content_type)]),
+        /// When it expires.
+        pub expires_at: Time,
     }
 }
 

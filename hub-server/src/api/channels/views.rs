@@ -9,7 +9,7 @@ use poem_openapi::{Object, types::Example};
 use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
 use crate::{
     api::plugins::InstalledPluginView,
-    wire::{BotId, ChannelId, ShownOnce, Time},
+    wire::{BotId, ChannelId, ShownOnce, Time, view},
 };
 
 /// A channel.
@@ -128,38 +128,44 @@ pub struct AiSink {
     pub warning: Option<String>,
 }
 
-/// Numbers of messages and deliveries of a channel.
-#[derive(Debug, Object)]
-pub struct Stats {
-    /// Messages received since the channel was created.
-    pub received: u64,
-    /// Successful deliveries to webhook and model, of those still retained.
-    pub delivered: u64,
-    /// Dead deliveries.
-    pub failed: u64,
-    /// Deliveries that wait for an attempt.
-    pub pending: u64,
+view! {
+    /// Numbers of messages and deliveries of a channel.
+    #[derive(Debug, Object)]
+    pub struct Stats from stats: ChannelStats {
+        /// Messages received since the channel was created.
+        pub received: u64,
+        /// Successful deliveries to webhook and model, of those still retained.
+        pub delivered: u64,
+        /// Dead deliveries.
+        pub failed: u64,
+        /// Deliveries that wait for an attempt.
+        pub pending: u64,
+    }
 }
 
-/// A created channel.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct CreatedChannelView {
-    /// The channel.
-    #[oai(flatten)]
-    pub channel: ChannelView,
-    /// Its API key, shown only in this response.
-    pub api_key: ShownOnce,
+view! {
+    /// A created channel.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct CreatedChannelView from created: CreatedChannel {
+        /// The channel.
+        #[oai(flatten)]
+        pub channel: ChannelView = created.channel.into(),
+        /// Its API key, shown only in this response.
+        pub api_key: ShownOnce,
+    }
 }
 
-/// A new API key.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct RegeneratedKeyView {
-    /// The key, shown only in this response.
-    pub api_key: ShownOnce,
-    /// Until when the old key stays valid; absent if it is invalid already.
-    pub old_key_expires_at: Option<Time>,
+view! {
+    /// A new API key.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct RegeneratedKeyView from key: RegeneratedKey {
+        /// The key, shown only in this response.
+        pub api_key: ShownOnce,
+        /// Until when the old key stays valid; absent if it is invalid already.
+        pub old_key_expires_at: Option<Time>,
+    }
 }
 
 impl From<Channel> for ChannelView {
@@ -240,44 +246,23 @@ impl AiSink {
     }
 }
 
-impl From<ChannelStats> for Stats {
-    fn from(stats: ChannelStats) -> Self {
-        Self {
-            received: stats.received,
-            delivered: stats.delivered,
-            failed: stats.failed,
-            pending: stats.pending,
-        }
+view! {
+    /// A filter. A list matches if one of its entries matches; an empty list is ignored.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct FilterRules from filter: Filter {
+        /// Ids of senders.
+        pub user_ids: Vec<String>,
+        /// Texts that the content contains, regardless of case and width of letters.
+        pub keywords: Vec<String>,
+        /// `text`, `image`, `voice`, `video`, `file`, `other`.
+        pub message_types: Vec<String>,
+        /// How the lists combine.
+        #[oai(rename = "match")]
+        pub mode: Match,
+        /// A CEL expression over the fields of the webhook payload, which must be true in addition to the lists.
+        pub expression: Option<String>,
     }
-}
-
-impl From<CreatedChannel> for CreatedChannelView {
-    fn from(created: CreatedChannel) -> Self {
-        Self { channel: created.channel.into(), api_key: ShownOnce(created.api_key) }
-    }
-}
-
-impl From<RegeneratedKey> for RegeneratedKeyView {
-    fn from(key: RegeneratedKey) -> Self {
-        Self { api_key: ShownOnce(key.api_key), old_key_expires_at: key.old_key_expires_at.map(Time) }
-    }
-}
-
-/// A filter. A list matches if one of its entries matches; an empty list is ignored.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct FilterRules {
-    /// Ids of senders.
-    pub user_ids: Vec<String>,
-    /// Texts that the content contains, regardless of case and width of letters.
-    pub keywords: Vec<String>,
-    /// `text`, `image`, `voice`, `video`, `file`, `other`.
-    pub message_types: Vec<String>,
-    /// How the lists combine.
-    #[oai(rename = "match")]
-    pub mode: Match,
-    /// A CEL expression over the fields of the webhook payload, which must be true in addition to the lists.
-    pub expression: Option<String>,
 }
 
 impl Example for FilterRules {
@@ -292,40 +277,23 @@ impl Example for FilterRules {
     }
 }
 
-impl From<Filter> for FilterRules {
-    fn from(filter: Filter) -> Self {
-        Self {
-            user_ids: filter.user_ids,
-            keywords: filter.keywords,
-            message_types: filter.message_types,
-            mode: filter.mode.into(),
-            expression: filter.expression,
-        }
+view! {
+    /// The WebSocket sink.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct WebSocketSink from settings: WebSocketSettings {
+        /// Whether clients may connect and receive messages.
+        pub enabled: bool,
+        /// Whether clients also receive what the bot sends.
+        pub include_outbound: bool,
+        /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any.
+        pub allowed_origins: Vec<String>,
     }
-}
-
-/// The WebSocket sink.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct WebSocketSink {
-    /// Whether clients may connect and receive messages.
-    pub enabled: bool,
-    /// Whether clients also receive what the bot sends.
-    pub include_outbound: bool,
-    /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any.
-    pub allowed_origins: Vec<String>,
 }
 
 impl Example for WebSocketSink {
     fn example() -> Self {
         let allowed_origins = vec!["https://app.example".to_owned()];
         Self { enabled: true, include_outbound: false, allowed_origins }
-    }
-}
-
-impl From<WebSocketSettings> for WebSocketSink {
-    fn from(settings: WebSocketSettings) -> Self {
-        let WebSocketSettings { enabled, include_outbound, allowed_origins } = settings;
-        Self { enabled, include_outbound, allowed_origins }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
     rate_limit::RateLimits,
-    wire::{Body, ChannelId, Checked, Text},
+    wire::{Body, ChannelId, Checked, Text, view},
 };
 
 /// Testing plugins.
@@ -139,16 +139,18 @@ pub struct DebuggedRequest {
     pub body: Any<Value>,
 }
 
-/// A response.
-#[derive(Debug, Object)]
-#[oai(rename = "DebuggedAnswer", skip_serializing_if_is_none)]
-pub struct DebuggedResponse {
-    /// Status.
-    pub status: u16,
-    /// Headers by name.
-    pub headers: BTreeMap<String, String>,
-    /// Body; `null` if it is binary.
-    pub body: Option<String>,
+view! {
+    /// A response.
+    #[derive(Debug, Object)]
+    #[oai(rename = "DebuggedAnswer", skip_serializing_if_is_none)]
+    pub struct DebuggedResponse from response: PluginResponse {
+        /// Status.
+        pub status: u16,
+        /// Headers by name.
+        pub headers: BTreeMap<String, String>,
+        /// Body; `null` if it is binary.
+        pub body: Option<String>,
+    }
 }
 
 /// A line of `console`.
@@ -259,13 +261,6 @@ impl From<PluginRequest> for DebuggedRequest {
             PluginBody::Json(json) => serde_json::from_str(json.get()).unwrap_or_default(),
         };
         Self { url: request.url, method: request.method, headers: request.headers, body: Any(body) }
-    }
-}
-
-impl From<PluginResponse> for DebuggedResponse {
-    fn from(response: PluginResponse) -> Self {
-        let PluginResponse { status, headers, body } = response;
-        Self { status, headers, body }
     }
 }
 

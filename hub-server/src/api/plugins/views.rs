@@ -10,7 +10,7 @@ use poem_openapi::{
     types::{Example, ParseError, ParseFromParameter, ParseResult, Type},
 };
 
-use crate::wire::{PluginId, PluginVersionId, Time, enumeration, scalar};
+use crate::wire::{PluginId, PluginVersionId, Time, enumeration, scalar, view};
 
 enumeration! {
     /// Review state of a version.
@@ -71,131 +71,126 @@ pub struct PluginView {
     pub created_at: Time,
 }
 
-/// A plugin with its source, permissions and versions.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct PluginDetailView {
-    /// The plugin.
-    #[oai(flatten)]
-    pub plugin: PluginView,
-    /// Source of the version, or of the requested one.
-    pub script: String,
-    /// Permissions of that source.
-    pub permissions: PermissionsView,
-    /// Versions that the caller may see, newest first.
-    pub versions: Vec<VersionView>,
+view! {
+    /// A plugin with its source, permissions and versions.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct PluginDetailView from detail: PluginDetail {
+        /// The plugin.
+        #[oai(flatten)]
+        pub plugin: PluginView = detail.plugin.into(),
+        /// Source of the version, or of the requested one.
+        pub script: String,
+        /// Permissions of that source.
+        pub permissions: PermissionsView,
+        /// Versions that the caller may see, newest first.
+        pub versions: Vec<VersionView>,
+    }
 }
 
-/// A version, without its source.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct VersionView {
-    /// Id of the version.
-    pub id: PluginVersionId,
-    /// Name of the version.
-    pub version: String,
-    /// Description of the version.
-    pub description: String,
-    /// SHA-256 of the source, in hex: of what is reviewed and of what runs.
-    pub content_hash: String,
-    /// Review state.
-    pub status: VersionState,
-    /// Why it was rejected or withdrawn.
-    pub reason: Option<String>,
-    /// When it was reviewed.
-    pub reviewed_at: Option<Time>,
-    /// When it was submitted.
-    pub created_at: Time,
+view! {
+    /// A version, without its source.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct VersionView from version: Version {
+        /// Id of the version.
+        pub id: PluginVersionId,
+        /// Name of the version.
+        pub version: String,
+        /// Description of the version.
+        pub description: String,
+        /// SHA-256 of the source, in hex: of what is reviewed and of what runs.
+        pub content_hash: String,
+        /// Review state.
+        pub status: VersionState = version.state.into(),
+        /// Why it was rejected or withdrawn.
+        pub reason: Option<String>,
+        /// When it was reviewed.
+        pub reviewed_at: Option<Time>,
+        /// When it was submitted.
+        pub created_at: Time,
+    }
 }
 
-/// Permissions of a plugin.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct PermissionsView {
-    /// Functions it may call: `reply`, `skip`.
-    pub grants: Vec<String>,
-    /// Messages for which it runs.
-    pub matches: Vec<String>,
-    /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
-    pub connects: Vec<String>,
-    /// Time limit of a hook, in milliseconds.
-    pub timeout_ms: u32,
-    /// The permissions in words.
-    pub words: Vec<String>,
+view! {
+    /// Permissions of a plugin.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct PermissionsView from permissions: Permissions {
+        /// Functions it may call: `reply`, `skip`.
+        pub grants: Vec<String>,
+        /// Messages for which it runs.
+        pub matches: Vec<String>,
+        /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
+        pub connects: Vec<String>,
+        /// Time limit of a hook, in milliseconds.
+        pub timeout_ms: u32,
+        /// The permissions in words.
+        pub words: Vec<String>,
+    }
 }
 
-/// A version that waits for review.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct PendingVersionView {
-    /// Id of the plugin.
-    pub id: PluginId,
-    /// Name of the plugin.
-    pub name: String,
-    /// Username of the author; empty if deleted.
-    pub author: String,
-    /// Name of the version.
-    pub version: String,
-    /// Id of the version; approving or rejecting this id cannot affect another version.
-    pub version_id: PluginVersionId,
-    /// Description of the version.
-    pub description: String,
-    /// SHA-256 of the source, to be sent back with the decision.
-    pub content_hash: String,
-    /// Always `pending`.
-    pub status: VersionState,
-    /// The source.
-    pub script: String,
-    /// Permissions.
-    pub permissions: PermissionsView,
-    /// Name of the approved version that it would replace.
-    pub replaces: Option<String>,
-    /// Unified diff against that version's source; the whole source for a first version.
-    pub diff: String,
-    /// When it was submitted.
-    pub created_at: Time,
+view! {
+    /// A version that waits for review.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct PendingVersionView from pending: PendingVersion {
+        /// Id of the plugin.
+        pub id: PluginId = pending.plugin_id.into(),
+        /// Name of the plugin.
+        pub name: String,
+        /// Username of the author; empty if deleted.
+        pub author: String,
+        /// Name of the version.
+        pub version: String = pending.version.version,
+        /// Id of the version; approving or rejecting this id cannot affect another version.
+        pub version_id: PluginVersionId = pending.version.id.into(),
+        /// Description of the version.
+        pub description: String = pending.version.description,
+        /// SHA-256 of the source, to be sent back with the decision.
+        pub content_hash: String = pending.version.content_hash,
+        /// Always `pending`.
+        pub status: VersionState = pending.version.state.into(),
+        /// The source.
+        pub script: String,
+        /// Permissions.
+        pub permissions: PermissionsView,
+        /// Name of the approved version that it would replace.
+        pub replaces: Option<String>,
+        /// Unified diff against that version's source; the whole source for a first version.
+        pub diff: String,
+        /// When it was submitted.
+        pub created_at: Time = pending.version.created_at.into(),
+    }
 }
 
-/// A plugin installed into a channel.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct InstalledPluginView {
-    /// Id of the plugin.
-    pub plugin_id: PluginId,
-    /// Name of the plugin.
-    pub name: String,
-    /// The version that runs.
-    pub version: String,
-    /// Id of the version.
-    pub version_id: PluginVersionId,
-    /// Position in the order, from 0.
-    pub position: u32,
-    /// Whether it is enabled.
-    pub enabled: bool,
-    /// Review state of the version; rejected and withdrawn versions do not run.
-    pub status: VersionState,
-    /// Why it was rejected or withdrawn.
-    pub reason: Option<String>,
-    /// Why the hub stopped it here: its runs did not end. Enabling it, or another version, lets it run again.
-    pub paused: Option<String>,
-    /// SHA-256 of the source that runs, in hex.
-    pub content_hash: String,
-    /// When it was installed.
-    pub installed_at: Time,
-}
-
-impl From<Version> for VersionView {
-    fn from(version: Version) -> Self {
-        Self {
-            id: version.id.into(),
-            version: version.version,
-            description: version.description,
-            content_hash: version.content_hash,
-            status: version.state.into(),
-            reason: version.reason,
-            reviewed_at: version.reviewed_at.map(Time),
-            created_at: version.created_at.into(),
-        }
+view! {
+    /// A plugin installed into a channel.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct InstalledPluginView from installed: InstalledPlugin {
+        /// Id of the plugin.
+        pub plugin_id: PluginId,
+        /// Name of the plugin.
+        pub name: String,
+        /// The version that runs.
+        pub version: String,
+        /// Id of the version.
+        pub version_id: PluginVersionId,
+        /// Position in the order, from 0.
+        pub position: u32,
+        /// Whether it is enabled.
+        pub enabled: bool,
+        /// Review state of the version; rejected and withdrawn versions do not run.
+        pub status: VersionState = installed.state.into(),
+        /// Why it was rejected or withdrawn.
+        pub reason: Option<String>,
+        /// Why the hub stopped it here: its runs did not end. Enabling it, or another version, lets it run again.
+        pub paused: Option<String>,
+        /// SHA-256 of the source that runs, in hex.
+        pub content_hash: String,
+        /// When it was installed.
+        pub installed_at: Time,
     }
 }
 
@@ -223,63 +218,6 @@ impl From<Plugin> for PluginView {
             timeout_ms: latest.timeout_ms,
             installs: plugin.installs,
             created_at: plugin.created_at.into(),
-        }
-    }
-}
-
-impl From<PluginDetail> for PluginDetailView {
-    fn from(detail: PluginDetail) -> Self {
-        Self {
-            plugin: detail.plugin.into(),
-            script: detail.script,
-            permissions: detail.permissions.into(),
-            versions: detail.versions.into_iter().map(Into::into).collect(),
-        }
-    }
-}
-
-impl From<Permissions> for PermissionsView {
-    fn from(permissions: Permissions) -> Self {
-        let Permissions { grants, matches, connects, timeout_ms, words } = permissions;
-        Self { grants, matches, connects, timeout_ms, words }
-    }
-}
-
-impl From<PendingVersion> for PendingVersionView {
-    fn from(pending: PendingVersion) -> Self {
-        let version = pending.version;
-        Self {
-            id: pending.plugin_id.into(),
-            name: pending.name,
-            author: pending.author,
-            version: version.version,
-            version_id: version.id.into(),
-            description: version.description,
-            content_hash: version.content_hash,
-            status: version.state.into(),
-            script: pending.script,
-            permissions: pending.permissions.into(),
-            replaces: pending.replaces,
-            diff: pending.diff,
-            created_at: version.created_at.into(),
-        }
-    }
-}
-
-impl From<InstalledPlugin> for InstalledPluginView {
-    fn from(installed: InstalledPlugin) -> Self {
-        Self {
-            plugin_id: installed.plugin_id.into(),
-            name: installed.name,
-            version: installed.version,
-            version_id: installed.version_id.into(),
-            position: installed.position,
-            enabled: installed.enabled,
-            status: installed.state.into(),
-            reason: installed.reason,
-            paused: installed.paused,
-            content_hash: installed.content_hash,
-            installed_at: installed.installed_at.into(),
         }
     }
 }

@@ -116,14 +116,14 @@ impl Watcher<'_> {
         let (hub, draining) = (self.hub.clone(), self.settings.draining.clone());
         let upgraded = socket.config(websocket::config()).on_upgrade(move |socket| async move {
             let _seat = seat;
-            tell(&hub, socket, &qr_id, &poll_secret, first, &draining).await;
+            send_statuses(&hub, socket, &qr_id, &poll_secret, first, &draining).await;
         });
         Ok(QrStatusAnswer::Socket(upgraded.boxed()))
     }
 }
 
 /// Sends every change until the login, the client or the server ends.
-async fn tell(
+async fn send_statuses(
     hub: &Hub,
     mut socket: WebSocketStream,
     qr_id: &str,

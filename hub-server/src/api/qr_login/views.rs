@@ -8,25 +8,27 @@ use poem_openapi::{Enum, Object, Union, types::Example};
 
 use crate::{
     api::auth::Me,
-    wire::{Secret, ShownOnce, Text, Time, enumeration},
+    wire::{Secret, ShownOnce, Text, Time, enumeration, view},
 };
 
-/// A new QR login.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct QrLoginView {
-    /// Public id, contained in the code.
-    pub qr_id: String,
-    /// Content of the code: a link to the confirmation page of the hub.
-    pub qr_text: String,
-    /// The code as an SVG document.
-    pub qr_svg: String,
-    /// Code to display next to the QR code; the user who confirms has to enter it.
-    pub user_code: String,
-    /// Secret with which the requesting device reads and collects the outcome.
-    pub poll_secret: ShownOnce,
-    /// When the code expires: after two minutes.
-    pub expires_at: Time,
+view! {
+    /// A new QR login.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct QrLoginView from login: QrLogin {
+        /// Public id, contained in the code.
+        pub qr_id: String,
+        /// Content of the code: a link to the confirmation page of the hub.
+        pub qr_text: String,
+        /// The code as an SVG document.
+        pub qr_svg: String,
+        /// Code to display next to the QR code; the user who confirms has to enter it.
+        pub user_code: String,
+        /// Secret with which the requesting device reads and collects the outcome.
+        pub poll_secret: ShownOnce,
+        /// When the code expires: after two minutes.
+        pub expires_at: Time,
+    }
 }
 
 enumeration! {
@@ -45,16 +47,18 @@ enumeration! {
     }
 }
 
-/// Status of a QR login, for the requesting device.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct QrStatusView {
-    /// The status.
-    pub status: QrLoginStatus,
-    /// The user who confirmed it.
-    pub user_name: Option<String>,
-    /// Ticket for the session, once confirmed.
-    pub exchange: Option<ShownOnce>,
+view! {
+    /// Status of a QR login, for the requesting device.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct QrStatusView from poll: QrPoll {
+        /// The status.
+        pub status: QrLoginStatus,
+        /// The user who confirmed it.
+        pub user_name: Option<String>,
+        /// Ticket for the session, once confirmed.
+        pub exchange: Option<ShownOnce>,
+    }
 }
 
 /// A QR login to confirm.
@@ -65,18 +69,20 @@ pub struct OpenQrLogin {
     pub qr_id: Text<0, 128>,
 }
 
-/// The requesting device.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct QrAskerView {
-    /// Client address; empty if unknown.
-    pub ip: String,
-    /// User agent; empty if unknown.
-    pub user_agent: String,
-    /// When it was requested.
-    pub requested_at: Time,
-    /// When it expires.
-    pub expires_at: Time,
+view! {
+    /// The requesting device.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct QrAskerView from asker: QrAsker {
+        /// Client address; empty if unknown.
+        pub ip: String,
+        /// User agent; empty if unknown.
+        pub user_agent: String,
+        /// When it was requested.
+        pub requested_at: Time,
+        /// When it expires.
+        pub expires_at: Time,
+    }
 }
 
 /// A decision about a QR login.
@@ -136,36 +142,6 @@ pub enum QrOutcome {
 pub struct QrKey {
     /// The key. It is not shown again.
     pub api_key: ShownOnce,
-}
-
-impl From<QrLogin> for QrLoginView {
-    fn from(login: QrLogin) -> Self {
-        Self {
-            qr_id: login.qr_id,
-            qr_text: login.qr_text,
-            qr_svg: login.qr_svg,
-            user_code: login.user_code,
-            poll_secret: ShownOnce(login.poll_secret),
-            expires_at: login.expires_at.into(),
-        }
-    }
-}
-
-impl From<QrPoll> for QrStatusView {
-    fn from(poll: QrPoll) -> Self {
-        Self { status: poll.status.into(), user_name: poll.user_name, exchange: poll.exchange.map(ShownOnce) }
-    }
-}
-
-impl From<QrAsker> for QrAskerView {
-    fn from(asker: QrAsker) -> Self {
-        Self {
-            ip: asker.ip,
-            user_agent: asker.user_agent,
-            requested_at: asker.requested_at.into(),
-            expires_at: asker.expires_at.into(),
-        }
-    }
 }
 
 const EXAMPLE_TIME: Time = Time(Timestamp::from_millis(1_795_253_400_000));

@@ -3,15 +3,15 @@
 use super::*;
 
 #[tokio::test]
-async fn a_connection_over_a_cap_is_told_so_and_closed() {
+async fn a_connection_over_a_limit_gets_an_error_and_is_closed() {
     let limits = ServeLimits { connections_per_network: 2, ..ServeLimits::default() };
     let stage = Stage::open(make(|_: Request| async { "ok" }).map_to_response(), limits).await;
     let mut inside = [stage.connect().await, stage.connect().await];
     for client in &mut inside {
         client.say(GET).await;
-        client.hear("ok").await;
+        client.read_until("ok").await;
     }
-    let answer = stage.connect().await.hear_out().await;
+    let answer = stage.connect().await.read_to_end().await;
     assert_refused(&answer, 503, "UNAVAILABLE");
     assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
     assert_eq!((stage.turned_away("network"), stage.server.stats().open()), (1, 2));
@@ -19,7 +19,7 @@ async fn a_connection_over_a_cap_is_told_so_and_closed() {
     until(|| stage.server.stats().open() == 0).await;
     let mut again = stage.connect().await;
     again.say(GET).await;
-    again.hear("ok").await;
+    again.read_until("ok").await;
     assert_eq!(stage.server.stats().accepted(), 3);
 }
 
@@ -34,8 +34,8 @@ async fn the_cap_in_all_binds_proxies_too() {
     let stage = Stage::open(make(|_: Request| async { "ok" }).map_to_response(), limits).await;
     let mut inside = stage.connect().await;
     inside.say(GET).await;
-    inside.hear("ok").await;
-    assert_refused(&stage.connect().await.hear_out().await, 503, "UNAVAILABLE");
+    inside.read_until("ok").await;
+    assert_refused(&stage.connect().await.read_to_end().await, 503, "UNAVAILABLE");
     assert_eq!((stage.turned_away("total"), stage.turned_away("network")), (1, 0));
 }
 
@@ -111,7 +111,7 @@ async fn a_stranger_may_send_less_than_a_user() {
             let _ = client.0.write_all(request.as_bytes()).await;
         };
         tokio::time::timeout(TEST_TIMEOUT, send).await.expect("it is taken or cut");
-        let answer = client.hear("\r\n\r\n").await;
+        let answer = client.read_until("\r\n\r\n").await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path} {length}: {answer}");
     }
 }

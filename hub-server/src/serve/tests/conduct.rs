@@ -23,14 +23,14 @@ async fn a_drain_finishes_the_request_in_hand_and_takes_no_other() {
     let stage = Stage::open(endpoint.map_to_response(), ServeLimits::default()).await;
     let mut idle = stage.connect().await;
     idle.say(GET).await;
-    idle.hear("finished").await;
+    idle.read_until("finished").await;
     let mut held = stage.connect().await;
     held.say("GET /hold HTTP/1.1\r\nHost: hub\r\n\r\n").await;
     entered.notified().await;
     stage.tasks.stop();
-    assert_eq!(idle.hear_out().await, "", "an idle connection ends at once");
+    assert_eq!(idle.read_to_end().await, "", "an idle connection ends at once");
     leave.notify_one();
-    let answer = held.hear_out().await;
+    let answer = held.read_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("finished"), "{answer}");
     assert!(stage.tasks.wait(&Clock::system(), TEST_TIMEOUT).await);
     assert!(TcpStream::connect(stage.address).await.is_err(), "the listener is closed");
@@ -67,11 +67,11 @@ async fn requests_in_a_row_are_answered_in_order() {
     let post =
         |body: &str| format!("POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     client.say(&format!("{}\r\n{}{}", post("a"), post("bb"), post(""))).await;
-    let answers = client.hear("read 0").await;
+    let answers = client.read_until("read 0").await;
     let order: Vec<_> = ["read 1", "read 2", "read 0"].map(|text| answers.find(text).unwrap()).into();
     assert!(order.is_sorted(), "{answers}");
     client.say(&post(&"c".repeat(200_000))).await;
-    client.hear("read 200000").await;
+    client.read_until("read 200000").await;
 }
 
 #[tokio::test]
@@ -84,9 +84,9 @@ async fn a_chunked_body_is_the_last_of_its_connection() {
              GET /second HTTP/1.1\r\nHost: hub\r\n\r\n",
         )
         .await;
-    let mut answer = client.hear("read 3").await;
+    let mut answer = client.read_until("read 3").await;
     client.0.shutdown().await.unwrap();
-    answer.push_str(&client.hear_out().await);
+    answer.push_str(&client.read_to_end().await);
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
 }
@@ -96,9 +96,9 @@ async fn a_body_is_asked_for_when_it_is_wanted() {
     let stage = Stage::reading().await;
     let mut client = stage.connect().await;
     client.say("POST / HTTP/1.1\r\nHost: hub\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
-    client.hear("HTTP/1.1 100 Continue\r\n\r\n").await;
+    client.read_until("HTTP/1.1 100 Continue\r\n\r\n").await;
     client.say("hi").await;
-    client.hear("read 2").await;
+    client.read_until("read 2").await;
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn head_is_get_without_the_body_and_other_methods_are_listed() {
     let ask = async |request: &str| {
         let mut client = stage.connect().await;
         client.say(&format!("{request} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")).await;
-        client.hear_out().await
+        client.read_to_end().await
     };
     let length = |answer: &str| {
         let line = answer.lines().find(|line| line.to_ascii_lowercase().starts_with("content-length: "));
@@ -139,6 +139,6 @@ async fn a_handler_that_is_lost_answers_with_the_envelope() {
     let stage = Stage::open(endpoint.map_to_response(), ServeLimits::default()).await;
     let mut client = stage.connect().await;
     client.say("POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: 0\r\n\r\n").await;
-    assert_refused(&client.hear_out().await, 500, "INTERNAL_ERROR");
+    assert_refused(&client.read_to_end().await, 500, "INTERNAL_ERROR");
     assert_eq!(stage.tasks.panics(), 1);
 }

@@ -10,7 +10,7 @@ async fn a_head_has_five_seconds_in_all() {
     let mut client = stage.connect().await;
     client.say("GET / HT").await;
     stage.pass(5 * SECOND).await;
-    assert_refused(&client.hear_out().await, 408, "INVALID_PARAMS");
+    assert_refused(&client.read_to_end().await, 408, "INVALID_PARAMS");
     assert_eq!(stage.closed("slow_head"), 1);
 
     // Single bytes do not extend the deadline.
@@ -26,7 +26,7 @@ async fn a_head_has_five_seconds_in_all() {
     }
     assert_eq!(stage.clock.waits(), [deadline]);
     stage.clock.advance(SECOND);
-    assert_refused(&client.hear_out().await, 408, "INVALID_PARAMS");
+    assert_refused(&client.read_to_end().await, 408, "INVALID_PARAMS");
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_connection_that_says_nothing_is_closed_without_a_word() {
     let stage = Stage::ok().await;
     let mut client = stage.connect().await;
     stage.pass(5 * SECOND).await;
-    assert_eq!(client.hear_out().await, "");
+    assert_eq!(client.read_to_end().await, "");
     assert_eq!(stage.closed("idle"), 1);
 }
 
@@ -44,14 +44,14 @@ async fn a_kept_connection_may_be_idle_for_a_minute() {
     let mut client = stage.connect().await;
     for _ in 0..3 {
         client.say(GET).await;
-        client.hear("ok").await;
+        client.read_until("ok").await;
         until(|| !stage.clock.waits().is_empty()).await;
         stage.clock.advance(59 * SECOND);
     }
     client.say(GET).await;
-    client.hear("ok").await;
+    client.read_until("ok").await;
     stage.pass(60 * SECOND).await;
-    assert_eq!(client.hear_out().await, "");
+    assert_eq!(client.read_to_end().await, "");
     assert_eq!(stage.closed("idle"), 1);
 }
 
@@ -60,12 +60,12 @@ async fn the_second_head_of_a_connection_has_its_own_five_seconds() {
     let stage = Stage::ok().await;
     let mut client = stage.connect().await;
     client.say(GET).await;
-    client.hear("ok").await;
+    client.read_until("ok").await;
     until(|| !stage.clock.waits().is_empty()).await;
     stage.clock.advance(50 * SECOND);
     client.say("GET / HT").await;
     stage.pass(5 * SECOND).await;
-    assert_refused(&client.hear_out().await, 408, "INVALID_PARAMS");
+    assert_refused(&client.read_to_end().await, 408, "INVALID_PARAMS");
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_request_being_answered_is_not_idle() {
     stage.clock.advance(600 * SECOND);
     tokio::task::yield_now().await;
     leave.notify_one();
-    client.hear("late").await;
+    client.read_until("late").await;
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_body_has_to_come_at_a_kibibyte_per_second() {
         stage.pass(5 * SECOND).await;
         client.say("1").await;
         stage.pass(SECOND).await;
-        assert_refused(&client.hear_out().await, 408, "INVALID_PARAMS");
+        assert_refused(&client.read_to_end().await, 408, "INVALID_PARAMS");
     }
     assert_eq!(stage.closed("slow_body"), 2);
 }
@@ -117,13 +117,13 @@ async fn a_body_that_keeps_the_pace_has_thirty_seconds() {
     for _ in 5..30 {
         stage.pass(SECOND).await;
     }
-    assert_refused(&client.hear_out().await, 408, "INVALID_PARAMS");
+    assert_refused(&client.read_to_end().await, 408, "INVALID_PARAMS");
 
     let mut client = stage.connect().await;
     client.say("POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: 3\r\n\r\n").await;
     stage.pass(5 * SECOND).await;
     client.say("abc").await;
-    assert!(client.hear("read 3").await.starts_with("HTTP/1.1 200"));
+    assert!(client.read_until("read 3").await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]

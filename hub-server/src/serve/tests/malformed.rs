@@ -102,7 +102,7 @@ async fn every_malformed_head_gets_one_answer_and_the_end() {
         } else {
             client.0.shutdown().await.unwrap();
         }
-        let answer = client.hear_out().await;
+        let answer = client.read_to_end().await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{what}: {answer:?}");
         assert_refused(&answer, 400, "INVALID_PARAMS");
     }
@@ -111,7 +111,7 @@ async fn every_malformed_head_gets_one_answer_and_the_end() {
 }
 
 #[tokio::test]
-async fn heads_over_their_caps_are_told_which() {
+async fn an_oversized_head_gets_the_name_of_its_limit() {
     let stage = Stage::ok().await;
     let many = "x: y\r\n".repeat(MAX_HEADERS);
     let big = format!("x: {}\r\n", "y".repeat(8_000)).repeat(5);
@@ -126,18 +126,18 @@ async fn heads_over_their_caps_are_told_which() {
     ] {
         let mut client = stage.connect().await;
         let _ = client.0.write_all(head.as_bytes()).await;
-        let answer = client.hear_out().await;
+        let answer = client.read_to_end().await;
         assert_refused(&answer, status, code);
         assert_eq!(answer.contains("\r\nallow: "), status == 405, "{answer}");
     }
 }
 
 #[tokio::test]
-async fn a_malformed_head_behind_a_good_one_ends_the_connection() {
+async fn a_malformed_head_after_a_good_one_closes_the_connection() {
     let stage = Stage::ok().await;
     let mut client = stage.connect().await;
     client.say(&format!("{GET}GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n{GET}")).await;
-    let answers = client.hear_out().await;
+    let answers = client.read_to_end().await;
     let (first, second) = answers.split_once("\r\n\r\nok").unwrap();
     assert!(first.starts_with("HTTP/1.1 200 "), "{answers}");
     assert_refused(second, 400, "INVALID_PARAMS");
@@ -165,7 +165,7 @@ async fn malformed_chunks_are_a_body_that_cannot_be_read() {
             ))
             .await;
         client.0.shutdown().await.unwrap();
-        let answer = client.hear_out().await;
+        let answer = client.read_to_end().await;
         assert_refused(&answer, 400, "INVALID_PARAMS");
     }
 }

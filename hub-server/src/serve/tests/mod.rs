@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Everything until the server closes.
-    async fn hear_out(&mut self) -> String {
+    async fn read_to_end(&mut self) -> String {
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(TEST_TIMEOUT, self.0.read_to_end(&mut bytes)).await;
         // A reset after the answer is a way to close, too.
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// What comes until it contains `end`.
-    async fn hear(&mut self, end: &str) -> String {
+    async fn read_until(&mut self, end: &str) -> String {
         let mut text = String::new();
         let mut buffer = [0; 4096];
         while !text.contains(end) {

@@ -33,7 +33,7 @@ async fn a_websocket_keeps_its_place_and_has_no_deadlines_of_http() {
     let stage = Stage::open(route, ServeLimits::default()).await;
     let mut client = stage.connect().await;
     client.say(UPGRADE).await;
-    client.hear("HTTP/1.1 101 ").await;
+    client.read_until("HTTP/1.1 101 ").await;
     let mut socket = WebSocketStream::from_raw_socket(client.0, Role::Client, None).await;
     let long = "x".repeat(websocket::MAX_FRAME - 1);
     for text in ["hello", long.as_str()] {
@@ -53,7 +53,7 @@ async fn an_upgrade_that_is_refused_ends_the_connection() {
     let stage = Stage::ok().await;
     let mut client = stage.connect().await;
     client.say(&format!("{UPGRADE}{GET}")).await;
-    let answer = client.hear_out().await;
+    let answer = client.read_to_end().await;
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
 }

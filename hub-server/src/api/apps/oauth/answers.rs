@@ -20,7 +20,7 @@ use super::{page, texts::Texts};
 use crate::{
     api::{apps::AppDetailView, bots::BotView, external::SeeOther},
     envelope::{Envelope, status},
-    wire::{BotId, InstallationId, ShownOnce},
+    wire::{BotId, InstallationId, ShownOnce, view},
 };
 
 /// A scope.
@@ -32,24 +32,26 @@ pub struct AbilityView {
     pub words: String,
 }
 
-/// An authorization request, as shown to the owner of the bot.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct AuthorizationView {
-    /// The app.
-    pub app: AppDetailView,
-    /// Target of the redirect.
-    pub redirect_uri: String,
-    /// Requested scopes.
-    pub abilities: Vec<AbilityView>,
-    /// Returned unchanged.
-    pub state: Option<String>,
-    /// The bot in the request.
-    pub bot: Option<BotView>,
-    /// The bots to choose from, if the request contains none.
-    pub bots: Vec<BotView>,
-    /// To be sent back with the decision.
-    pub consent: String,
+view! {
+    /// An authorization request, as shown to the owner of the bot.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct AuthorizationView from asked: Authorization {
+        /// The app.
+        pub app: AppDetailView,
+        /// Target of the redirect.
+        pub redirect_uri: String,
+        /// Requested scopes.
+        pub abilities: Vec<AbilityView> = abilities(asked.scopes),
+        /// Returned unchanged.
+        pub state: Option<String>,
+        /// The bot in the request.
+        pub bot: Option<BotView>,
+        /// The bots to choose from, if the request contains none.
+        pub bots: Vec<BotView>,
+        /// To be sent back with the decision.
+        pub consent: String,
+    }
 }
 
 /// The redirect after a decision.
@@ -59,21 +61,23 @@ pub struct DecidedView {
     pub redirect_to: String,
 }
 
-/// A token, as in RFC 6749, section 5.1.
-#[derive(Debug, Object)]
-pub struct GrantedView {
-    /// Token of the app on the bot.
-    pub access_token: ShownOnce,
-    /// Always `bearer`.
-    pub token_type: String,
-    /// Granted scopes.
-    pub scope: String,
-    /// Id of the installation.
-    pub installation_id: InstallationId,
-    /// Id of the bot.
-    pub bot_id: BotId,
-    /// Secret that signs events.
-    pub webhook_secret: ShownOnce,
+view! {
+    /// A token, as in RFC 6749, section 5.1.
+    #[derive(Debug, Object)]
+    pub struct GrantedView from granted: Granted {
+        /// Token of the app on the bot.
+        pub access_token: ShownOnce = ShownOnce(granted.app_token),
+        /// Always `bearer`.
+        pub token_type: String = "bearer".to_owned(),
+        /// Granted scopes.
+        pub scope: String = granted.scopes.to_string(),
+        /// Id of the installation.
+        pub installation_id: InstallationId,
+        /// Id of the bot.
+        pub bot_id: BotId,
+        /// Secret that signs events.
+        pub webhook_secret: ShownOnce,
+    }
 }
 
 /// An error, as in RFC 6749, section 5.2.
@@ -85,17 +89,19 @@ pub struct OauthErrorView {
     pub error_description: String,
 }
 
-/// A token, with the field names of published apps.
-#[derive(Debug, Clone, Object)]
-pub struct OlderGrantedView {
-    /// Id of the installation.
-    pub installation_id: InstallationId,
-    /// Token of the app on the bot.
-    pub app_token: ShownOnce,
-    /// Secret that signs events.
-    pub webhook_secret: ShownOnce,
-    /// Id of the bot.
-    pub bot_id: BotId,
+view! {
+    /// A token, with the field names of published apps.
+    #[derive(Debug, Clone, Object)]
+    pub struct OlderGrantedView from granted: Granted {
+        /// Id of the installation.
+        pub installation_id: InstallationId,
+        /// Token of the app on the bot.
+        pub app_token: ShownOnce,
+        /// Secret that signs events.
+        pub webhook_secret: ShownOnce,
+        /// Id of the bot.
+        pub bot_id: BotId,
+    }
 }
 
 fn abilities(scopes: AppScopes) -> Vec<AbilityView> {
@@ -104,44 +110,6 @@ fn abilities(scopes: AppScopes) -> Vec<AbilityView> {
         words: scope.in_words().to_owned(),
     };
     scopes.iter().map(view).collect()
-}
-
-impl From<Authorization> for AuthorizationView {
-    fn from(asked: Authorization) -> Self {
-        Self {
-            abilities: abilities(asked.scopes),
-            app: asked.app.into(),
-            redirect_uri: asked.redirect_uri,
-            state: asked.state,
-            bot: asked.bot.map(Into::into),
-            bots: asked.bots.into_iter().map(Into::into).collect(),
-            consent: asked.consent,
-        }
-    }
-}
-
-impl From<Granted> for GrantedView {
-    fn from(granted: Granted) -> Self {
-        Self {
-            access_token: ShownOnce(granted.app_token),
-            token_type: "bearer".to_owned(),
-            scope: granted.scopes.to_string(),
-            installation_id: granted.installation_id.into(),
-            bot_id: granted.bot_id.into(),
-            webhook_secret: ShownOnce(granted.webhook_secret),
-        }
-    }
-}
-
-impl From<Granted> for OlderGrantedView {
-    fn from(granted: Granted) -> Self {
-        Self {
-            installation_id: granted.installation_id.into(),
-            app_token: ShownOnce(granted.app_token),
-            webhook_secret: ShownOnce(granted.webhook_secret),
-            bot_id: granted.bot_id.into(),
-        }
-    }
 }
 
 /// The authorization request: a page, or JSON.

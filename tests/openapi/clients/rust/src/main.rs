@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, env::args, error::Error, fmt::Debug, time::Dura
 use hub::{
     Client, ResponseValue,
     types::{
-        BindStatus, Bot, ConfirmBind, CreateApiKey, CreateChannel, ErrorCode, ErrorResponse, LoginRequest,
-        RegisterRequest, SendMessage, SentResponse, SetFilter, StartBind,
+        BindStatus, Bot, ConfirmBind, CreateApiKey, CreateChannel, CreatedApiKeyResponse,
+        CreatedChannelResponse, ErrorCode, ErrorResponse, LoginRequest, MeResponse, RegisterRequest,
+        SendMessage, SentResponse, SetFilter, StartBind,
     },
 };
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, ORIGIN, SET_COOKIE};
@@ -64,63 +65,57 @@ async fn control(simulator: &str, path: &str, body: &Value) -> Result<()> {
     Ok(())
 }
 
-fn ada() -> Result<RegisterRequest> {
-    Ok(RegisterRequest {
-        display_name: None,
-        email: None,
-        invite: None,
-        password: PASSWORD.parse()?,
-        setup_token: None,
-        username: "ada".parse()?,
-    })
+async fn register(client: &Client) -> Answer<MeResponse> {
+    let ada = RegisterRequest::builder().username("ada").password(PASSWORD);
+    client.register().body(ada).send().await
 }
 
-fn login(password: &str) -> Result<LoginRequest> {
-    Ok(LoginRequest { password: password.parse()?, username: "ada".parse()? })
+async fn login(client: &Client, password: &str) -> Answer<MeResponse> {
+    let login = LoginRequest::builder().username("ada").password(password);
+    client.login().body(login).send().await
 }
 
-fn channel(name: &str, filter: Option<SetFilter>) -> Result<CreateChannel> {
-    Ok(CreateChannel {
-        ai: None,
-        enabled: None,
-        filter,
-        handle: None,
-        lane_hold_s: None,
-        name: name.parse()?,
-        on_plugin_error: None,
-        webhook: None,
-        websocket: None,
-    })
+async fn create_key(client: &Client, name: &str) -> Answer<CreatedApiKeyResponse> {
+    client.create_api_key().body(CreateApiKey::builder().name(name)).send().await
+}
+
+async fn create_channel(
+    client: &Client,
+    bot: &Bot,
+    name: &str,
+    filter: Option<SetFilter>,
+) -> Answer<CreatedChannelResponse> {
+    let channel = CreateChannel::builder().name(name).filter(filter);
+    client.create_channel().id(bot.id.as_str()).body(channel).send().await
 }
 
 async fn send(client: &Client, bot: &Bot, content: &str) -> Result<Answer<SentResponse>> {
     let message = SendMessage { content: Some(content.parse()?), ..SendMessage::default() };
-    Ok(client.send_message(&bot.id.parse()?, None, &message).await)
+    Ok(client.send_message().id(bot.id.as_str()).body(message).send().await)
 }
 
 /// Registers, logs in, and gets an API key.
 async fn sign_up(hub: &str, stranger: &Client) -> Result<String> {
-    stranger.register(&ada()?).await?;
+    register(stranger).await?;
     passed("registered");
-    let signed_in = stranger.login(&login(PASSWORD)?).await?;
+    let signed_in = login(stranger, PASSWORD).await?;
     let cookie = signed_in.headers()[SET_COOKIE].to_str()?;
     let cookie = cookie.split(';').next().unwrap_or_default();
     passed("logged in");
     let browser = client_with(hub, [(ORIGIN, hub), (COOKIE, cookie)])?;
-    let wanted = CreateApiKey { expires_in_days: None, name: "story".parse()? };
-    let key = browser.create_api_key(None, &wanted).await?.into_inner().data.key;
+    let key = create_key(&browser, "story").await?.into_inner().data.key;
     passed("key created");
     Ok(key)
 }
 
 async fn bind(client: &Client, simulator: &str) -> Result<Bot> {
-    let wanted = StartBind { name: None, network: Some("sim".parse()?) };
-    let started = client.start_bind(&wanted).await?.into_inner().data;
+    let wanted = StartBind { network: Some("sim".parse()?), ..StartBind::default() };
+    let started = client.start_bind().body(wanted).send().await?.into_inner().data;
     passed("bind started");
     control(simulator, "/_sim/confirm", &json!({ "qr_text": started.qr_text })).await?;
-    let ask = ConfirmBind { bind_id: started.bind_id.parse()?, verify_code: None, wait_ms: Some(2000) };
+    let ask = ConfirmBind::builder().bind_id(started.bind_id.as_str()).wait_ms(Some(2000));
     let bot = until(async || {
-        let step = client.confirm_bind(&ask).await?.into_inner().data;
+        let step = client.confirm_bind().body(ask.clone()).send().await?.into_inner().data;
         Ok(step.bot.filter(|_| step.status == BindStatus::Confirmed))
     });
     let bot = bot.await?;
@@ -130,16 +125,13 @@ async fn bind(client: &Client, simulator: &str) -> Result<Bot> {
 
 /// Ids of all messages of a bot, read in pages.
 async fn pages(client: &Client, bot: &Bot) -> Result<Vec<String>> {
-    let (id, limit) = (bot.id.parse()?, 100.try_into().ok());
-    let (mut seen, mut cursor) = (Vec::new(), None);
+    let request = client.list_messages().id(bot.id.as_str()).limit(100_u32);
+    let (mut seen, mut next) = (Vec::new(), request.clone());
     loop {
-        let page = client.list_messages(&id, cursor.as_ref(), None, limit, None, None, None, None).await?;
-        let page = page.into_inner().data;
+        let page = next.send().await?.into_inner().data;
         seen.extend(page.items.into_iter().map(|message| String::from(message.id)));
-        match page.next_cursor {
-            Some(next) => cursor = Some(next.parse()?),
-            None => return Ok(seen),
-        }
+        let Some(cursor) = page.next_cursor else { return Ok(seen) };
+        next = request.clone().cursor(cursor);
     }
 }
 
@@ -157,13 +149,12 @@ async fn converse(client: &Client, simulator: &str, bot: &Bot) -> Result<()> {
         return Err("no id".into());
     }
     passed("sent");
-    let id = bot.id.parse()?;
     let trace = until(async || {
-        let traces =
-            client.list_traces(&id, None, None, None, None, None, None, None, None, None, None).await?;
+        let traces = client.list_traces().id(bot.id.as_str()).send().await?;
         Ok(traces.into_inner().data.items.into_iter().next())
     });
-    let trace = client.get_trace(&bot.id.parse()?, &trace.await?.trace_id.parse()?).await?;
+    let trace =
+        client.get_trace().id(bot.id.as_str()).trace_id(trace.await?.trace_id.as_str()).send().await?;
     if trace.data.steps.is_empty() {
         return Err("no steps".into());
     }
@@ -173,28 +164,24 @@ async fn converse(client: &Client, simulator: &str, bot: &Bot) -> Result<()> {
 
 /// The refusals; texts that are too long for the hub cannot be made into its types, long lists can.
 async fn break_rules(hub: &str, stranger: &Client, client: &Client, bot: &Bot) -> Result<()> {
-    let id = bot.id.parse()?;
     let broken = SetFilter { expression: Some("(".parse()?), ..SetFilter::default() };
-    let broken = client.create_channel(&id, None, &channel("broken", Some(broken))?).await;
-    refused(broken, 400, ErrorCode::InvalidParams)?;
-    refused(client_with(hub, [])?.get_me().await, 401, ErrorCode::Unauthorized)?;
+    refused(create_channel(client, bot, "broken", Some(broken)).await, 400, ErrorCode::InvalidParams)?;
+    refused(client_with(hub, [])?.get_me().send().await, 401, ErrorCode::Unauthorized)?;
     let wrong = client_with(hub, [(AUTHORIZATION, "Bearer hubu_unknown")])?;
-    refused(wrong.get_me().await, 401, ErrorCode::InvalidToken)?;
-    let another = CreateApiKey { expires_in_days: None, name: "another".parse()? };
-    refused(client.create_api_key(None, &another).await, 403, ErrorCode::Forbidden)?;
-    refused(client.get_bot(&NOBODY.parse()?).await, 404, ErrorCode::NotFound)?;
-    refused(stranger.register(&ada()?).await, 409, ErrorCode::Conflict)?;
+    refused(wrong.get_me().send().await, 401, ErrorCode::InvalidToken)?;
+    refused(create_key(client, "another").await, 403, ErrorCode::Forbidden)?;
+    refused(client.get_bot().id(NOBODY).send().await, 404, ErrorCode::NotFound)?;
+    refused(register(stranger).await, 409, ErrorCode::Conflict)?;
     let keywords = vec!["x".repeat(256).parse()?; 8192];
     let filter = SetFilter { keywords: Some(keywords), ..SetFilter::default() };
-    let too_large = client.create_channel(&id, None, &channel("large", Some(filter))?).await;
-    refused(too_large, 413, ErrorCode::PayloadTooLarge)?;
-    let guess = login("wrong horse battery")?;
+    refused(create_channel(client, bot, "large", Some(filter)).await, 413, ErrorCode::PayloadTooLarge)?;
+    let guess = "wrong horse battery";
     let is_limited = async || {
-        let status = stranger.login(&guess).await.err().and_then(|refusal| refusal.status());
+        let status = login(stranger, guess).await.err().and_then(|refusal| refusal.status());
         Ok(status.filter(|status| *status == 429))
     };
     until(is_limited).await?;
-    refused(stranger.login(&guess).await, 429, ErrorCode::RateLimited)
+    refused(login(stranger, guess).await, 429, ErrorCode::RateLimited)
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -203,12 +190,12 @@ async fn main() -> Result<()> {
     let stranger = client_with(&hub, [(ORIGIN, hub.as_str())])?;
     let key = sign_up(&hub, &stranger).await?;
     let client = client_with(&hub, [(AUTHORIZATION, &format!("Bearer {key}"))])?;
-    if client.get_me().await?.data.username != "ada" {
+    if client.get_me().send().await?.data.username != "ada" {
         return Err("not ada".into());
     }
     passed("me");
     let bot = bind(&client, &simulator).await?;
-    let made = client.create_channel(&bot.id.parse()?, None, &channel("story", None)?).await?;
+    let made = create_channel(&client, &bot, "story", None).await?;
     if !made.data.api_key.starts_with("hubc_") {
         return Err("no key".into());
     }
