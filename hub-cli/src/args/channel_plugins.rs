@@ -1,23 +1,17 @@
 use clap::{Args, Subcommand};
 
-use super::{Confirm, HubArgs};
+use super::{Confirm, Ends, Fields, HubArgs};
 
 /// Manage the plugins of a channel
 #[derive(Debug, Subcommand)]
 pub enum ChannelPluginsCommand {
-    /// List them in the order in which they run
     #[command(alias = "ls")]
     List(ChannelPluginsListArgs),
-    /// Install a plugin, or change its version
     Install(ChannelPluginsInstallArgs),
-    /// Uninstall a plugin from a channel
     #[command(alias = "rm")]
     Uninstall(ChannelPluginArgs),
-    /// Set the order in which they run
     Order(ChannelPluginsOrderArgs),
-    /// Enable a plugin again
     Enable(ChannelPluginEnableArgs),
-    /// Disable a plugin without uninstalling it
     Disable(ChannelPluginDisableArgs),
 }
 
@@ -37,8 +31,8 @@ pub struct ChannelTarget {
 /// List them in the order in which they run
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n
-Exit codes: 0 listed, 5 no such bot or channel.\nSee also: hub-cli channels plugins order"
+    after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n\nSee also: hub-cli channels plugins order",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginsListArgs {
     #[command(flatten)]
@@ -48,8 +42,9 @@ pub struct ChannelPluginsListArgs {
 /// Install a plugin, or change its version
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins install tagger --bot demo --channel demo\n  hub-cli channels plugins install tagger --version 1.2.0 --position 0 --bot demo --channel demo\n
-Exit codes: 0 installed, 5 no such plugin, version, bot or channel, 6 the version is withdrawn or the channel is full.\nSee also: hub-cli plugins list"
+    after_help = "Examples:\n  hub-cli channels plugins install tagger --bot demo --channel demo\n  hub-cli channels plugins install tagger --version 1.2.0 --position 0 --bot demo --channel demo\n\nSee also: hub-cli plugins list",
+    add = Ends(&[(0, "installed"), (6, "the version is withdrawn or the channel is full")]),
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginsInstallArgs {
     /// Name or id of the plugin
@@ -67,8 +62,8 @@ pub struct ChannelPluginsInstallArgs {
 /// Uninstall a plugin from a channel
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo --yes\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo --dry-run\n
-Exit codes: 0 done, 2 not confirmed, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
+    after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo --yes\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo --dry-run\n\nSee also: hub-cli channels plugins list",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginArgs {
     /// Name or id of the plugin
@@ -83,8 +78,8 @@ pub struct ChannelPluginArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins order tagger bridge --bot demo --channel demo\n  hub-cli channels plugins order bridge --bot demo --channel demo\n
-Plugins that are not named run after the others.\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
+Plugins that are not named run after the others.\n\nSee also: hub-cli channels plugins list",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginsOrderArgs {
     /// Names or ids of plugins, first to last
@@ -97,8 +92,8 @@ pub struct ChannelPluginsOrderArgs {
 /// Enable a plugin again
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins disable"
+    after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins disable",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginEnableArgs {
     /// Name or id of the plugin
@@ -110,8 +105,8 @@ pub struct ChannelPluginEnableArgs {
 /// Disable a plugin without uninstalling it
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins enable"
+    after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins enable",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginDisableArgs {
     /// Name or id of the plugin

@@ -22,6 +22,7 @@ mod db;
 mod debug;
 mod demo;
 mod doctor;
+mod exit_codes;
 mod groups;
 mod help;
 mod listen;
@@ -39,60 +40,40 @@ mod user_sessions;
 mod users;
 mod version;
 
-pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
-pub use apps::{
-    AppFields, AppsAuthorizeArgs, AppsCommand, AppsCreateArgs, AppsDeleteArgs, AppsEditArgs, AppsInstallArgs,
-    AppsListArgs, AppsLogArgs, AppsRotateTokenArgs, AppsShowArgs, AppsUninstallArgs,
-};
-pub use audit::{AuditCommand, AuditListArgs, StatsArgs};
-pub use bots::{
-    BotArgs, BotsBindArgs, BotsCommand, BotsContactsArgs, BotsDeleteArgs, BotsListArgs, BotsMessagesArgs,
-    BotsRenameArgs, BotsStatusArgs,
-};
-pub use channel_plugins::{ChannelPluginsCommand, ChannelTarget};
-pub use channel_sinks::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile};
-pub use channels::{
-    ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
-    ChannelsRotateKeyArgs, Which,
-};
-pub use completions::CompletionsArgs;
-pub use config::{ConfigCommand, ConfigFile};
+pub use ai_config::*;
+pub use apps::*;
+pub use audit::*;
+pub use bots::*;
+pub use channel_plugins::*;
+pub use channel_sinks::*;
+pub use channels::*;
+pub use completions::*;
+pub use config::*;
 pub use confirm::Confirm;
-pub use db::{DbBackupArgs, DbCommand, DbEncryptCommand, DbPruneArgs, DbRestoreArgs, DbRotateKeyArgs};
-pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
-pub use demo::DemoArgs;
-pub use doctor::DoctorArgs;
-pub use help::{HelpArgs, TOPICS};
-pub use listen::ListenArgs;
-pub use login::{DEFAULT_SERVER, LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
-pub use man::ManArgs;
-pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand, SpecVersion};
-pub use plugins::{
-    LintFormat, PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs,
-    PluginsListArgs, PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,
-    PluginsVersionsArgs, PluginsWithdrawArgs,
-};
-pub use replay::ReplayArgs;
-pub use send::SendArgs;
-pub use signature::{SecretArgs, SignArgs, SignatureCommand, VerifyArgs};
-pub use sim::{
-    ReceiverArgs, ReceiverCommand, SimAppArgs, SimBot, SimCommand, SimOutageArgs, SimSayArgs, SimScanArgs,
-    SimScriptArgs, SimTarget,
-};
-pub use tail::TailArgs;
-pub use traces::{
-    TraceFilterArgs, TracesCommand, TracesDiffArgs, TracesExportArgs, TracesListArgs, TracesShowArgs,
-    TracesToTestArgs,
-};
-pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
-pub use users::{
-    CreateAdminArgs, InviteArgs, ResetLinkArgs, RoleArg, UsersCommand, UsersCreateArgs, UsersDeleteArgs,
-    UsersEditArgs, UsersListArgs, UsersShowArgs,
-};
-pub use version::VersionArgs;
+pub use db::*;
+pub use debug::*;
+pub use demo::*;
+pub use doctor::*;
+pub use help::*;
+pub use listen::*;
+pub use login::*;
+pub use man::*;
+use exit_codes::Ends;
+pub use openapi::*;
+pub use plugins::*;
+pub use replay::*;
+pub use send::*;
+pub use signature::*;
+pub use sim::*;
+pub use tail::*;
+pub use traces::*;
+pub use user_sessions::*;
+pub use users::*;
+pub use version::*;
 
 use crate::{
     exit::{Exit, Failure},
+    fields::Fields,
     jq::Jq,
     printer::{Color, Extras, Format, Printer, Talk},
 };
@@ -109,6 +90,9 @@ pub struct Cli {
     global: Global,
     #[command(subcommand)]
     pub command: Command,
+    /// The fields that the command declares.
+    #[arg(skip)]
+    pub fields: Fields,
 }
 
 /// Output options.
@@ -220,78 +204,49 @@ pub struct ListArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Process a message in a hub in this process, and show each step
     Demo(DemoArgs),
-    /// Sign in to a hub
     Login(LoginArgs),
-    /// Sign out of a hub
     Logout(LogoutArgs),
-    /// Show who is signed in
     Whoami(WhoamiArgs),
-    /// Manage the hubs you are signed in to
     #[command(subcommand, alias = "profile")]
     Profiles(ProfilesCommand),
-    /// Send a message as a bot
     Send(SendArgs),
-    /// Follow what happens to the messages of a bot
     Tail(TailArgs),
-    /// Forward a bot's or a channel's messages to a local URL
     Listen(Box<ListenArgs>),
-    /// Send recorded deliveries again
     Replay(Box<ReplayArgs>),
-    /// Inspect the traces of messages
     #[command(subcommand, alias = "trace")]
     Traces(TracesCommand),
-    /// Sign a body as the hub does, or diagnose a rejected signature
     #[command(subcommand)]
     Signature(SignatureCommand),
-    /// Bind and manage chat accounts
     #[command(subcommand, alias = "bot")]
     Bots(BotsCommand),
-    /// Manage the channels of a bot
     #[command(subcommand, alias = "channel")]
     Channels(ChannelsCommand),
-    /// Try a plugin in the sandbox
     #[command(subcommand)]
     Debug(DebugCommand),
-    /// Create, check and review plugins
     #[command(subcommand, alias = "plugin")]
     Plugins(PluginsCommand),
-    /// Create and install apps, and inspect their events and calls
     #[command(subcommand, alias = "app")]
     Apps(AppsCommand),
-    /// Use the simulated chat network
     #[command(subcommand)]
     Sim(SimCommand),
-    /// Manage users
     #[command(subcommand, alias = "user")]
     Users(UsersCommand),
-    /// Show statistics of the hub
     Stats(StatsArgs),
-    /// Read the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Configure the AI endpoint that channels use
     #[command(subcommand)]
     AiConfig(AiConfigCommand),
-    /// Maintain the database
     #[command(subcommand)]
     Db(DbCommand),
-    /// Check the setup of a hub, and suggest fixes
     Doctor(DoctorArgs),
-    /// Show and check the settings of the server
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print or check the description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
-    /// Print a shell completion script
     Completions(CompletionsArgs),
-    /// Write the manual pages, one per command
     Man(ManArgs),
-    /// Show the version
     Version(VersionArgs),
-    /// Explain a command, exit-codes, env, config, filters, formatting
     Help(HelpArgs),
 }
 
@@ -305,7 +260,7 @@ pub struct Refused {
 impl Cli {
     /// All commands; the first page groups them.
     pub fn tree() -> clap::Command {
-        groups::grouped(Self::command())
+        groups::grouped(exit_codes::with_exit_codes(Self::command()))
     }
 
     /// Parses the arguments.
@@ -354,9 +309,16 @@ impl Cli {
     fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let parse = |arguments: &[OsString]| {
             let first_page = matches!(arguments, [_]) || matches!(arguments, [_, flag] if flag == "-h");
-            let tree = if first_page { groups::brief(Self::command()) } else { Self::tree() };
-            let matches = tree.try_get_matches_from(arguments)?;
-            Self::from_arg_matches(&matches)
+            let mut tree = if first_page { groups::brief(Self::command()) } else { Self::tree() };
+            let matches = tree.try_get_matches_from_mut(arguments)?;
+            let (mut command, mut below, mut fields) = (&tree, &matches, Fields::default());
+            while let Some((name, matches)) = below.subcommand()
+                && let Some(found) = command.find_subcommand(name)
+            {
+                (command, below) = (found, matches);
+                fields = command.get().copied().unwrap_or(fields);
+            }
+            Ok(Self { fields, ..Self::from_arg_matches(&matches)? })
         };
         parse(arguments).or_else(|error| {
             let asks = arguments.iter().any(|argument| argument == "--json=?" || argument == "--jsonl=?");

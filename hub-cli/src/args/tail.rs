@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::{HubArgs, traces::TraceStatusArg};
+use super::{Ends, Fields, HubArgs, traces::TraceStatusArg};
 
 /// Follow what happens to the messages of a bot
 ///
@@ -8,8 +8,9 @@ use super::{HubArgs, traces::TraceStatusArg};
 /// earlier run showed, or starts at a time in the past; with `--status` only traces are printed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --channel orders --since 10m\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 shown (--follow=false), 2 invalid time, 4 not signed in, 5 no such bot, channel or hub, 7 unreachable, 130 interrupted.\nSee also: hub-cli traces show"
+    after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --channel orders --since 10m\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n\nSee also: hub-cli traces show",
+    add = Ends(&[(0, "shown (--follow=false)"), (2, "invalid time"), (130, "interrupted")]),
+    add = Fields::of("listTraces").without(&["steps", "message"])
 )]
 pub struct TailArgs {
     /// Id or name of the bot
