@@ -94,7 +94,7 @@ fn find(kind: Kind) -> Result<Names, Failure> {
 /// The hub without flags: the rest of the line is not known here.
 fn surroundings() -> Result<HubArgs, Failure> {
     match Cli::try_parse_from(["hub-cli", "bots", "list"]).map(|cli| cli.command) {
-        Ok(args::Command::Bots(BotsCommand::List(args))) => Ok(args.list.hub),
+        Ok(args::Command::Bots(BotsCommand::List(args))) => Ok(args.hub),
         _ => Err(Failure::usage("the environment is invalid")),
     }
 }

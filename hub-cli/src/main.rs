@@ -9,12 +9,12 @@ mod browser;
 mod client;
 mod commands;
 mod completion;
+mod context;
 mod document;
 mod exit;
 mod fields;
 mod jq;
 mod local;
-
 mod panics;
 mod poll;
 mod printer;

@@ -5,20 +5,20 @@ use super::{Ends, Fields, HubArgs};
 /// Configure the AI endpoint that channels use
 #[derive(Debug, Subcommand)]
 pub enum AiConfigCommand {
-    Show(AiConfigShowArgs),
+    /// Show the endpoint, without its key
+    #[command(
+        after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n\nSee also: hub-cli ai-config set, hub-cli ai-config test",
+        add = Fields::of("getAiConfig")
+    )]
+    Show(HubArgs),
     Set(AiConfigSetArgs),
-    Test(AiConfigTestArgs),
-}
-
-/// Show the endpoint, without its key
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n\nSee also: hub-cli ai-config set, hub-cli ai-config test",
-    add = Fields::of("getAiConfig")
-)]
-pub struct AiConfigShowArgs {
-    #[command(flatten)]
-    pub hub: HubArgs,
+    /// Send a test question to the endpoint
+    #[command(
+        after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n\nSee also: hub-cli ai-config set",
+        add = Ends(&[(0, "the endpoint works"), (1, "it failed"), (6, "no endpoint is configured")]),
+        add = Fields::of("testAiConfig")
+    )]
+    Test(HubArgs),
 }
 
 /// Change the endpoint
@@ -62,18 +62,6 @@ pub struct AiConfigSetArgs {
     /// Channels may not use it
     #[arg(long)]
     pub off: bool,
-    #[command(flatten)]
-    pub hub: HubArgs,
-}
-
-/// Send a test question to the endpoint
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n\nSee also: hub-cli ai-config set",
-    add = Ends(&[(0, "the endpoint works"), (1, "it failed"), (6, "no endpoint is configured")]),
-    add = Fields::of("testAiConfig")
-)]
-pub struct AiConfigTestArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 }

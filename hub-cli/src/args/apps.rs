@@ -1,6 +1,7 @@
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use hub_core::apps::AppView;
 
-use super::{Confirm, Ends, Fields, HubArgs, ListArgs};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, closed};
 
 /// Create and install apps, and inspect their events and calls
 #[derive(Debug, Subcommand)]
@@ -40,6 +41,8 @@ With --follow each new event is shown, and again whenever its state changes.\nSe
     Authorize(AppsAuthorizeArgs),
 }
 
+const APP_VIEWS: [AppView; 4] = [AppView::All, AppView::Own, AppView::Public, AppView::Installed];
+
 /// List the apps that you may see, or those installed on a bot
 #[derive(Debug, Args)]
 #[command(
@@ -47,9 +50,9 @@ With --follow each new event is shown, and again whenever its state changes.\nSe
     add = Fields::of("listApps")
 )]
 pub struct AppsListArgs {
-    /// Which apps
-    #[arg(long, conflicts_with = "bot")]
-    pub view: Option<AppViewArg>,
+    /// Which apps: all that you may see, your own, published ones, or those installed on your bots
+    #[arg(long, conflicts_with = "bot", value_parser = closed(APP_VIEWS, AppView::as_str))]
+    pub view: Option<AppView>,
     /// Apps installed on this bot: its id or name
     #[arg(long)]
     pub bot: Option<String>,
@@ -286,17 +289,4 @@ pub struct AppsAuthorizeArgs {
     pub no_open: bool,
     #[command(flatten)]
     pub hub: HubArgs,
-}
-
-/// A selection of apps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AppViewArg {
-    /// All apps that you may see
-    All,
-    /// Your own apps
-    Own,
-    /// Published apps
-    Public,
-    /// Apps installed on your bots
-    Installed,
 }

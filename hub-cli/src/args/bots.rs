@@ -1,14 +1,22 @@
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use hub_core::bots::Direction;
 
-use super::{Confirm, Ends, Fields, HubArgs, ListArgs, duration};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, closed, duration};
 
 /// Bind and manage chat accounts
 #[derive(Debug, Subcommand)]
 pub enum BotsCommand {
     #[command(alias = "ls")]
-    List(BotsListArgs),
+    /// List your bots, newest first
+    ///
+    /// With --local: the bots of all users.
+    #[command(
+        after_help = "Examples:\n  hub-cli bots list\n  hub-cli bots list --json=id,name,status\n\nSee also: hub-cli bots bind",
+        add = Fields::of("listBots")
+    )]
+    List(ListArgs),
     /// Show a bot
     #[command(
         after_help = "Examples:\n  hub-cli bots show demo\n  hub-cli bots show demo --json=id,wx_id\n\nSee also: hub-cli bots status",
@@ -32,19 +40,6 @@ pub enum BotsCommand {
     Contacts(BotsContactsArgs),
     #[command(alias = "message")]
     Messages(BotsMessagesArgs),
-}
-
-/// List your bots, newest first
-///
-/// With --local: the bots of all users.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli bots list\n  hub-cli bots list --json=id,name,status\n\nSee also: hub-cli bots bind",
-    add = Fields::of("listBots")
-)]
-pub struct BotsListArgs {
-    #[command(flatten)]
-    pub list: ListArgs,
 }
 
 /// Show a bot
@@ -166,8 +161,8 @@ pub struct BotsMessagesArgs {
     /// Id or name of the bot
     pub bot: String,
     /// Only this direction
-    #[arg(long)]
-    pub direction: Option<DirectionArg>,
+    #[arg(long, value_parser = closed([Direction::Inbound, Direction::Outbound], Direction::as_str))]
+    pub direction: Option<Direction>,
     /// Only with this contact: their id on the chat network
     #[arg(long, value_name = "ID")]
     pub user: Option<String>,
@@ -182,13 +177,4 @@ pub struct BotsMessagesArgs {
     pub q: Option<String>,
     #[command(flatten)]
     pub list: ListArgs,
-}
-
-/// Directions of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DirectionArg {
-    /// From a person to the bot
-    Inbound,
-    /// From the bot to a person
-    Outbound,
 }

@@ -6,13 +6,28 @@ use super::{Confirm, Ends, Fields, HubArgs};
 #[derive(Debug, Subcommand)]
 pub enum ChannelPluginsCommand {
     #[command(alias = "ls")]
-    List(ChannelPluginsListArgs),
+    /// List them in the order in which they run
+    #[command(
+        after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n\nSee also: hub-cli channels plugins order",
+        add = Fields::of("listChannelPlugins")
+    )]
+    List(ChannelTarget),
     Install(ChannelPluginsInstallArgs),
     #[command(alias = "rm")]
     Uninstall(ChannelPluginArgs),
     Order(ChannelPluginsOrderArgs),
-    Enable(ChannelPluginEnableArgs),
-    Disable(ChannelPluginDisableArgs),
+    /// Enable a plugin again
+    #[command(
+        after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins disable",
+        add = Fields::of("listChannelPlugins")
+    )]
+    Enable(ChannelPlugin),
+    /// Disable a plugin without uninstalling it
+    #[command(
+        after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins enable",
+        add = Fields::of("listChannelPlugins")
+    )]
+    Disable(ChannelPlugin),
 }
 
 /// A channel.
@@ -26,17 +41,6 @@ pub struct ChannelTarget {
     pub channel: String,
     #[command(flatten)]
     pub hub: HubArgs,
-}
-
-/// List them in the order in which they run
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n\nSee also: hub-cli channels plugins order",
-    add = Fields::of("listChannelPlugins")
-)]
-pub struct ChannelPluginsListArgs {
-    #[command(flatten)]
-    pub target: ChannelTarget,
 }
 
 /// Install a plugin, or change its version
@@ -89,26 +93,9 @@ pub struct ChannelPluginsOrderArgs {
     pub target: ChannelTarget,
 }
 
-/// Enable a plugin again
+/// A plugin of a channel.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins disable",
-    add = Fields::of("listChannelPlugins")
-)]
-pub struct ChannelPluginEnableArgs {
-    /// Name or id of the plugin
-    pub plugin: String,
-    #[command(flatten)]
-    pub target: ChannelTarget,
-}
-
-/// Disable a plugin without uninstalling it
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins enable",
-    add = Fields::of("listChannelPlugins")
-)]
-pub struct ChannelPluginDisableArgs {
+pub struct ChannelPlugin {
     /// Name or id of the plugin
     pub plugin: String,
     #[command(flatten)]

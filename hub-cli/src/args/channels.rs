@@ -1,7 +1,10 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{ChannelPluginsCommand, Confirm, Ends, Fields, HubArgs, ListArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs};
+use super::{
+    ChannelPluginsCommand, Confirm, Ends, Fields, HubArgs, ListArgs, SetAiArgs, SetFilterArgs,
+    SetWebSocketArgs, SetWebhookArgs,
+};
 
 /// Manage the channels of a bot
 #[derive(Debug, Subcommand)]

@@ -48,7 +48,9 @@ fn described(command: Command, is_admin: bool) -> Command {
 fn codes(command: &Command, is_admin: bool) -> BTreeMap<u8, String> {
     let has = |id: &str| command.get_arguments().any(|argument| argument.get_id() == id);
     let done = match command.get_name() {
-        "list" | "contacts" | "messages" | "pending" | "versions" | "events" | "api-logs" | "accounts" => "listed",
+        "list" | "contacts" | "messages" | "pending" | "versions" | "events" | "api-logs" | "accounts" => {
+            "listed"
+        }
         "show" | "status" | "stats" | "version" | "whoami" => "shown",
         "create" => "created",
         "edit" => "changed",
@@ -98,7 +100,11 @@ mod tests {
             command.get_subcommands().for_each(check);
             for code in codes(command, false).keys() {
                 let line = format!("{code:>3}  ");
-                assert!(exit::TABLE.lines().any(|row| row.starts_with(&line)), "{}: {code}", command.get_name());
+                assert!(
+                    exit::TABLE.lines().any(|row| row.starts_with(&line)),
+                    "{}: {code}",
+                    command.get_name()
+                );
             }
         }
         check(&Cli::command());

@@ -4,7 +4,8 @@
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -20,7 +21,6 @@ mod config;
 mod confirm;
 mod db;
 mod debug;
-mod demo;
 mod doctor;
 mod exit_codes;
 mod groups;
@@ -38,7 +38,6 @@ mod tail;
 mod traces;
 mod user_sessions;
 mod users;
-mod version;
 
 pub use ai_config::*;
 pub use apps::*;
@@ -52,13 +51,12 @@ pub use config::*;
 pub use confirm::Confirm;
 pub use db::*;
 pub use debug::*;
-pub use demo::*;
 pub use doctor::*;
+use exit_codes::Ends;
 pub use help::*;
 pub use listen::*;
 pub use login::*;
 pub use man::*;
-use exit_codes::Ends;
 pub use openapi::*;
 pub use plugins::*;
 pub use replay::*;
@@ -69,7 +67,6 @@ pub use tail::*;
 pub use traces::*;
 pub use user_sessions::*;
 pub use users::*;
-pub use version::*;
 
 use crate::{
     exit::{Exit, Failure},
@@ -132,9 +129,13 @@ struct Global {
     local: bool,
 }
 
-/// The name of a value, on the command line and in the API.
-pub fn word(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+/// Parses the words of a closed set of the hub.
+fn closed<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    word: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let find = move |text: String| all.into_iter().find(|one| word(*one) == text).ok_or("unknown");
+    PossibleValuesParser::new(all.map(word)).try_map(find)
 }
 
 /// A number of hours: `24`, `24h`.
@@ -204,7 +205,17 @@ pub struct ListArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Demo(DemoArgs),
+    /// Process a message in a hub in this process, and show each step
+    ///
+    /// Ada, a user of a simulated chat network, orders something. The hub stores the message, filters it, posts it,
+    /// signed, to a receiver, and sends the receiver's reply to the chat. It needs no port and no account, and leaves no
+    /// files.
+    #[command(
+        after_help = "Examples:\n  hub-cli demo\n  hub-cli demo --json=reply,verified\n\nSee also: hub-cli sim say, hub-cli traces show",
+        add = Ends(&[(0, "completed"), (1, "a step took longer than 10 s")]),
+        add = Fields::own(&["said", "reply", "verified", "receiver", "trace_id", "trace", "elapsed_ms"])
+    )]
+    Demo,
     Login(LoginArgs),
     Logout(LogoutArgs),
     Whoami(WhoamiArgs),
@@ -246,7 +257,12 @@ pub enum Command {
     Openapi(OpenapiCommand),
     Completions(CompletionsArgs),
     Man(ManArgs),
-    Version(VersionArgs),
+    /// Show the version
+    #[command(
+        after_help = "Examples:\n  hub-cli version\n  hub-cli version --json\n\nSee also: hub-cli debug request --remote warns when a server has another version",
+        add = Fields::own(&["version"])
+    )]
+    Version,
     Help(HelpArgs),
 }
 
@@ -307,7 +323,7 @@ impl Cli {
 
     /// Parses. `--json=?` only lists the fields of a command, so its required arguments are filled in.
     fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        let parse = |arguments: &[OsString]| {
+        let parse = |arguments: &[OsString]| -> Result<Self, clap::Error> {
             let first_page = matches!(arguments, [_]) || matches!(arguments, [_, flag] if flag == "-h");
             let mut tree = if first_page { groups::brief(Self::command()) } else { Self::tree() };
             let matches = tree.try_get_matches_from_mut(arguments)?;

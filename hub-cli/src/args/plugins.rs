@@ -1,8 +1,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use hub_core::plugins::VersionState;
 
-use super::{Confirm, Ends, Fields, HubArgs, ListArgs};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, closed};
 
 /// Create, check and review plugins
 #[derive(Debug, Subcommand)]
@@ -14,7 +15,13 @@ pub enum PluginsCommand {
     Submit(PluginsSubmitArgs),
     #[command(alias = "ls")]
     List(PluginsListArgs),
-    Pending(PluginsPendingArgs),
+    /// List the versions that wait for a review
+    #[command(
+        after_help = "Examples:\n  hub-cli plugins pending\n  hub-cli plugins pending --server https://hub.example.com --json=id,diff\n\nSee also: hub-cli plugins show, hub-cli plugins approve",
+        add = Ends(&[(4, "not an administrator")]),
+        add = Fields::of("listPendingPlugins")
+    )]
+    Pending(ListArgs),
     Show(PluginsShowArgs),
     Versions(PluginsVersionsArgs),
     Approve(PluginsApproveArgs),
@@ -110,8 +117,8 @@ pub struct PluginsSubmitArgs {
 )]
 pub struct PluginsListArgs {
     /// State of the versions: approved, or waiting for a review
-    #[arg(long, default_value = "approved")]
-    pub status: PluginStatusArg,
+    #[arg(long, default_value = "approved", value_parser = closed([VersionState::Approved, VersionState::Pending], VersionState::as_str))]
+    pub status: VersionState,
     /// All plugins of this user instead; on a server only your own name
     #[arg(long, conflicts_with = "status")]
     pub author: Option<String>,
@@ -120,27 +127,6 @@ pub struct PluginsListArgs {
     pub mine: bool,
     #[command(flatten)]
     pub list: ListArgs,
-}
-
-/// List the versions that wait for a review
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli plugins pending\n  hub-cli plugins pending --server https://hub.example.com --json=id,diff\n\nSee also: hub-cli plugins show, hub-cli plugins approve",
-    add = Ends(&[(4, "not an administrator")]),
-    add = Fields::of("listPendingPlugins")
-)]
-pub struct PluginsPendingArgs {
-    #[command(flatten)]
-    pub list: ListArgs,
-}
-
-/// States of a version that can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PluginStatusArg {
-    /// Can be installed by everyone
-    Approved,
-    /// Waits for a review
-    Pending,
 }
 
 /// Show a plugin: its permissions, versions and source

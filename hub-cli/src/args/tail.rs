@@ -1,6 +1,7 @@
 use clap::Args;
+use hub_core::traces::TraceStatus;
 
-use super::{Ends, Fields, HubArgs, traces::TraceStatusArg};
+use super::{Ends, Fields, HubArgs, closed, traces::STATES};
 
 /// Follow what happens to the messages of a bot
 ///
@@ -20,8 +21,8 @@ pub struct TailArgs {
     #[arg(long)]
     pub channel: Option<String>,
     /// Only in this state
-    #[arg(long)]
-    pub status: Option<TraceStatusArg>,
+    #[arg(long, value_parser = closed(STATES, TraceStatus::as_str))]
+    pub status: Option<TraceStatus>,
     /// Continue after this trace, or start at this time: 30s, 10m, 2h, 7d ago, or an RFC 3339 time [default: now]
     #[arg(long, value_name = "TRACE|TIME")]
     pub since: Option<String>,

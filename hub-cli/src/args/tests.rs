@@ -24,9 +24,9 @@ fn words(line: &str) -> Vec<OsString> {
 
 #[test]
 fn every_leaf_has_two_examples_that_parse() {
-    Cli::command().debug_assert();
+    Cli::tree().debug_assert();
     let mut found = Vec::new();
-    leaves(&Cli::command(), "", &mut found);
+    leaves(&Cli::tree(), "", &mut found);
     assert!(found.len() >= 11, "{}", found.len());
     for (path, leaf) in found {
         let help = leaf.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -35,6 +35,7 @@ fn every_leaf_has_two_examples_that_parse() {
         let examples: Vec<&str> =
             lines.filter_map(|line| line.find("hub-cli ").map(|at| &line[at..])).collect();
         assert!(examples.len() >= 2, "{path} has {examples:?}");
+        assert!(help.contains("\nExit codes: 0 ") && !help.ends_with("See also: "), "{path}: {help}");
         for example in examples {
             assert!(example.starts_with(&path), "{example} is none of {path}");
             let read = Cli::try_parse_from(words(example));

@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use hub_core::traces::TraceStatus;
 
-use super::{Ends, Fields, HubArgs, ListArgs};
+use super::{Ends, Fields, HubArgs, ListArgs, closed};
 
 /// Inspect the traces of messages
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,10 @@ pub enum TracesCommand {
     Diff(TracesDiffArgs),
     ToTest(TracesToTestArgs),
 }
+
+/// States of a trace.
+pub(super) const STATES: [TraceStatus; 4] =
+    [TraceStatus::Pending, TraceStatus::Ok, TraceStatus::Error, TraceStatus::Skipped];
 
 /// A selection of traces.
 #[derive(Debug, Clone, Args)]
@@ -29,8 +33,8 @@ pub struct TraceFilterArgs {
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Only in this state
-    #[arg(long)]
-    pub status: Option<TraceStatusArg>,
+    #[arg(long, value_parser = closed(STATES, TraceStatus::as_str))]
+    pub status: Option<TraceStatus>,
 }
 
 /// List the traces of a bot, newest first
@@ -146,28 +150,4 @@ pub struct TracesToTestArgs {
     pub script: Option<PathBuf>,
     #[command(flatten)]
     pub hub: HubArgs,
-}
-
-/// States of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TraceStatusArg {
-    /// Still in progress
-    Pending,
-    /// Completed
-    Ok,
-    /// Failed permanently
-    Error,
-    /// No delivery was needed
-    Skipped,
-}
-
-impl From<TraceStatusArg> for TraceStatus {
-    fn from(status: TraceStatusArg) -> Self {
-        match status {
-            TraceStatusArg::Pending => Self::Pending,
-            TraceStatusArg::Ok => Self::Ok,
-            TraceStatusArg::Error => Self::Error,
-            TraceStatusArg::Skipped => Self::Skipped,
-        }
-    }
 }

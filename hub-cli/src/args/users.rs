@@ -1,7 +1,7 @@
-use clap::{Args, Subcommand, ValueEnum};
-use hub_core::access::Role;
+use clap::{Args, Subcommand};
+use hub_core::{access::Role, accounts::UserStatus};
 
-use super::{Confirm, Ends, Fields, HubArgs, ListArgs, LocalArgs, UserSessionsCommand};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, LocalArgs, UserSessionsCommand, closed};
 
 /// Manage users
 #[derive(Debug, Subcommand)]
@@ -41,11 +41,11 @@ pub enum UsersCommand {
 )]
 pub struct UsersListArgs {
     /// Only with this role
-    #[arg(long)]
-    pub role: Option<RoleArg>,
+    #[arg(long, value_parser = closed([Role::Admin, Role::Member], Role::as_str))]
+    pub role: Option<Role>,
     /// Only in this status
-    #[arg(long)]
-    pub status: Option<UserStatusArg>,
+    #[arg(long, value_parser = closed([UserStatus::Active, UserStatus::Disabled], UserStatus::as_str))]
+    pub status: Option<UserStatus>,
     /// Only those whose username or name has this text
     #[arg(long, value_name = "TEXT")]
     pub q: Option<String>,
@@ -80,8 +80,8 @@ pub struct UsersCreateArgs {
     /// 2 to 32 of a-z, 0-9, _ and -
     pub username: String,
     /// Role
-    #[arg(long, default_value = "member")]
-    pub role: RoleArg,
+    #[arg(long, default_value = "member", value_parser = closed([Role::Admin, Role::Member], Role::as_str))]
+    pub role: Role,
     /// Display name, 1 to 64 characters
     #[arg(long, value_name = "NAME")]
     pub display_name: Option<String>,
@@ -103,11 +103,11 @@ pub struct UsersEditArgs {
     /// Id or name of the user
     pub user: String,
     /// New role
-    #[arg(long)]
-    pub role: Option<RoleArg>,
+    #[arg(long, value_parser = closed([Role::Admin, Role::Member], Role::as_str))]
+    pub role: Option<Role>,
     /// New status
-    #[arg(long)]
-    pub status: Option<UserStatusArg>,
+    #[arg(long, value_parser = closed([UserStatus::Active, UserStatus::Disabled], UserStatus::as_str))]
+    pub status: Option<UserStatus>,
     /// New display name, 1 to 64 characters
     #[arg(long, value_name = "NAME")]
     pub display_name: Option<String>,
@@ -189,31 +189,4 @@ pub struct CreateAdminArgs {
     pub password_file: String,
     #[command(flatten)]
     pub local: LocalArgs,
-}
-
-/// Roles of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RoleArg {
-    /// May administer the hub
-    Admin,
-    /// May use it
-    Member,
-}
-
-impl From<RoleArg> for Role {
-    fn from(role: RoleArg) -> Self {
-        match role {
-            RoleArg::Admin => Self::Admin,
-            RoleArg::Member => Self::Member,
-        }
-    }
-}
-
-/// States of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum UserStatusArg {
-    /// May sign in
-    Active,
-    /// May not
-    Disabled,
 }

@@ -16,8 +16,7 @@ use url::Url;
 
 use super::{Query, address_of};
 use crate::{
-    document::cell,
-    exit::{Exit, Failure, exit_of},
+    exit::{Exit, Failure},
     printer::{detail, speak},
 };
 
@@ -47,23 +46,11 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A server at an address, called with an API key.
+    /// A server at an address, called with an API key, or without a credential.
     ///
     /// # Errors
     /// A usage failure for an address that is no `http` or `https` URL, or plain `http` beyond this machine.
-    pub fn new(base: &Url, token: Secret) -> Result<Self, Failure> {
-        Self::open(base, Some(token))
-    }
-
-    /// A server at an address, called without a credential.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn anonymous(base: &Url) -> Result<Self, Failure> {
-        Self::open(base, None)
-    }
-
-    fn open(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
+    pub fn new(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
         let is_here = match base.host() {
             Some(url::Host::Domain(name)) => name == "localhost",
             Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
@@ -103,41 +90,16 @@ impl HttpClient {
         address_of(&self.base, path, query)
     }
 
-    /// The same server, called with the token of an app.
+    /// The same server with another credential, or without one.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn as_app(&self, token: Secret) -> Result<Self, Failure> {
+    pub fn with_token(&self, token: Option<Secret>) -> Result<Self, Failure> {
         let unsaid = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
-        Ok(Self { unsaid: Mutex::new(unsaid), ..Self::open(&self.base, Some(token))? })
+        Ok(Self { unsaid: Mutex::new(unsaid), ..Self::new(&self.base, token)? })
     }
 
-    /// The same server without a credential.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn anonymously(&self) -> Result<Self, Failure> {
-        Self::open(&self.base, None)
-    }
-
-    /// The `data` of a call; `path` begins with `/api/`, query values are encoded here.
-    ///
-    /// # Errors
-    /// The error of the server, with its exit code; `UNAVAILABLE` when it is unreachable.
-    pub async fn call(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
-        Ok(self.exchange(method, path, query, body).await?["data"].take())
-    }
-
-    /// The whole document of a response.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
+    /// As [`Client::exchange`](super::Client::exchange).
     pub async fn exchange(
         &self,
         method: &str,
@@ -194,24 +156,13 @@ impl HttpClient {
         if answer.status.is_success() && document["success"] == true {
             return Ok(document);
         }
-        let code = document["error"]["code"].as_str().unwrap_or_default();
-        let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
+        let Some(failure) = Failure::of_response(&document) else {
             let what = format!("{} is not a hub: it responded {}", self.base, answer.status);
             return Err(Failure::unreachable(what));
         };
-        let message =
-            document["error"]["message"].as_str().unwrap_or("the hub rejected the request").to_owned();
-        let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
-        let request_id = document["error"]["request_id"].as_str();
-        let mut failure = Failure::new(exit, code.as_str(), message).said_by(&self.base, request_id);
-        let details = document["error"]["details"].as_array().into_iter().flatten();
-        failure = failure
-            .with_details(details.map(|detail| (cell(detail, "field"), cell(detail, "reason"))).collect());
-        if let Some(hint) = document["error"]["hint"].as_str() {
-            failure = failure.with_hint(hint);
-        }
-        Err(match exit {
-            Exit::Denied if code == ErrorCode::Forbidden => {
+        let failure = failure.said_by(&self.base, document["error"]["request_id"].as_str());
+        Err(match failure.exit {
+            Exit::Denied if failure.code == ErrorCode::Forbidden.as_str() => {
                 failure.with_hint("this needs an administrator, or a session in a browser")
             }
             Exit::Denied => failure.with_hint("hub-cli login, or a valid API key in HUB_TOKEN"),

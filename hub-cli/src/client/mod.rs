@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, access::Actor};
+use hub_core::{Hub, access::Actor, secret::Secret};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
@@ -13,7 +13,7 @@ mod lookup;
 mod target;
 mod traces;
 
-pub use http_client::HttpClient;
+use http_client::HttpClient;
 use in_process::InProcessClient;
 pub use lookup::{ChannelRef, InstallationRef, id_of};
 use target::Target;
@@ -47,10 +47,34 @@ impl Client {
     /// # Errors
     /// When a server is named without a profile for it; what opening the files fails with.
     pub async fn open(args: &HubArgs, local: bool) -> Result<Self, Failure> {
-        match server(args, local)? {
-            Some(server) => Ok(Self(Transport::Http(Arc::new(server)))),
+        match Self::server_of(args, local)? {
+            Some(server) => Ok(server),
             None => Self::in_process(&args.local).await,
         }
+    }
+
+    /// The server of these arguments, as [`open`](Self::open) chooses it; `None` for files.
+    ///
+    /// # Errors
+    /// When a server is named without a profile for it.
+    pub fn server_of(args: &HubArgs, local: bool) -> Result<Option<Self>, Failure> {
+        let Some(Target { server, key, name }) = target::choose(args, local)? else { return Ok(None) };
+        let client = HttpClient::new(&server, Some(key))?;
+        Ok(Some(
+            match name {
+                Some(name) => client.named(name),
+                None => client,
+            }
+            .into(),
+        ))
+    }
+
+    /// A server at an address, called with an API key, or without a credential.
+    ///
+    /// # Errors
+    /// When a key would be sent over plain `http` to another machine.
+    pub fn at(server: &Url, key: Option<Secret>) -> Result<Self, Failure> {
+        HttpClient::new(server, key).map(Self::from)
     }
 
     /// The hub in a data folder or a database.
@@ -161,20 +185,10 @@ impl Client {
     }
 }
 
-/// The server of these arguments, as [`Client::open`] chooses it; `None` for files.
-///
-/// # Errors
-/// When a server is named without a profile for it.
-pub fn server(args: &HubArgs, local: bool) -> Result<Option<HttpClient>, Failure> {
-    let target = target::choose(args, local)?;
-    let open = |Target { server, key, name }: Target| {
-        let client = HttpClient::new(&server, key)?;
-        Ok(match name {
-            Some(name) => client.named(name),
-            None => client,
-        })
-    };
-    target.map(open).transpose()
+impl From<HttpClient> for Client {
+    fn from(server: HttpClient) -> Self {
+        Self(Transport::Http(Arc::new(server)))
+    }
 }
 
 /// An address below a base; query values are encoded here.

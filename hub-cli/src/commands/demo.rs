@@ -13,18 +13,17 @@ use hub_core::{
     random::Random,
     store::StoreConfig,
     time::{Clock, Timestamp},
-    traces::{StepName, Trace, TraceQuery, TraceStatus},
+    traces::{Step, StepName, Trace, TraceQuery, TraceStatus},
 };
 use serde_json::{Value, json};
 
 use super::{traces::document, waterfall};
 use crate::{
     exit::{Exit, Failure},
+    poll::within,
     printer::{Printer, Tone},
     screen::clean,
 };
-
-pub const FIELDS: [&str; 7] = ["said", "reply", "verified", "receiver", "trace_id", "trace", "elapsed_ms"];
 
 /// Timeout of one step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -97,26 +96,17 @@ impl Stage {
 
     /// The trace, once the reply is in it.
     async fn trace(&self, demo: &Demo) -> Result<Option<Trace>, Failure> {
-        let until = self.clock.now() + STEP_TIMEOUT;
         let query = TraceQuery { channel_id: Some(demo.channel_id), ..TraceQuery::default() };
         let page = PageRequest::parse(&query.list_name(demo.bot_id), Some(1), None)?;
-        loop {
+        within(POLL_INTERVAL, STEP_TIMEOUT, async || {
             let newest = self.hub.traces().list(&Actor::Operator, demo.bot_id, &query, &page).await?;
-            if let Some(head) = newest.items.first() {
-                let trace = self.hub.traces().get(&Actor::Operator, demo.bot_id, head.trace_id).await?;
-                let replied = trace
-                    .steps
-                    .iter()
-                    .any(|step| step.name == StepName::Reply && step.status == TraceStatus::Ok);
-                if replied && trace.status == TraceStatus::Ok {
-                    return Ok(Some(trace));
-                }
-            }
-            if self.clock.now() >= until {
-                return Ok(None);
-            }
-            self.clock.sleep(POLL_INTERVAL).await;
-        }
+            let Some(head) = newest.items.first() else { return Ok(None) };
+            let trace = self.hub.traces().get(&Actor::Operator, demo.bot_id, head.trace_id).await?;
+            let is_reply = |step: &Step| step.name == StepName::Reply && step.status == TraceStatus::Ok;
+            let is_over = trace.status == TraceStatus::Ok && trace.steps.iter().any(is_reply);
+            Ok(is_over.then_some(trace))
+        })
+        .await
     }
 }
 

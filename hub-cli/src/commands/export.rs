@@ -9,8 +9,6 @@ use crate::{
     printer::{Format, Printer},
 };
 
-pub const FIELDS: [&str; 2] = ["file", "equal"];
-
 const JSON: &str = include_str!("../../../openapi/hub.json");
 const YAML: &str = include_str!("../../../openapi/hub.yaml");
 const JSON_V3_1: &str = include_str!("../../../openapi/hub.v3_1.json");

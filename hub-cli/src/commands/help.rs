@@ -9,8 +9,6 @@ use crate::{
     printer::{Format, Printer},
 };
 
-pub const FIELDS: [&str; 5] = ["name", "about", "examples", "arguments", "commands"];
-
 pub fn run(args: &HelpArgs, printer: &Printer) -> Result<(), Failure> {
     if let [word] = &args.topic[..]
         && let Some((topic, text)) = TOPICS.iter().find(|(topic, _)| topic == word)

@@ -9,10 +9,6 @@ use crate::{
     profiles::{Profile, Profiles},
 };
 
-pub const FIELDS: [&str; 4] = ["name", "server", "username", "current"];
-
-pub const DELETE_FIELDS: [&str; 2] = ["name", "deleted"];
-
 pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let unknown = |name: &str| {

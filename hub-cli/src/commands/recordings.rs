@@ -30,8 +30,8 @@ pub async fn query(client: &Client, bot: BotId, filter: &TraceFilterArgs) -> Res
         None => None,
     };
     let times = Times::of(filter.since.as_ref(), filter.until.as_ref())?;
-    let status = filter.status.map(Into::into);
-    Ok(TraceQuery { channel_id, status, since: times.since, until: times.until, ..TraceQuery::default() })
+    let (since, until) = (times.since, times.until);
+    Ok(TraceQuery { channel_id, status: filter.status, since, until, ..TraceQuery::default() })
 }
 
 /// The time range.

@@ -7,7 +7,6 @@ use hub_core::{
     apps::token_prefix,
     id::{AppId, BotId, TraceId},
     secret::Secret,
-    time::Clock,
     traces::{Trace, TraceStatus},
 };
 use serde_json::{Value, json};
@@ -16,13 +15,11 @@ use super::text_or_stdin;
 use crate::{
     args::SendArgs,
     client::{Client, InstallationRef, id_of},
+    context::Context,
     document::cell,
     exit::{Exit, Failure},
-    poll::every,
-    printer::Printer,
+    poll::within,
 };
-
-pub const FIELDS: [&str; 4] = ["message_id", "trace_id", "bot_id", "status"];
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The operation with which an app sends.
@@ -30,9 +27,9 @@ const BOT_API_SEND: &str = "/bot/v1/messages/send";
 /// Source of an app's token: arguments are visible to every user of the machine.
 const APP_TOKEN: &str = "HUB_APP_TOKEN";
 
-pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
     let content = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     if args.wait {
         client.expect_work().await?;
@@ -59,12 +56,11 @@ pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), F
     } else {
         cell(&sent, "status")
     };
-    client.close().await;
     let text = format!("{}\t{}\t{status}", cell(&sent, "message_id"), cell(&sent, "trace_id"));
     let document = json!({
         "message_id": sent["message_id"], "trace_id": sent["trace_id"], "bot_id": bot, "status": status,
     });
-    printer.one(document, &text)
+    cx.printer.one(document, &text)
 }
 
 /// Sends as an app on a bot, through the bot API: with its token to a server; on files the operator acts for the app,
@@ -78,7 +74,7 @@ async fn send_as_app(client: &Client, app: &str, bot: BotId, body: &Value) -> Re
         let installation = client.installation(InstallationRef { bot, app }).await?;
         let token = app_token(&installation["app_token_prefix"])?;
         let server = client.server().ok_or_else(|| Failure::usage("there is no local hub"))?;
-        server.as_app(token)?.exchange("POST", BOT_API_SEND, &[], body).await?
+        server.with_token(Some(token))?.exchange("POST", BOT_API_SEND, &[], body).await?
     };
     sent["status"] = "queued".into();
     Ok(sent)
@@ -105,16 +101,10 @@ fn trace_of(sent: &Value) -> Result<TraceId, Failure> {
 
 /// The trace of a completed send; `None` when that takes longer than `limit`.
 async fn wait(client: &Client, bot: BotId, id: TraceId, limit: Duration) -> Result<Option<Trace>, Failure> {
-    let clock = Clock::system();
-    let until = clock.now() + limit;
-    every(POLL_INTERVAL, async || {
-        let trace = match client.trace(Some(bot), id).await {
-            // A server creates it when it starts to process the message.
-            Err(failure) if failure.exit == Exit::NotFound => None,
-            found => Some(found?),
-        };
-        let over = trace.filter(|trace| trace.status != TraceStatus::Pending);
-        Ok((over.is_some() || clock.now() >= until).then_some(over))
+    within(POLL_INTERVAL, limit, async || match client.trace(Some(bot), id).await {
+        // A server creates it when it starts to process the message.
+        Err(failure) if failure.exit == Exit::NotFound => Ok(None),
+        found => Ok(Some(found?).filter(|trace| trace.status != TraceStatus::Pending)),
     })
     .await
 }

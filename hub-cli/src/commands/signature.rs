@@ -21,10 +21,6 @@ use crate::{
 /// Maximum size of a body, in bytes.
 const MAX_BODY: u64 = 16 << 20;
 
-pub const SIGN_FIELDS: [&str; 5] =
-    ["X-Signature", "X-Timestamp", "webhook-id", "webhook-timestamp", "webhook-signature"];
-pub const VERIFY_FIELDS: [&str; 2] = ["verified", "findings"];
-
 pub fn run(command: SignatureCommand, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         SignatureCommand::Sign(args) => sign(&args, printer).map(|()| Exit::Done),

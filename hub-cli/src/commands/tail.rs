@@ -14,8 +14,10 @@ use super::{recordings::moment, traces};
 use crate::{
     args::{PageArgs, TailArgs},
     client::Client,
+    context::Context,
     document::{cell, next_cursor, take_items},
     exit::Failure,
+    poll::every,
     printer::{Printer, Tone},
     screen,
 };
@@ -24,9 +26,9 @@ use crate::{
 const MAX_BACK: u32 = MAX_LIMIT;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
     let start = Start::of(args.since.as_ref())?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     let channel = match &args.channel {
         Some(channel) => Some(client.channel(bot, channel).await?),
@@ -50,18 +52,18 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
     if args.follow {
         Printer::ready("ready");
     }
-    let wanted: Option<TraceStatus> = args.status.map(Into::into);
-    let (clock, mut open) = (Clock::system(), BTreeMap::<TraceId, Trace>::new());
-    loop {
+    let wanted = args.status;
+    let mut open = BTreeMap::<TraceId, Trace>::new();
+    every(POLL_INTERVAL, async || {
         if wanted.is_none() {
             for message in tail.messages(said, usize::MAX).await? {
                 said = id(&message);
                 if tail.is_of_channel(&message) {
-                    show_message(&message, printer)?;
+                    show_message(&message, &cx.printer)?;
                 }
             }
         }
-        let last_look = !args.follow;
+        let is_last = !args.follow;
         let mut over = Vec::new();
         let listed = tail.newer(after, usize::MAX, open.keys().next().copied()).await?;
         // Traces that are no longer listed were deleted, or are too old: they are shown in their last state.
@@ -73,7 +75,7 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
             let id = trace.trace_id;
             if after.is_none_or(|after| id > after) || open.remove(&id).is_some() {
                 after = after.max(Some(id));
-                if trace.status == TraceStatus::Pending && !last_look {
+                if trace.status == TraceStatus::Pending && !is_last {
                     open.insert(id, trace);
                 } else {
                     over.push(trace);
@@ -81,15 +83,11 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
             }
         }
         for trace in over.iter().filter(|trace| wanted.is_none_or(|wanted| trace.status == wanted)) {
-            show(trace, printer)?;
+            show(trace, &cx.printer)?;
         }
-        if last_look {
-            break;
-        }
-        clock.sleep(POLL_INTERVAL).await;
-    }
-    client.close().await;
-    Ok(())
+        Ok(is_last.then_some(()))
+    })
+    .await
 }
 
 /// The start.

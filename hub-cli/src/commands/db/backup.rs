@@ -22,11 +22,6 @@ use crate::{
     printer::Printer,
 };
 
-pub const FIELDS: [&str; 8] =
-    ["file", "bytes", "created_at", "schema", "key_id", "has_key", "files", "missing_files"];
-pub const RESTORE_FIELDS: [&str; 8] =
-    ["file", "restored", "created_at", "version", "schema", "key_id", "files", "replaced"];
-
 pub async fn create(args: DbBackupArgs, printer: &Printer) -> Result<(), Failure> {
     let passphrase = passphrase(args.passphrase_file.as_deref())?;
     let config = local::settings(&args.local)?;

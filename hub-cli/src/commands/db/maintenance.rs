@@ -18,11 +18,6 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const CHECK_FIELDS: [&str; 2] = ["check", "message"];
-pub const VACUUM_FIELDS: [&str; 2] = ["bytes_before", "bytes_after"];
-pub const PRUNE_FIELDS: [&str; 6] = ["before", "pruned", "traces", "messages", "app_calls", "app_events"];
-pub const ROTATE_FIELDS: [&str; 4] = ["old_key_id", "key_id", "sealed", "unreadable"];
-
 pub async fn check(args: &LocalArgs, printer: &Printer) -> Result<Exit, Failure> {
     let home = local::settings(args)?.home();
     let checked = upkeep::check(&home, &Random::system()).await?;

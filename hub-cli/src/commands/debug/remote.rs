@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::Tried;
 use crate::{
     args::HubArgs,
-    client::{self, HttpClient},
+    client::Client,
     commands::plugins::cases::compare,
+    context::Context,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
     screen,
@@ -18,14 +19,14 @@ const COMPARED: [&str; 7] = ["matched", "present", "request", "replies", "skippe
 
 /// A channel of a server.
 pub struct Server {
-    client: HttpClient,
+    client: Client,
     channel: String,
 }
 
 impl Server {
     /// The server of the arguments.
-    pub fn open(hub: &HubArgs, channel: &str, local: bool) -> Result<Self, Failure> {
-        let client = client::server(hub, local)?;
+    pub fn open(hub: &HubArgs, channel: &str, cx: &Context) -> Result<Self, Failure> {
+        let client = Client::server_of(hub, cx.local)?;
         let client = client.ok_or_else(|| {
             Failure::usage("--remote needs a server").with_hint("name it with --server, its key in HUB_TOKEN")
         })?;
@@ -54,7 +55,7 @@ impl Server {
             }
         };
         let path = format!("/api/webhooks/{}/debug/{hook}", self.channel);
-        let theirs = self.client.call("POST", &path, &[], &body).await?;
+        let theirs = self.client.post(&path, &body).await?;
         if let Some(url) = theirs["before"]["url"].as_str() {
             url.clone_into(&mut run.url);
         }

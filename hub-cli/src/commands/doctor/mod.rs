@@ -19,8 +19,6 @@ use crate::{
 };
 use permissions::Place;
 
-pub const FIELDS: [&str; 5] = ["id", "status", "message", "advice", "fixed"];
-
 /// Every check, in the order of the report; names that end in a dot are prefixes of several checks.
 const CHECKS: [&str; 24] = [
     "store.open",

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
 use crate::args::{Cli, TOPICS};
 
 /// The page.
 pub fn page() -> String {
-    let mut root = Cli::command();
+    let mut root = Cli::tree();
     root.build();
     let mut page =
         "# The command line of Message Hub\n\nWritten by `hub-cli man --markdown`; a test compares it.\n\n"

@@ -17,8 +17,6 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const FIELDS: [&str; 4] = ["case", "result", "differences", "duration_ms"];
-
 /// A case, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,8 +11,6 @@ use crate::{
     screen,
 };
 
-pub const FIELDS: [&str; 6] = ["file", "line", "column", "severity", "rule", "message"];
-
 /// A finding.
 pub struct Finding {
     pub file: String,

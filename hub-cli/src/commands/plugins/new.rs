@@ -10,8 +10,6 @@ use crate::{
     printer::Printer,
 };
 
-pub const FIELDS: [&str; 2] = ["folder", "files"];
-
 /// The types of the plugin API, for editors.
 const TYPES: &str = include_str!("plugin.d.ts");
 const TEMPLATE: &str = include_str!("template.js");

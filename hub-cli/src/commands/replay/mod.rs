@@ -13,6 +13,7 @@ use super::recordings::{self, Recordings, trace_id};
 use crate::{
     args::ReplayArgs,
     client::Client,
+    context::Context,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
     screen,
@@ -26,25 +27,22 @@ use progress::Progress;
 use route::Route;
 use source::{LineFilter, Source};
 
-pub const FIELDS: [&str; 8] =
-    ["trace_id", "outcome", "status", "reason", "duration_ms", "new_trace_id", "replies", "differences"];
-
 /// Runs the command; with `local` the files are used although a server is named.
-pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
+pub async fn run(args: ReplayArgs, cx: &Context) -> Result<Exit, Failure> {
     let reads_stdin = args.traces == ["-"] || args.from.as_deref() == Some("-");
     if reads_stdin && args.secret.secret_file.as_deref() == Some("-") {
         return Err(Failure::usage("only one of the files can be stdin"));
     }
-    let route = Route::of(&args, printer)?;
+    let route = Route::of(&args, &cx.printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
     if is_bulk && route.leaves_this_machine() {
         let what = "this sends requests to the recorded URLs, and people may receive replies";
-        args.confirm.is_meant(what, printer).await?;
+        args.confirm.is_meant(what, &cx.printer).await?;
     }
     let dry_run = args.confirm.is_rehearsal();
     let client = match &args.from {
         Some(_) => None,
-        None => Some(Client::open(&args.hub, local).await?),
+        None => Some(cx.hub(&args.hub).await?),
     };
     if let (Route::Hub { .. }, Some(client), false) = (&route, &client, dry_run) {
         client.expect_work().await?;
@@ -59,12 +57,9 @@ pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exi
     let source = source(&args, client.as_ref()).await?;
     let stop = Stop::default();
     let ended = tokio::select! {
-        ended = drive(&replay, source, route, client.as_ref(), &stop, printer) => ended,
-        never = interrupted(&stop, printer) => match never {},
+        ended = drive(&replay, source, route, client.as_ref(), &stop, &cx.printer) => ended,
+        never = interrupted(&stop, &cx.printer) => match never {},
     };
-    if let Some(client) = client {
-        client.close().await;
-    }
     ended
 }
 

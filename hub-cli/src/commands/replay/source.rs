@@ -216,7 +216,7 @@ impl LineFilter {
         Ok(Self {
             channel: channel.transpose()?,
             times: Times::of(args.since.as_ref(), args.until.as_ref())?,
-            status: args.status.map(Into::into),
+            status: args.status,
         })
     }
 

@@ -14,8 +14,6 @@ use crate::{
     sim_client::SimClient,
 };
 
-pub const FIELDS: [&str; 5] = ["wx_id", "from_user_id", "message_ids", "replies", "trace_ids"];
-
 pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
     let text = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
     let simulator = SimClient::new(&args.bot.target.sim)?;

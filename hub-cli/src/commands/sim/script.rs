@@ -22,8 +22,6 @@ use crate::{
     sim_client::SimClient,
 };
 
-pub const FIELDS: [&str; 3] = ["step", "did", "detail"];
-
 /// Maximum number of steps.
 const MAX_STEPS: usize = 10_000;
 

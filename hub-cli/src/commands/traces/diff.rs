@@ -12,25 +12,22 @@ use serde_json::{Value, json, value::RawValue};
 use super::recording;
 use crate::{
     args::TracesDiffArgs,
-    client::Client,
     commands::{plugins::run::changes, recordings::trace_id},
+    context::Context,
     exit::Failure,
     printer::{Printer, Tone},
     screen,
 };
 
-pub const FIELDS: [&str; 7] = ["before", "after", "same", "status", "request", "response", "steps"];
-
 /// Headers that differ in every delivery.
 const VOLATILE_HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "x-hub-attempt"];
 
-pub async fn run(args: TracesDiffArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: TracesDiffArgs, cx: &Context) -> Result<(), Failure> {
     let (before, after) = (trace_id(&args.before)?, trace_id(&args.after)?);
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let (before, after) = (recording(&client, before).await?, recording(&client, after).await?);
-    client.close().await;
     let compared = Compared::of(&before, &after);
-    printer.one(compared.document(), &compared.text(printer))
+    cx.printer.one(compared.document(), &compared.text(&cx.printer))
 }
 
 /// Two traces.

@@ -21,18 +21,15 @@ use crate::{
         plugins::run::{self},
         read_file, recordings,
     },
+    context::Context,
     exit::{Exit, Failure},
-    printer::Printer,
 };
 
-pub const FIELDS: [&str; 3] = ["trace_id", "plugin", "files"];
-
-pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: TracesToTestArgs, cx: &Context) -> Result<(), Failure> {
     let trace = recordings::trace_id(&args.trace)?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let recording = recording(&client, trace).await?;
     let plugin = Plugin::of(&args, &client, &recording).await?;
-    client.close().await;
     let real = &recording;
     let recording = Fakes::new().recording(real)?;
     let message = recording.message.clone().ok_or_else(|| {
@@ -43,7 +40,7 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
     let cases = cases(&sandbox, &plugin, &recording, message).await?;
     sandbox.close();
     if let Some(note) = departure(real, &plugin, &cases.request) {
-        printer.note(&note);
+        cx.printer.note(&note);
     }
     let name = recording.trace.trace_id.to_string();
     let mut files = vec![(format!("{name}.jsonl"), recordings::line(&recording) + "\n")];
@@ -56,10 +53,10 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
     }
     let written = write(&args.out, &files)?;
     let folder = args.out.display();
-    printer.note(&format!(
+    cx.printer.note(&format!(
         "run it: hub-cli plugins test {folder}; look through the files before you pass them on"
     ));
-    printer.one(json!({ "trace_id": name, "plugin": plugin.name, "files": written }), &written.join("\n"))
+    cx.printer.one(json!({ "trace_id": name, "plugin": plugin.name, "files": written }), &written.join("\n"))
 }
 
 /// The plugin under test.
