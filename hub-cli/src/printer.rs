@@ -7,6 +7,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use clap::ColorChoice;
 use hub_core::time::{Clock, Timestamp};
 use serde_json::{Map, Value};
 
@@ -16,18 +17,6 @@ use crate::{
     screen,
     table::{self, Cell},
 };
-
-/// When to use colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Color {
-    /// At a terminal, unless `NO_COLOR` is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// The format of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,14 +118,14 @@ impl Tone {
 const COLUMNS: usize = 80;
 
 impl Printer {
-    pub fn new(format: Format, talk: Talk, color: Color) -> Self {
+    pub fn new(format: Format, talk: Talk, color: ColorChoice) -> Self {
         let terminal = io::stdout().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let forced = set("CLICOLOR_FORCE");
         let color = match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => !set("NO_COLOR") && (forced || terminal),
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => !set("NO_COLOR") && (forced || terminal),
         };
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let measured = comfy_table::Table::new().width().map(usize::from).filter(|_| terminal);

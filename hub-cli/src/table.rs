@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stands_beside_the_rest_and_is_broken_between_words() {
+    fn columns_that_fit_are_broken_between_words() {
         assert_eq!(
             draw(&NAMES, rows("where is my order"), 80, false),
             "MESSAGE ID                      AT                    STATUS    TEXT\n\
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stands_below_and_nothing_is_broken() {
+    fn columns_that_do_not_fit_are_printed_below_their_row() {
         let drawn = "MESSAGE ID                      AT                    STATUS\n    TEXT\n\
              msg_01KAJ6Z8QH0000000000000000  2026-01-31T12:00:00Z  received\n    where is my bookshelf";
         assert_eq!(draw(&NAMES, rows("where is my bookshelf"), 72, false), drawn);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_told_in_words_stays_whole() {
+    fn a_relative_time_is_never_broken() {
         let row = || vec![Cell::whole("5m ago".to_owned()), Cell::of("one two three four".to_owned())];
         let drawn = draw(&["AT", "TEXT"], vec![row()], 20, false);
         assert!(drawn.contains("5m ago  one two"), "{drawn}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_word_is_broken_and_an_id_is_not() {
+    fn long_words_are_broken_and_ids_are_not() {
         let long = "x".repeat(100);
         let drawn = draw(&["TEXT"], vec![vec![Cell::of(long.clone())]], 60, false);
         assert!(drawn.lines().all(|line| line.len() <= 60), "{drawn}");

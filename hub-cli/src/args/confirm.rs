@@ -14,7 +14,7 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    /// Whether to do a reversible change; otherwise it is only shown. At a terminal the user is asked for a yes.
+    /// Whether to do a reversible change; in a dry run it is only announced. At a terminal the user is asked for a yes.
     ///
     /// # Errors
     /// Exit 2 without a flag when no prompt is possible, or when the answer is no; 130 when it is interrupted. `what`
@@ -44,8 +44,12 @@ impl Confirm {
 
     /// The answer of the flags; `None` without one.
     fn said(self, what: &str, printer: &Printer) -> Result<Option<bool>, Failure> {
-        if self.yes || self.dry_run {
-            return Ok(Some(self.yes));
+        if self.dry_run {
+            printer.note(&format!("{what} (dry run: nothing was changed)"));
+            return Ok(Some(false));
+        }
+        if self.yes {
+            return Ok(Some(true));
         }
         if printer.may_ask() {
             return Ok(None);

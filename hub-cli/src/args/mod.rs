@@ -4,7 +4,7 @@
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
@@ -72,7 +72,7 @@ use crate::{
     exit::{Exit, Failure},
     fields::Fields,
     jq::Jq,
-    printer::{Color, Extras, Format, Printer, Talk},
+    printer::{Extras, Format, Printer, Talk},
 };
 
 /// The command line of Message Hub.
@@ -123,7 +123,7 @@ struct Global {
     no_progress: bool,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
-    color: Color,
+    color: ColorChoice,
     /// Open the data folder or database directly; an error for commands that need a server
     #[arg(long, global = true, help_heading = "Hub")]
     local: bool,
@@ -409,7 +409,7 @@ impl Refused {
             let text = self.error.to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
             let failure = Failure::usage(first).with_hint("add --help for the arguments");
-            return Printer::new(Format::Json(None), Talk::Normal, Color::Never).fail(&failure);
+            return Printer::new(Format::Json(None), Talk::Normal, ColorChoice::Never).fail(&failure);
         }
         let bare = self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         let _ = self.error.print();

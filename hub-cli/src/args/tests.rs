@@ -79,7 +79,7 @@ fn the_commands_of_the_guides_parse() {
 }
 
 #[test]
-fn json_takes_fields_only_behind_an_equals_sign() {
+fn json_takes_fields_only_after_an_equals_sign() {
     let read = |line: &str| {
         let (_, printer) = Cli::read(words(line)).map_err(|_| ()).unwrap();
         printer.format
@@ -93,7 +93,7 @@ fn json_takes_fields_only_behind_an_equals_sign() {
 }
 
 #[test]
-fn local_is_for_commands_that_work_on_a_store() {
+fn local_is_rejected_by_commands_without_a_data_folder() {
     let in_vain = |line: &str| Cli::read(words(line)).map_err(|_| ()).unwrap().0.is_local_in_vain();
     assert!(!in_vain("hub-cli --local traces list --bot demo"));
     assert!(!in_vain("hub-cli db migrate --local"));

@@ -2,7 +2,6 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use hub_core::{
     ErrorCode,
@@ -12,9 +11,9 @@ use hub_core::{
     time::{Clock, Stopwatch, Timestamp},
 };
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
-use super::{Query, address_of};
+use super::{Query, Request, address_of};
 use crate::{
     exit::{Exit, Failure},
     printer::{detail, speak},
@@ -35,6 +34,16 @@ fn wait_for(method: &str, status: StatusCode, headers: &HeaderMap, now: Timestam
     if is_harmless { retry_after(headers, now) } else { None }
 }
 
+/// Whether a URL leads to this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
 /// A hub server with a credential.
 #[derive(Debug)]
 pub struct HttpClient {
@@ -51,12 +60,7 @@ impl HttpClient {
     /// # Errors
     /// A usage failure for an address that is no `http` or `https` URL, or plain `http` beyond this machine.
     pub fn new(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
-        let is_here = match base.host() {
-            Some(url::Host::Domain(name)) => name == "localhost",
-            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        };
+        let is_here = is_loopback(base);
         if base.scheme() != "https" && !(base.scheme() == "http" && is_here) {
             return Err(Failure::usage(format!(
                 "--server {base}: a key is only sent to https, or to this machine"
@@ -100,17 +104,12 @@ impl HttpClient {
     }
 
     /// As [`Client::exchange`](super::Client::exchange).
-    pub async fn exchange(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
+    pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
+        let method = request.method;
         if method != "GET" {
             self.say_where();
         }
-        let url = self.address(path, query);
+        let url = request.url(&self.base);
         let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
@@ -126,7 +125,7 @@ impl HttpClient {
                 method: method.parse().map_err(|_| Failure::usage("not a method"))?,
                 url: self.egress.check_url(url.as_str())?,
                 headers: headers.clone(),
-                body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
+                body: request.bytes(),
                 deadline: REQUEST_TIMEOUT,
                 max_answer: MAX_RESPONSE,
             })
@@ -176,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_harmless_twice_waits_for_a_busy_server() {
+    fn only_idempotent_requests_are_retried_when_the_server_is_busy() {
         let now = Timestamp::from_millis(1_790_000_000_000);
         let mut headers = HeaderMap::new();
         let wait = |method, status, headers: &HeaderMap| wait_for(method, status, headers, now);

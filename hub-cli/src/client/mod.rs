@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hub_core::{Hub, access::Actor, secret::Secret};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,6 +15,7 @@ mod target;
 mod traces;
 
 use http_client::HttpClient;
+pub use http_client::is_loopback;
 use in_process::InProcessClient;
 pub use lookup::{ChannelRef, InstallationRef, id_of};
 use target::Target;
@@ -27,6 +29,27 @@ use crate::{
 
 /// Parameters of a query; those without a value are left out.
 pub type Query<'q> = [(&'q str, Option<String>)];
+
+/// A request to the API.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r> {
+    pub method: &'r str,
+    pub path: &'r str,
+    pub query: &'r Query<'r>,
+    pub body: &'r Value,
+}
+
+impl Request<'_> {
+    /// Its URL at a server; query values are encoded here.
+    fn url(&self, base: &Url) -> Url {
+        address_of(base, self.path, self.query)
+    }
+
+    /// Its body as sent.
+    fn bytes(&self) -> Bytes {
+        if self.body.is_null() { Bytes::new() } else { self.body.to_string().into() }
+    }
+}
 
 /// A hub.
 #[derive(Debug, Clone)]
@@ -142,23 +165,17 @@ impl Client {
         query: &Query<'_>,
         body: &Value,
     ) -> Result<Value, Failure> {
-        Ok(self.exchange(method, path, query, body).await?["data"].take())
+        Ok(self.exchange(Request { method, path, query, body }).await?["data"].take())
     }
 
     /// The whole document of a response.
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn exchange(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
+    pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
         match &self.0 {
-            Transport::Http(server) => server.exchange(method, path, query, body).await,
-            Transport::InProcess(client) => client.exchange(method, path, query, body).await,
+            Transport::Http(server) => server.exchange(request).await,
+            Transport::InProcess(client) => client.exchange(request).await,
         }
     }
 

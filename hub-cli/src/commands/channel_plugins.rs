@@ -43,8 +43,6 @@ pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Fai
             );
             if args.confirm.is_meant(&what, &cx.printer).await? {
                 place.client.delete(&format!("{}/{id}", place.path())).await?;
-            } else {
-                cx.printer.note(&format!("{what} (dry run: nothing was changed)"));
             }
             place.list(&cx.printer).await
         }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_has_a_line() {
+    fn the_first_differing_line_is_reported() {
         assert_eq!(first_difference("a\nb\n", "a\nb"), None);
         assert_eq!(first_difference("a\nb", "a\nc"), Some(2));
         assert_eq!(first_difference("a\nb", "a"), Some(2));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_not_found() {
+    fn help_for_an_unknown_command_is_not_found() {
         let mut root = Cli::tree();
         root.build();
         assert_eq!(find(&mut root, &["sim".into(), "say".into()]).unwrap().get_name(), "say");

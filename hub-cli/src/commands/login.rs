@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_drawn_where_it_fits_and_a_phone_can_follow_the_link() {
+    fn a_login_code_is_drawn_only_where_it_fits_and_helps() {
         let link = "https://hub.example/login?qr=qr_01KAJ6Z8QH0000000000000000";
         let art = qr_text_art(link).unwrap();
         let rows = art.lines().count();

@@ -36,6 +36,7 @@ mod waterfall;
 
 use std::io::Read;
 
+use clap::ColorChoice;
 use hub_core::{accounts::UserStatus, plugins::VersionState};
 
 use crate::{
@@ -46,7 +47,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     fields::Fields,
-    printer::{Color, Format, Printer, Talk},
+    printer::{Format, Printer, Talk},
 };
 
 /// Maximum size of stdin or of a small file, in bytes.
@@ -61,7 +62,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         let known = fields(&cli).names();
         if wanted.len() == 1 && wanted[0] == "?" {
             let names = known.join("\n");
-            return Printer::new(Format::Text, Talk::Quiet, Color::Never)
+            return Printer::new(Format::Text, Talk::Quiet, ColorChoice::Never)
                 .one(serde_json::Value::Null, &names)
                 .map(|()| Exit::Done);
         }

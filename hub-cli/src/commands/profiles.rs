@@ -31,8 +31,6 @@ pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Fail
             if meant {
                 profiles.all.remove(&name);
                 profiles.save()?;
-            } else {
-                printer.note(&format!("{what} (dry run: nothing was changed)"));
             }
             printer.one(json!({ "name": name, "deleted": meant }), &name)
         }

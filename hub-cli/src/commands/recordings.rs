@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_moments_or_as_so_long_ago() {
+    fn times_are_absolute_or_relative_to_now() {
         let now = Timestamp::from_millis(1_790_000_000_000);
         for (text, seconds) in [("30s", 30), ("10m", 600), ("2h", 7_200), ("7d", 604_800), ("0s", 0)] {
             assert_eq!(moment(text, now), Some(now - Duration::from_secs(seconds)), "{text}");

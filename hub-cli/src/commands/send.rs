@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::text_or_stdin;
 use crate::{
     args::SendArgs,
-    client::{Client, InstallationRef, id_of},
+    client::{Client, InstallationRef, Request, id_of},
     context::Context,
     document::cell,
     exit::{Exit, Failure},
@@ -67,14 +67,15 @@ pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
 /// and the call is in the app's log all the same.
 async fn send_as_app(client: &Client, app: &str, bot: BotId, body: &Value) -> Result<Value, Failure> {
     let app: AppId = id_of(&client.app(app).await?)?;
+    let request = Request { method: "POST", path: BOT_API_SEND, query: &[], body };
     let mut sent = if let Some(hub) = client.hub() {
         let app = hub.apps().acting(&Actor::Operator, bot, app).await?;
-        client.acting_as(app).exchange("POST", BOT_API_SEND, &[], body).await?
+        client.acting_as(app).exchange(request).await?
     } else {
         let installation = client.installation(InstallationRef { bot, app }).await?;
         let token = app_token(&installation["app_token_prefix"])?;
         let server = client.server().ok_or_else(|| Failure::usage("there is no local hub"))?;
-        server.with_token(Some(token))?.exchange("POST", BOT_API_SEND, &[], body).await?
+        server.with_token(Some(token))?.exchange(request).await?
     };
     sent["status"] = "queued".into();
     Ok(sent)

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_found_among_other_lines() {
+    fn header_lines_are_found_among_other_lines() {
         assert_eq!(header("X-Signature: sha256=a:b"), Some(("X-Signature".into(), "sha256=a:b".into())));
         assert_eq!(header("HTTP_X_SIGNATURE : v\r"), Some(("HTTP_X_SIGNATURE".into(), "v".into())));
         for line in ["POST /hook HTTP/1.1", "", ": x", "{\"a\": 1}", "GET http://a/ HTTP/1.1"] {

@@ -36,10 +36,7 @@ async fn revoke(args: UserSessionsRevokeArgs, cx: &Context) -> Result<(), Failur
         None => format!("this signs {name} out everywhere"),
     };
     if !args.confirm.is_meant(&what, &cx.printer).await? {
-        return cx.printer.one(
-            json!({ "user": args.user, "ended": 0 }),
-            &format!("{what} (dry run: nothing was changed)"),
-        );
+        return cx.printer.one(json!({ "user": args.user, "ended": 0 }), "0 sessions were ended");
     }
     let session = args.session.map(|session| format!("/{session}")).unwrap_or_default();
     let done = client.delete(&format!("/api/admin/users/{}/sessions{session}", cell(&user, "id"))).await?;

@@ -118,12 +118,8 @@ pub async fn delete(args: UsersDeleteArgs, cx: &Context) -> Result<(), Failure> 
     let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/admin/users/{}", cell(&user, "id"))).await?;
+        cx.printer.note(&format!("{name} was deleted"));
     }
-    cx.printer.note(&if meant {
-        format!("{name} was deleted")
-    } else {
-        format!("{name} would be deleted with {} bots; nothing was changed", cell(&user, "bots"))
-    });
     let document = json!({ "id": user["id"], "username": user["username"], "deleted": meant });
     cx.printer.one(document, &cell(&user, "id"))
 }

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_short() {
+    fn durations_use_the_largest_unit() {
         for (ms, text) in [
             (0, "0 ms"),
             (999, "999 ms"),

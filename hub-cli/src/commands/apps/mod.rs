@@ -111,12 +111,8 @@ async fn delete(args: AppsDeleteArgs, cx: &Context) -> Result<(), Failure> {
     let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/apps/{id}")).await?;
+        cx.printer.note(&format!("{name} was deleted, also from {installs} bots"));
     }
-    cx.printer.note(&if meant {
-        format!("{name} was deleted, also from {installs} bots")
-    } else {
-        format!("{name} would be deleted, also from {installs} bots; nothing was changed")
-    });
     cx.printer.one(json!({ "id": id, "name": name, "deleted": meant }), &id.to_string())
 }
 
@@ -145,12 +141,8 @@ async fn uninstall(args: AppsUninstallArgs, cx: &Context) -> Result<(), Failure>
     let meant = args.confirm.is_meant(&what, &cx.printer).await?;
     if meant {
         client.delete(&place.path()).await?;
+        cx.printer.note(&format!("{} was uninstalled from {}", args.app, args.bot));
     }
-    cx.printer.note(&if meant {
-        format!("{} was uninstalled from {}", args.app, args.bot)
-    } else {
-        format!("{what} (dry run: nothing was changed)")
-    });
     let document = json!({ "app_id": place.app, "bot_id": place.bot, "uninstalled": meant });
     cx.printer.one(document, &place.app.to_string())
 }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_independent_reader_finds_the_link_in_the_drawing() {
+    fn a_qr_reader_finds_the_link_in_the_drawing() {
         for link in links() {
             assert_eq!(scan(&draw(&link, false).unwrap(), true), [link.as_str()], "{}", link.len());
             assert_eq!(scan(&draw(&link, true).unwrap(), false), [link.as_str()], "{}", link.len());

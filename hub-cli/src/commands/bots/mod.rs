@@ -74,12 +74,8 @@ async fn delete(args: BotsDeleteArgs, cx: &Context) -> Result<(), Failure> {
     let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&path(id)).await?;
+        cx.printer.note(&format!("{name} was deleted"));
     }
-    cx.printer.note(&if meant {
-        format!("{name} was deleted")
-    } else {
-        format!("{name} would be deleted with its channels, messages and contacts; nothing was changed")
-    });
     let document = json!({ "id": bot["id"], "name": bot["name"], "deleted": meant });
     cx.printer.one(document, &cell(&bot, "id"))
 }

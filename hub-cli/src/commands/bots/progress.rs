@@ -119,11 +119,13 @@ fn states(status: &str, printer: &Printer) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::ColorChoice;
+
     use super::*;
-    use crate::printer::{Color, Format, Talk};
+    use crate::printer::{Format, Talk};
 
     #[test]
-    fn the_lines_below_the_code_say_how_far_it_is() {
+    fn the_lines_below_the_code_show_the_progress() {
         let age = |left| Age {
             of_code: Duration::from_secs(42),
             left: Duration::from_secs(left),
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(bar(age(240), 2), half);
         assert!(bar(age(0), 1).starts_with(&format!("[{}]", "░".repeat(20))));
         assert!(bar(age(9_999), 1).starts_with(&format!("[{}]", "█".repeat(20))));
-        let printer = Printer::new(Format::Text, Talk::Normal, Color::Never);
+        let printer = Printer::new(Format::Text, Talk::Normal, ColorChoice::Never);
         assert_eq!(states("scanned", &printer), "✓ waiting → ● scanned → confirmed → online");
         assert_eq!(states("online", &printer), "✓ waiting → ✓ scanned → ✓ confirmed → ● online");
         assert_eq!(states("need\u{1b}_code", &printer), "need_code");

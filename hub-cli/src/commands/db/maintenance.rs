@@ -76,7 +76,7 @@ fn pruned(before: Timestamp, done: bool, counts: &[(&str, u64)], printer: &Print
     document.insert("before".into(), json!(before));
     document.insert("pruned".into(), done.into());
     document.extend(counts.iter().map(|(name, count)| ((*name).to_owned(), json!(count))));
-    printer.note(if done { "deleted:" } else { "would be deleted; nothing was changed:" });
+    printer.note(if done { "deleted:" } else { "would be deleted:" });
     let lines: Vec<String> = counts.iter().map(|(name, count)| format!("{name:<10}  {count}")).collect();
     printer.one(Value::Object(document), &lines.join("\n"))
 }

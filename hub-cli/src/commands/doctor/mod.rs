@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_are_named_whole_or_by_their_beginning() {
+    fn checks_are_selected_by_name_or_prefix() {
         assert!(covers("store", "store.open") && covers("store.open", "store.open"));
         assert!(covers("oauth.callback", "oauth.callback.github"));
         assert!(!covers("sto", "store.open") && !covers("store.open", "store"));

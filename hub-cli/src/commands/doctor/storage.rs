@@ -294,7 +294,7 @@ mod tests {
     use super::{super::Status, *};
 
     #[test]
-    fn only_a_folder_that_is_meant_to_stay_and_goes_with_the_container_is_warned_of() {
+    fn doctor_warns_of_a_data_folder_inside_a_container() {
         let mounts = "22 1 0:20 / / rw - overlay overlay rw\n23 22 8:1 /v /var/lib/hub rw - ext4 /dev/sda1 rw\n\
                       24 22 8:1 /w /with\\040space rw - ext4 /dev/sda1 rw\n\
                       25 22 0:5 / /dev/shm rw shared:2 - tmpfs tmpfs rw\n\

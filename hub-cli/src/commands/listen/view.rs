@@ -208,12 +208,14 @@ impl Panel {
 
 #[cfg(test)]
 mod tests {
+    use clap::ColorChoice;
+
     use super::*;
-    use crate::printer::{Color, Format, Talk};
+    use crate::printer::{Format, Talk};
 
     #[test]
     fn the_panel_has_the_state_the_counts_and_the_last_messages_in_its_columns() {
-        let printer = Printer::new(Format::Text, Talk::Normal, Color::Never);
+        let printer = Printer::new(Format::Text, Talk::Normal, ColorChoice::Never);
         let mut panel = Panel::new();
         panel.state = (Tone::Good, "ready channel=demo forward=http://localhost:3000/".to_owned());
         let mut counts = Counts::default();

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_has_to_be_so() {
+    fn only_named_fields_are_compared() {
         let found = json!({ "request": { "url": "u", "headers": { "A": "1" } }, "replies": [], "error": { "kind": "throw" } });
         let differs = |expected: Value| {
             let mut differences = Vec::new();

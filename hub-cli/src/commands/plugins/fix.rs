@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_and_a_name_are_added_and_nothing_else_is_touched() {
+    fn lint_fix_adds_only_a_metadata_block_or_a_name() {
         let code = "function onRequest(ctx) { ctx.skip(); }\n";
         let mended_once = mended("a/tagger.js", code).unwrap();
         assert!(mended_once.ends_with(code));

@@ -112,7 +112,6 @@ pub async fn withdraw(args: PluginsWithdrawArgs, cx: &Context) -> Result<(), Fai
     let name = cell(&plugin, "name");
     let what = format!("this permanently stops {name} {} everywhere", args.version);
     if !args.confirm.is_meant_for_good(&what, &name, &cx.printer).await? {
-        cx.printer.note(&format!("{what} (dry run: nothing was changed)"));
         let is_it = |one: &&Value| one["id"] == version;
         let found = plugin["versions"].as_array().into_iter().flatten().find(is_it).cloned();
         return withdrawn(&plugin, &version, &found.unwrap_or_default(), &cx.printer);
@@ -152,8 +151,6 @@ pub async fn delete(args: PluginsDeleteArgs, cx: &Context) -> Result<(), Failure
     let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/plugins/{}", client.plugin_ref(&args.plugin).await?)).await?;
-    } else {
-        cx.printer.note(&format!("{what} (dry run: nothing was changed)"));
     }
     let document = json!({ "id": plugin["id"], "name": name, "deleted": meant });
     cx.printer.one(document, &cell(&plugin, "id"))

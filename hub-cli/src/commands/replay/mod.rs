@@ -35,11 +35,11 @@ pub async fn run(args: ReplayArgs, cx: &Context) -> Result<Exit, Failure> {
     }
     let route = Route::of(&args, &cx.printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
-    if is_bulk && route.leaves_this_machine() {
+    let dry_run = args.confirm.is_rehearsal();
+    if is_bulk && route.leaves_this_machine() && !dry_run {
         let what = "this sends requests to the recorded URLs, and people may receive replies";
         args.confirm.is_meant(what, &cx.printer).await?;
     }
-    let dry_run = args.confirm.is_rehearsal();
     let client = match &args.from {
         Some(_) => None,
         None => Some(cx.hub(&args.hub).await?),
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_code_says_how_much_went_well() {
+    fn the_exit_code_of_a_replay_reflects_its_totals() {
         let exit_of = |ok, failed, differing| exit(&Totals { ok, failed, skipped: 1, differing });
         assert_eq!(exit_of(2, 0, 0), Exit::Done);
         assert_eq!(exit_of(0, 0, 0), Exit::Done);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_in_words() {
+    fn replay_differences_are_described() {
         let differences = Differences { status: Some((Some(200), None)), body: Some("-a".to_owned()) };
         assert_eq!(in_words(&differences), "status 200 → none, body");
         assert_eq!(in_words(&Differences::default()), "");

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_grouped_and_what_is_nothing_is_left_out() {
+    fn counts_are_grouped_and_zeros_are_left_out() {
         let totals = Totals { ok: 1_180, failed: 24, skipped: 0, differing: 0 };
         assert_eq!(line(Some(5_000), &totals), "replay 1,204/5,000 ok 1,180 fail 24");
         let totals = Totals { ok: 1, failed: 0, skipped: 2, differing: 1 };

@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_is_left_out_and_has_to_be_there() {
+    fn resume_from_skips_done_traces_and_must_exist() {
         let [a, b, c] = [1, 2, 3].map(TraceId::from_u128);
         let mut skip = Skip::new(Some(b));
         assert_eq!([a, b, c, b].map(|id| skip.passes(id)), [false, false, true, true]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_one_by_one_and_named() {
+    fn recording_lines_are_read_one_by_one_with_their_numbers() {
         let (sender, mut receiver) = mpsc::channel(8);
         assert!(send_lines(&mut &b"one\ntwo"[..], "f", &sender));
         assert!(!send_lines(&mut &b"ok\n\xff\nnever"[..], "g", &sender));

@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn times_and_ids_are_no_difference() {
+    fn traces_diff_ignores_times_and_ids() {
         let same = Compared::of(&recording("ok", "{}", "x", 1), &recording("ok", "{}", "x", 2));
         assert!(same.is_same(), "{:?}", same.document());
     }
 
     #[test]
-    fn what_differs_is_shown_where_it_does() {
+    fn traces_diff_shows_differences_by_part() {
         let other = Compared::of(&recording("ok", "{}", "x", 1), &recording("error", "{\"a\":1}", "y", 2));
         let document = other.document();
         assert_eq!(document["status"], json!(["ok", "error"]));

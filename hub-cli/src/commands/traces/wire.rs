@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_of_a_shell_cannot_end_early() {
+    fn a_shell_word_is_quoted() {
         assert_eq!(quoted("it's $(here) \"now\""), r#"'it'\''s $(here) "now"'"#);
         assert_eq!(quoted(""), "''");
     }
