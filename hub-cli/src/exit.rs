@@ -140,7 +140,7 @@ impl Failure {
 
     /// The error is from a server, with its id of the request.
     #[must_use]
-    pub fn said_by(mut self, server: &Url, request_id: Option<&str>) -> Self {
+    pub fn with_server(mut self, server: &Url, request_id: Option<&str>) -> Self {
         self.refusal.server = Some(server.to_string());
         self.refusal.request_id = request_id.map(str::to_owned);
         self

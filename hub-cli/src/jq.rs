@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{exit::Failure, screen};
 
 /// Maximum width of a value in an error message, in columns.
-const MAX_TOLD: usize = 120;
+const MAX_ERROR_COLUMNS: usize = 120;
 
 /// A parsed expression.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl Jq {
                 Ok(Val::TStr(text)) => write(&String::from_utf8_lossy(&text))?,
                 Ok(other) => write(&other.to_string())?,
                 Err(error) => {
-                    let told = screen::fit(&screen::clean(&error.to_string()), MAX_TOLD);
+                    let told = screen::fit(&screen::clean(&error.to_string()), MAX_ERROR_COLUMNS);
                     return Err(Failure::usage(format!("--jq: {told}")));
                 }
             }

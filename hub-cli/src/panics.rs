@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Installs the panic hook: it prints three lines, and with `HUB_BACKTRACE=1` the backtrace.
-pub fn tell() {
+pub fn install() {
     std::panic::set_hook(Box::new(|info| {
         let report = report(info, &Backtrace::force_capture());
         let place = write(&std::env::temp_dir(), &report);

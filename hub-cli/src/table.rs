@@ -6,9 +6,9 @@ use comfy_table::{Attribute, ColumnConstraint, ContentArrangement, Row, Table, W
 use crate::screen;
 
 /// Columns between two cells.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 /// Longest word that is never broken.
-const WORD: usize = 48;
+const MAX_WORD: usize = 48;
 /// Indentation of columns below their row.
 const INDENT: &str = "    ";
 
@@ -48,11 +48,12 @@ pub fn draw(names: &[&str], mut rows: Vec<Vec<Cell>>, columns: usize, bold: bool
         rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| cell.is_whole = true);
     }
     let needs: Vec<Needs> = (0..names.len()).map(|at| needs(names[at], &rows, at)).collect();
-    let least = needs.iter().map(|needs| needs.least).sum::<usize>() + GAP * names.len().saturating_sub(1);
+    let least =
+        needs.iter().map(|needs| needs.least).sum::<usize>() + COLUMN_GAP * names.len().saturating_sub(1);
     if least <= columns || names.len() < 2 {
-        return beside(names, &rows, &needs, columns, bold).trim_fmt();
+        return side_by_side(names, &rows, &needs, columns, bold).trim_fmt();
     }
-    below(names, &rows, bold)
+    stacked(names, &rows, bold)
 }
 
 fn needs(name: &str, rows: &[Vec<Cell>], at: usize) -> Needs {
@@ -65,11 +66,11 @@ fn needs(name: &str, rows: &[Vec<Cell>], at: usize) -> Needs {
 }
 
 fn longest_word(text: &str) -> usize {
-    text.split(' ').map(screen::width).max().unwrap_or(0).min(WORD)
+    text.split(' ').map(screen::width).max().unwrap_or(0).min(MAX_WORD)
 }
 
 /// All cells of a row side by side; sentences are broken between words.
-fn beside(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, bold: bool) -> Table {
+fn side_by_side(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, bold: bool) -> Table {
     let mut table = table(names, rows, bold);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
@@ -87,7 +88,7 @@ fn beside(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, b
 }
 
 /// The last cell of each row below the others, which are not broken at all.
-fn below(names: &[&str], rows: &[Vec<Cell>], bold: bool) -> String {
+fn stacked(names: &[&str], rows: &[Vec<Cell>], bold: bool) -> String {
     let (last, names) = names.split_last().unwrap_or((&"", &[]));
     let drawn = table(names, rows, bold).trim_fmt();
     let mut lines = drawn.lines();
@@ -111,7 +112,7 @@ fn table(names: &[&str], rows: &[Vec<Cell>], bold: bool) -> Table {
     for row in rows {
         table.add_row(Row::from(row.iter().take(names.len()).map(|cell| cell.text.clone())));
     }
-    let gap = u16::try_from(GAP).unwrap_or(u16::MAX);
+    let gap = u16::try_from(COLUMN_GAP).unwrap_or(u16::MAX);
     for at in 0..names.len() {
         if let Some(column) = table.column_mut(at) {
             column.set_padding((0, if at + 1 == names.len() { 0 } else { gap }));

@@ -164,8 +164,8 @@ pub struct BotsMessagesArgs {
     #[arg(long, value_parser = closed([Direction::Inbound, Direction::Outbound], Direction::as_str))]
     pub direction: Option<Direction>,
     /// Only with this contact: their id on the chat network
-    #[arg(long, value_name = "ID")]
-    pub user: Option<String>,
+    #[arg(long = "user", value_name = "ID")]
+    pub contact: Option<String>,
     /// Only those received at or after this time: 30s, 10m, 2h, 7d ago, or an RFC 3339 time
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,

@@ -13,7 +13,7 @@ impl CommandExt for Ends {}
 /// Commands for administrators.
 const ADMIN: [&str; 4] = ["users", "stats", "audit", "ai-config"];
 /// Arguments that name an object, and its kind.
-const OBJECTS: [(&str, &str); 12] = [
+const OBJECTS: [(&str, &str); 14] = [
     ("version", "version"),
     ("plugin", "plugin"),
     ("plugins", "plugin"),
@@ -21,11 +21,13 @@ const OBJECTS: [(&str, &str); 12] = [
     ("via_app", "app"),
     ("trace", "trace"),
     ("traces", "trace"),
+    ("before", "trace"),
     ("channel", "channel"),
     ("bot", "bot"),
     ("user", "user"),
     ("owner", "user"),
     ("author", "user"),
+    ("session", "session"),
 ];
 
 /// The commands, whose help lists their exit codes above the related commands.

@@ -4,7 +4,7 @@
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
@@ -72,7 +72,7 @@ use crate::{
     exit::{Exit, Failure},
     fields::Fields,
     jq::Jq,
-    printer::{Extras, Format, Printer, Talk},
+    printer::{Color, Extras, Format, Printer, Verbosity},
 };
 
 /// The command line of Message Hub.
@@ -123,7 +123,7 @@ struct Global {
     no_progress: bool,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
-    color: ColorChoice,
+    color: Color,
     /// Open the data folder or database directly; an error for commands that need a server
     #[arg(long, global = true, help_heading = "Hub")]
     local: bool,
@@ -284,7 +284,7 @@ impl Cli {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         let wanted = std::env::var("HUB_FORMAT").ok().filter(|wanted| !wanted.is_empty());
         let json =
-            wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(asks_for_json);
+            wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(requests_json);
         let refused = |error| Refused { error, json };
         let cli = Self::parse_from_all(&arguments).map_err(refused)?;
         let global = &cli.global;
@@ -311,13 +311,13 @@ impl Cli {
             no_input: global.no_input,
             no_progress: global.no_progress,
         };
-        let talk = match global.quiet {
-            0 if global.verbose => Talk::Verbose,
-            0 => Talk::Normal,
-            1 => Talk::Quiet,
-            _ => Talk::Silent,
+        let verbosity = match global.quiet {
+            0 if global.verbose => Verbosity::Verbose,
+            0 => Verbosity::Normal,
+            1 => Verbosity::Quiet,
+            _ => Verbosity::Silent,
         };
-        let printer = Printer::new(format, talk, global.color).with(extras);
+        let printer = Printer::new(format, verbosity, global.color).with(extras);
         Ok((cli, printer))
     }
 
@@ -353,7 +353,7 @@ impl Cli {
     }
 
     /// Whether the store is requested for a command that does not use one.
-    pub fn is_local_in_vain(&self) -> bool {
+    pub fn rejects_local(&self) -> bool {
         let on_a_store = matches!(
             self.command,
             Command::Send(_)
@@ -382,7 +382,7 @@ impl Cli {
     }
 
     /// Whether this command handles signals itself.
-    pub fn sees_to_signals(&self) -> bool {
+    pub fn handles_signals(&self) -> bool {
         matches!(
             self.command,
             Command::Listen(_)
@@ -409,7 +409,7 @@ impl Refused {
             let text = self.error.to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
             let failure = Failure::usage(first).with_hint("add --help for the arguments");
-            return Printer::new(Format::Json(None), Talk::Normal, ColorChoice::Never).fail(&failure);
+            return Printer::new(Format::Json(None), Verbosity::Normal, Color::Never).fail(&failure);
         }
         let bare = self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         let _ = self.error.print();
@@ -422,7 +422,7 @@ impl Refused {
 }
 
 /// Whether an argument requests JSON, so that a usage error is printed as JSON too.
-fn asks_for_json(argument: &OsString) -> bool {
+fn requests_json(argument: &OsString) -> bool {
     let names = ["--json", "--jsonl", "--jq"];
     argument.to_str().is_some_and(|text| names.contains(&text.split('=').next().unwrap_or_default()))
 }

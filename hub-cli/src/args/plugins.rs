@@ -133,7 +133,7 @@ pub struct PluginsListArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins show tagger\n  hub-cli plugins show tagger --diff 1.1.0..1.2.0\n\nSee also: hub-cli plugins approve",
-    add = Ends(&[(2, "invalid range")]),
+    add = Ends(&[(2, "invalid range"), (5, "no such plugin, version or hub")]),
     add = Fields::of("getPlugin").and(&["diff"])
 )]
 pub struct PluginsShowArgs {

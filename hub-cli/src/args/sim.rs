@@ -148,7 +148,7 @@ pub struct SimBot {
 
 /// Run a script of messages and faults
 ///
-/// TOML with `[[step]]` tables. Each has one of `say` (with `as`), `wait`, `outage` (both like \"2s\"), `expire =
+/// TOML with `[[step]]` tables. Each has one of `say` (with `as`), `wait`, `outage` (both like "2s"), `expire =
 /// true` and `receiver` (answer, fail, hang, cut; with `times`). The file is validated before the first step runs.
 #[derive(Debug, Args)]
 #[command(

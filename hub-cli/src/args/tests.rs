@@ -94,10 +94,10 @@ fn json_takes_fields_only_after_an_equals_sign() {
 
 #[test]
 fn local_is_rejected_by_commands_without_a_data_folder() {
-    let in_vain = |line: &str| Cli::read(words(line)).map_err(|_| ()).unwrap().0.is_local_in_vain();
-    assert!(!in_vain("hub-cli --local traces list --bot demo"));
-    assert!(!in_vain("hub-cli db migrate --local"));
-    assert!(!in_vain("hub-cli demo"));
-    assert!(in_vain("hub-cli --local demo"));
-    assert!(in_vain("hub-cli --local sim reset"));
+    let rejects_local = |line: &str| Cli::read(words(line)).map_err(|_| ()).unwrap().0.rejects_local();
+    assert!(!rejects_local("hub-cli --local traces list --bot demo"));
+    assert!(!rejects_local("hub-cli db migrate --local"));
+    assert!(!rejects_local("hub-cli demo"));
+    assert!(rejects_local("hub-cli --local demo"));
+    assert!(rejects_local("hub-cli --local sim reset"));
 }

@@ -16,7 +16,7 @@ use url::{Host, Url};
 use super::{Query, Request, address_of};
 use crate::{
     exit::{Exit, Failure},
-    printer::{detail, speak},
+    printer::{print_note, print_request},
 };
 
 /// Timeout of a request.
@@ -51,7 +51,7 @@ pub struct HttpClient {
     token: Option<Secret>,
     egress: Egress,
     /// Name of the server for the note before the first change; `None` after it.
-    unsaid: Mutex<Option<String>>,
+    unannounced: Mutex<Option<String>>,
 }
 
 impl HttpClient {
@@ -69,23 +69,23 @@ impl HttpClient {
         let host = (!is_here && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
         // The operator named the address, so private addresses are allowed.
         let egress = Egress::new(EgressConfig::default())?.trusted()?;
-        Ok(Self { base: base.clone(), token, egress, unsaid: Mutex::new(host) })
+        Ok(Self { base: base.clone(), token, egress, unannounced: Mutex::new(host) })
     }
 
     /// The same with the name of a profile.
     #[must_use]
     pub fn named(self, name: String) -> Self {
-        if let Ok(mut unsaid) = self.unsaid.lock() {
-            *unsaid = unsaid.take().map(|_| name);
+        if let Ok(mut unannounced) = self.unannounced.lock() {
+            *unannounced = unannounced.take().map(|_| name);
         }
         self
     }
 
     /// Prints the server's name and address once, before the first change on another machine.
-    fn say_where(&self) {
-        let name = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
+    fn announce_server(&self) {
+        let name = self.unannounced.lock().ok().and_then(|mut unannounced| unannounced.take());
         if let Some(name) = name {
-            speak(&format!("→ {name} ({})", self.base));
+            print_note(&format!("→ {name} ({})", self.base));
         }
     }
 
@@ -99,15 +99,15 @@ impl HttpClient {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_token(&self, token: Option<Secret>) -> Result<Self, Failure> {
-        let unsaid = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
-        Ok(Self { unsaid: Mutex::new(unsaid), ..Self::new(&self.base, token)? })
+        let unannounced = self.unannounced.lock().ok().and_then(|mut unannounced| unannounced.take());
+        Ok(Self { unannounced: Mutex::new(unannounced), ..Self::new(&self.base, token)? })
     }
 
     /// As [`Client::exchange`](super::Client::exchange).
     pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
         let method = request.method;
         if method != "GET" {
-            self.say_where();
+            self.announce_server();
         }
         let url = request.url(&self.base);
         let mut headers = HeaderMap::new();
@@ -133,21 +133,21 @@ impl HttpClient {
         let (clock, mut left) = (Clock::system(), MAX_WAIT);
         let answer = loop {
             let call = call()?;
-            detail(|| format!("> {method} {url}"));
+            print_request(|| format!("> {method} {url}"));
             let asked = Stopwatch::start();
             let answer = self.egress.send(call).await.map_err(|error| {
                 let mut failure = Failure::unreachable(format!("no hub at {}", self.base));
                 failure.causes.push(error.to_string());
                 failure.with_hint("is the server running? for another address use --server")
             })?;
-            detail(|| {
+            print_request(|| {
                 let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
                 format!("< {} in {millis} ms, {size} bytes", answer.status)
             });
             let wait = wait_for(method, answer.status, &answer.headers, clock.now());
             let Some(wait) = wait.filter(|wait| *wait <= left) else { break answer };
             let status = answer.status.as_u16();
-            speak(&format!("the server responded {status}; retrying in {} s", wait.as_secs()));
+            print_note(&format!("the server responded {status}; retrying in {} s", wait.as_secs()));
             clock.sleep(wait).await;
             left -= wait;
         };
@@ -159,7 +159,7 @@ impl HttpClient {
             let what = format!("{} is not a hub: it responded {}", self.base, answer.status);
             return Err(Failure::unreachable(what));
         };
-        let failure = failure.said_by(&self.base, document["error"]["request_id"].as_str());
+        let failure = failure.with_server(&self.base, document["error"]["request_id"].as_str());
         Err(match failure.exit {
             Exit::Denied if failure.code == ErrorCode::Forbidden.as_str() => {
                 failure.with_hint("this needs an administrator, or a session in a browser")

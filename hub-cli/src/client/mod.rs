@@ -136,7 +136,7 @@ impl Client {
     ///
     /// # Errors
     /// `UNAVAILABLE` when none does.
-    pub async fn expect_work(&self) -> Result<(), Failure> {
+    pub async fn expect_running_server(&self) -> Result<(), Failure> {
         match self.hub() {
             Some(hub) if !hub.is_at_work().await? => {
                 Err(Failure::unreachable("no server is running on these files, so nothing would be sent")

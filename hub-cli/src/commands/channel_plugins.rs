@@ -41,7 +41,7 @@ pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Fai
                 "this uninstalls {} from this channel; its position in the order is lost",
                 args.plugin
             );
-            if args.confirm.is_meant(&what, &cx.printer).await? {
+            if args.confirm.is_confirmed(&what, &cx.printer).await? {
                 place.client.delete(&format!("{}/{id}", place.path())).await?;
             }
             place.list(&cx.printer).await

@@ -78,7 +78,8 @@ pub async fn delete(args: ChannelsDeleteArgs, cx: &Context) -> Result<(), Failur
     let channel = client.get(&place.path()).await?;
     let (id, name) = (cell(&channel, "id"), cell(&channel, "name"));
     let what = format!("{name} ({id}), which received {} messages", cell(&channel["stats"], "received"));
-    let meant = args.confirm.is_meant_for_good(&format!("this deletes {what}"), &name, &cx.printer).await?;
+    let meant =
+        args.confirm.is_confirmed_by_name(&format!("this deletes {what}"), &name, &cx.printer).await?;
     if meant {
         client.delete(&place.path()).await?;
     }

@@ -41,18 +41,18 @@ struct Stage {
 }
 
 pub async fn run(printer: &Printer) -> Result<(), Failure> {
-    let stage = Stage::set().await?;
-    let played = stage.play().await;
+    let stage = Stage::open().await?;
+    let outcome = stage.run().await;
     stage.hub.shutdown().await;
-    let played = played?;
-    printer.one(played.document(), &played.text(printer))?;
+    let outcome = outcome?;
+    printer.one(outcome.document(), &outcome.text(printer))?;
     printer
         .note("\nnext: start hub-server, then in a second terminal: hub-cli sim say \"order 43\" --as Ada");
     Ok(())
 }
 
 impl Stage {
-    async fn set() -> Result<Self, Failure> {
+    async fn open() -> Result<Self, Failure> {
         let folder = tempfile::tempdir().map_err(|error| {
             Failure::new(Exit::Failed, "UNAVAILABLE", format!("no temporary folder: {error}"))
         })?;
@@ -75,7 +75,7 @@ impl Stage {
         Ok(Self { hub, simulator, receiver, clock, _folder: folder })
     }
 
-    async fn play(&self) -> Result<Played, Failure> {
+    async fn run(&self) -> Result<Outcome, Failure> {
         let begun = self.clock.now();
         self.hub.start().await?;
         let demo = seed(&self.hub, &self.simulator, &self.receiver).await?;
@@ -91,7 +91,7 @@ impl Stage {
             let what = format!("the receiver rejected the signature: {}", received.verdict.reason);
             return Err(Failure::new(Exit::Failed, "INTERNAL_ERROR", what));
         }
-        Ok(Played { reply, received, trace, begun, ended: self.clock.now() })
+        Ok(Outcome { reply, received, trace, begun, ended: self.clock.now() })
     }
 
     /// The trace, once the reply is in it.
@@ -119,7 +119,7 @@ fn missing(what: &str) -> Failure {
 }
 
 /// The outcome of the demo.
-struct Played {
+struct Outcome {
     reply: Outbound,
     received: Received,
     trace: Trace,
@@ -127,7 +127,7 @@ struct Played {
     ended: Timestamp,
 }
 
-impl Played {
+impl Outcome {
     fn document(&self) -> Value {
         let elapsed = u64::try_from(self.ended.since(self.begun).as_millis()).unwrap_or(u64::MAX);
         json!({

@@ -25,7 +25,7 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let own = !args.with_token;
     let key = if own {
-        ask_by_qr(&Client::at(&args.server, None)?, &args, printer).await?
+        sign_in_by_code(&Client::at(&args.server, None)?, &args, printer).await?
     } else {
         Secret::new(read_file("-")?.lines().next().unwrap_or_default().trim())
     };
@@ -42,14 +42,14 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
 
 /// Whether a phone can use the drawing: it fits on the screen with the lines that follow, and the link leads to
 /// another machine.
-fn is_worth_drawing(link: &str, art: &str, rows: usize) -> bool {
+fn draws_qr_code(link: &str, art: &str, rows: usize) -> bool {
     const LINES_BELOW: usize = 4;
     let leads_here = Url::parse(link).is_ok_and(|url| is_this_machine(&url));
     !leads_here && art.lines().count() + LINES_BELOW <= rows
 }
 
 /// Shows a code, waits for the confirmation, and returns the API key.
-async fn ask_by_qr(hub: &Client, args: &LoginArgs, printer: &Printer) -> Result<Secret, Failure> {
+async fn sign_in_by_code(hub: &Client, args: &LoginArgs, printer: &Printer) -> Result<Secret, Failure> {
     let login = hub.post("/api/auth/qr/generate", &Value::Null).await?;
     let text = |field: &str| login[field].as_str().unwrap_or_default();
     let (qr_id, poll_secret) = (text("qr_id"), text("poll_secret"));
@@ -63,7 +63,7 @@ async fn ask_by_qr(hub: &Client, args: &LoginArgs, printer: &Printer) -> Result<
         Format::Text => {
             let art = qr_text_art(&link)?;
             let room = if printer.draws() { Printer::terminal_rows() } else { 0 };
-            if args.qr || (!args.code && is_worth_drawing(&link, &art, room)) {
+            if args.qr || (!args.code && draws_qr_code(&link, &art, room)) {
                 Printer::ready(&art);
             }
             Printer::ready(&format!(
@@ -105,7 +105,7 @@ pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> 
     let mut profiles = Profiles::load()?;
     let (name, profile) = profiles.find(args.profile.profile.as_deref())?;
     // A given key may be in use elsewhere.
-    let ended = if profile.own { end_key(profile).await.map(|()| true) } else { Ok(false) };
+    let ended = if profile.own { revoke_key(profile).await.map(|()| true) } else { Ok(false) };
     let told = match &ended {
         Ok(true) => format!("signed out of {}", profile.server),
         Ok(false) => {
@@ -129,7 +129,7 @@ pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> 
 }
 
 /// Revokes a profile's key on its hub; it may have been revoked already.
-async fn end_key(profile: &Profile) -> Result<(), Failure> {
+async fn revoke_key(profile: &Profile) -> Result<(), Failure> {
     let hub = Client::at(&profile.server, Some(profile.key.clone()))?;
     let all = [("limit", Some("200".to_owned()))];
     let listed = match hub.call("GET", "/api/user/api-keys", &all, &Value::Null).await {
@@ -167,9 +167,9 @@ mod tests {
         let link = "https://hub.example/login?qr=qr_01KAJ6Z8QH0000000000000000";
         let art = qr_text_art(link).unwrap();
         let rows = art.lines().count();
-        assert!(is_worth_drawing(link, &art, rows + 4));
-        assert!(!is_worth_drawing(link, &art, rows + 3), "its top would scroll away");
-        assert!(!is_worth_drawing("http://localhost:9800/login?qr=x", &art, 100));
-        assert!(!is_worth_drawing("http://127.0.0.1:9800/login?qr=x", &art, 100));
+        assert!(draws_qr_code(link, &art, rows + 4));
+        assert!(!draws_qr_code(link, &art, rows + 3), "its top would scroll away");
+        assert!(!draws_qr_code("http://localhost:9800/login?qr=x", &art, 100));
+        assert!(!draws_qr_code("http://127.0.0.1:9800/login?qr=x", &art, 100));
     }
 }

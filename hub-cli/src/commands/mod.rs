@@ -36,7 +36,6 @@ mod waterfall;
 
 use std::io::Read;
 
-use clap::ColorChoice;
 use hub_core::{accounts::UserStatus, plugins::VersionState};
 
 use crate::{
@@ -47,7 +46,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     fields::Fields,
-    printer::{Format, Printer, Talk},
+    printer::{Color, Format, Printer, Verbosity},
 };
 
 /// Maximum size of stdin or of a small file, in bytes.
@@ -62,7 +61,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         let known = fields(&cli).names();
         if wanted.len() == 1 && wanted[0] == "?" {
             let names = known.join("\n");
-            return Printer::new(Format::Text, Talk::Quiet, ColorChoice::Never)
+            return Printer::new(Format::Text, Verbosity::Quiet, Color::Never)
                 .one(serde_json::Value::Null, &names)
                 .map(|()| Exit::Done);
         }
@@ -71,7 +70,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
                 .with_hint(format!("fields of this command: {}", known.join(", "))));
         }
     }
-    if cli.is_local_in_vain() {
+    if cli.rejects_local() {
         return Err(Failure::usage("--local: this command does not use a data folder").with_hint(
             "send, traces, replay, tail, bots, channels, sim say, plugins, apps, users, ai-config, stats, audit, db and doctor do; leave --local out",
         ));

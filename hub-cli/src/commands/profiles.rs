@@ -27,7 +27,7 @@ pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Fail
         ProfilesCommand::Delete { name, confirm } => {
             let profile = profiles.all.get(&name).ok_or_else(|| unknown(&name))?;
             let what = format!("this removes {name} and its key for {}", profile.server);
-            let meant = confirm.is_meant(&what, printer).await?;
+            let meant = confirm.is_confirmed(&what, printer).await?;
             if meant {
                 profiles.all.remove(&name);
                 profiles.save()?;

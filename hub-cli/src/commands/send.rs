@@ -32,7 +32,7 @@ pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
     let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     if args.wait {
-        client.expect_work().await?;
+        client.expect_running_server().await?;
     }
     let body = json!({ "to_user_id": args.to, "content": content });
     let sent = match &args.via_app {

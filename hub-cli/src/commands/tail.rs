@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Maximum number of known traces that are read again for unfinished ones.
-const MAX_BACK: u32 = MAX_LIMIT;
+const MAX_REREAD: u32 = MAX_LIMIT;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
@@ -42,7 +42,7 @@ pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
     };
     let (mut after, mut said) = match start {
         // Ids of all kinds are in the order of time, and a message exists before its trace.
-        Start::Behind(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
+        Start::After(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
         Start::At(_) => (None, None),
         Start::Now => (
             tail.newer(None, 1, None).await?.last().map(|trace| trace.trace_id),
@@ -94,7 +94,7 @@ pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
 #[derive(Clone, Copy)]
 enum Start {
     Now,
-    Behind(TraceId),
+    After(TraceId),
     At(Timestamp),
 }
 
@@ -102,7 +102,7 @@ impl Start {
     fn of(since: Option<&String>) -> Result<Self, Failure> {
         let Some(text) = since else { return Ok(Self::Now) };
         if let Ok(trace) = text.parse() {
-            return Ok(Self::Behind(trace));
+            return Ok(Self::After(trace));
         }
         moment(text, Clock::system().now()).map(Self::At).ok_or_else(|| {
             Failure::usage(format!(
@@ -122,7 +122,7 @@ struct Tail<'r> {
 
 impl Tail<'_> {
     /// Traces after a known one, oldest first, at most `most` of the newest; with an `open` one, also those back to
-    /// it, at most [`MAX_BACK`].
+    /// it, at most [`MAX_REREAD`].
     async fn newer(
         &self,
         after: Option<TraceId>,
@@ -136,7 +136,7 @@ impl Tail<'_> {
             for trace in page.items {
                 if after.is_some_and(|after| trace.trace_id <= after) {
                     back += 1;
-                    if back > MAX_BACK || open.is_none_or(|open| trace.trace_id < open) {
+                    if back > MAX_REREAD || open.is_none_or(|open| trace.trace_id < open) {
                         break 'pages;
                     }
                 }

@@ -35,7 +35,7 @@ async fn revoke(args: UserSessionsRevokeArgs, cx: &Context) -> Result<(), Failur
         Some(session) => format!("this signs {name} out of the session {session}"),
         None => format!("this signs {name} out everywhere"),
     };
-    if !args.confirm.is_meant(&what, &cx.printer).await? {
+    if !args.confirm.is_confirmed(&what, &cx.printer).await? {
         return cx.printer.one(json!({ "user": args.user, "ended": 0 }), "0 sessions were ended");
     }
     let session = args.session.map(|session| format!("/{session}")).unwrap_or_default();

@@ -115,7 +115,7 @@ pub async fn delete(args: UsersDeleteArgs, cx: &Context) -> Result<(), Failure> 
     let name = cell(&user, "username");
     let what =
         format!("this permanently deletes {name} with {} bots and all their data", cell(&user, "bots"));
-    let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/admin/users/{}", cell(&user, "id"))).await?;
         cx.printer.note(&format!("{name} was deleted"));

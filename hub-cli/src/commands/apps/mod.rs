@@ -76,7 +76,7 @@ async fn create(args: AppsCreateArgs, cx: &Context) -> Result<(), Failure> {
     let client = cx.hub(&args.hub).await?;
     let app = client.as_user("--owner", args.owner.as_deref()).await?.post("/api/apps", &body).await?;
     cx.printer.note("these secrets are shown only now");
-    tell_unverified(&app, &cx.printer);
+    warn_unverified(&app, &cx.printer);
     let text = lines(&app, ["id", "slug", "client_secret", "webhook_secret"], 16);
     cx.printer.one(app, &text)
 }
@@ -91,7 +91,7 @@ async fn edit(args: AppsEditArgs, cx: &Context) -> Result<(), Failure> {
     let client = cx.hub(&args.hub).await?;
     let id: AppId = id_of(&client.app(&args.app).await?)?;
     let app = client.put(&format!("/api/apps/{id}"), &without_nulls(&patch)).await?;
-    tell_unverified(&app, &cx.printer);
+    warn_unverified(&app, &cx.printer);
     print(app, &cx.printer)
 }
 
@@ -108,7 +108,7 @@ async fn delete(args: AppsDeleteArgs, cx: &Context) -> Result<(), Failure> {
     let id: AppId = id_of(&app)?;
     let (name, installs) = (cell(&app, "name"), cell(&app, "installs"));
     let what = format!("this permanently deletes {name}, also from {installs} bots");
-    let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/apps/{id}")).await?;
         cx.printer.note(&format!("{name} was deleted, also from {installs} bots"));
@@ -138,7 +138,7 @@ async fn uninstall(args: AppsUninstallArgs, cx: &Context) -> Result<(), Failure>
     let what = format!("this uninstalls {} from {}, and revokes its token", args.app, args.bot);
     client.installation(place).await?;
     // A new installation has another token.
-    let meant = args.confirm.is_meant(&what, &cx.printer).await?;
+    let meant = args.confirm.is_confirmed(&what, &cx.printer).await?;
     if meant {
         client.delete(&place.path()).await?;
         cx.printer.note(&format!("{} was uninstalled from {}", args.app, args.bot));
@@ -192,7 +192,7 @@ fn read_tools(file: &str) -> Result<Vec<AppTool>, Failure> {
     serde_json::from_str(&read_file(file)?).map_err(|error| Failure::file(file, error))
 }
 
-fn tell_unverified(app: &Value, printer: &Printer) {
+fn warn_unverified(app: &Value, printer: &Printer) {
     if app["webhook_url"].is_string() && app["webhook_verified"] == false {
         printer.note(
             "its URL did not echo the challenge, so it gets no events: run hub-cli apps verify once it is reachable",

@@ -77,12 +77,12 @@ impl<'a> Flow<'a> {
                     let what = format!("the chat network rejected the login: {why}");
                     return Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", what));
                 }
-                "expired" => return Err(too_late()),
+                "expired" => return Err(not_confirmed()),
                 "need_code" => number = Some(self.ask_number(&step).await?),
                 _ => {}
             }
             if self.clock.now() >= until {
-                return Err(too_late());
+                return Err(not_confirmed());
             }
         }
     }
@@ -153,7 +153,7 @@ impl<'a> Flow<'a> {
         }
         let why = if why.is_empty() { why } else { format!(" ({why})") };
         Printer::ready(&format!("the number that the phone shows{why}:"));
-        let line = self.clock.timeout(self.age().left, ask::line()).await.ok_or_else(too_late)?;
+        let line = self.clock.timeout(self.age().left, ask::line()).await.ok_or_else(not_confirmed)?;
         match line.ok().flatten().map(|line| line.trim().to_owned()) {
             Some(number) if !number.is_empty() => Ok(number),
             _ => Err(Failure::usage("no number was entered")
@@ -181,6 +181,6 @@ impl<'a> Flow<'a> {
     }
 }
 
-fn too_late() -> Failure {
+fn not_confirmed() -> Failure {
     Failure::timed_out("the code was not confirmed in time").with_hint("hub-cli bots bind")
 }

@@ -71,7 +71,7 @@ async fn delete(args: BotsDeleteArgs, cx: &Context) -> Result<(), Failure> {
     let bot = client.get(&path(id)).await?;
     let name = screen::clean(&cell(&bot, "name"));
     let what = format!("this permanently deletes {name} with its channels, messages and contacts");
-    let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&path(id)).await?;
         cx.printer.note(&format!("{name} was deleted"));
@@ -141,7 +141,7 @@ async fn messages(args: BotsMessagesArgs, cx: &Context) -> Result<(), Failure> {
     let times = Times::of(args.since.as_ref(), args.until.as_ref())?;
     let filters = [
         ("direction", args.direction.map(|direction| direction.as_str().to_owned())),
-        ("user_id", args.user),
+        ("user_id", args.contact),
         ("since", times.since.map(|at| at.to_string())),
         ("until", times.until.map(|at| at.to_string())),
         ("q", args.q),

@@ -50,7 +50,7 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
         Failure::usage("--older-than: must be like 12h or 30d, or a time like 2026-01-31T12:00:00Z")
     })?;
     let what = format!("this permanently deletes traces, messages and logs before {before}");
-    let meant = args.confirm.is_meant_for_good(&what, "prune", printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, "prune", printer).await?;
     let counts = if meant {
         let hub = local::open(&args.local, Open::Existing).await?;
         let forgotten = hub.forget(before).await;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The fields that are compared; times are not.
-const COMPARED: [&str; 7] = ["matched", "present", "request", "replies", "skipped", "state", "logs"];
+const COMPARED_FIELDS: [&str; 7] = ["matched", "present", "request", "replies", "skipped", "state", "logs"];
 
 /// A channel of a server.
 pub struct Server {
@@ -69,7 +69,7 @@ impl Server {
 /// Prints the differences of the two runs.
 pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
     let mut differences = Vec::new();
-    for name in COMPARED {
+    for name in COMPARED_FIELDS {
         compare(name, &untimed(&theirs[name]), &untimed(&tried.document[name]), &mut differences);
     }
     for name in ["kind", "message", "line", "column"] {

@@ -154,10 +154,10 @@ pub async fn run(args: DoctorArgs, printer: &Printer) -> Result<Exit, Failure> {
     }
     let config = local::settings(&args.local)?;
     let subject = Subject { config: &config, args: &args };
-    let mut outcomes = storage::look(&subject).await;
-    outcomes.extend(settings::look(&subject));
-    outcomes.extend(server::look(&subject).await);
-    outcomes.extend(plugins::look(&subject).await);
+    let mut outcomes = storage::check(&subject).await;
+    outcomes.extend(settings::check(&subject));
+    outcomes.extend(server::check(&subject).await);
+    outcomes.extend(plugins::check(&subject).await);
     outcomes.retain(|outcome| subject.wants(&outcome.id));
     outcomes.sort_by_key(|outcome| {
         CHECKS.iter().position(|id| outcome.id == *id || (id.ends_with('.') && outcome.id.starts_with(id)))

@@ -22,12 +22,12 @@ const MAX_ANSWER: usize = 8 << 20;
 /// Maximum number of receivers to try.
 const MAX_HOSTS: usize = 50;
 /// Difference of clocks for a warning, and one with which signatures and logins fail.
-const SKEW: Duration = Duration::from_secs(5);
-const BAD_SKEW: Duration = Duration::from_secs(60);
+const WARN_SKEW: Duration = Duration::from_secs(5);
+const FAIL_SKEW: Duration = Duration::from_secs(60);
 
 const OF_SERVER: [&str; 3] = ["public-url.matches-origin", "clock.skew", "version.skew"];
 
-pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
+pub async fn check(subject: &Subject<'_>) -> Vec<Outcome> {
     if subject.args.offline {
         let ids = OF_SERVER.iter().chain(&["sinks.reachable"]);
         return ids.map(|id| Outcome::skipped(*id, "it needs a connection, and --offline is set")).collect();
@@ -133,9 +133,9 @@ fn clock(answer: &Answer, asked_at: Timestamp) -> Outcome {
     };
     let difference = Duration::from_millis(theirs.as_millis().abs_diff(asked_at.as_millis()));
     let told = format!("the server's clock differs from this machine's by {} s", difference.as_secs());
-    if difference > BAD_SKEW {
+    if difference > FAIL_SKEW {
         Outcome::failed(id, told).advise("timedatectl set-ntp true, on the one that is wrong")
-    } else if difference > SKEW {
+    } else if difference > WARN_SKEW {
         Outcome::warning(id, told).advise("timedatectl set-ntp true, on the one that is wrong")
     } else {
         Outcome::ok(id, told)

@@ -1,4 +1,6 @@
 //! All commands on one page of Markdown: `REFERENCE.md`.
+//!
+//! `clap-markdown` leaves out variables, and lists global options again for each command.
 
 use std::fmt::Write as _;
 

@@ -111,7 +111,7 @@ pub async fn withdraw(args: PluginsWithdrawArgs, cx: &Context) -> Result<(), Fai
     let version = show::version(&plugin, &args.version)?;
     let name = cell(&plugin, "name");
     let what = format!("this permanently stops {name} {} everywhere", args.version);
-    if !args.confirm.is_meant_for_good(&what, &name, &cx.printer).await? {
+    if !args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await? {
         let is_it = |one: &&Value| one["id"] == version;
         let found = plugin["versions"].as_array().into_iter().flatten().find(is_it).cloned();
         return withdrawn(&plugin, &version, &found.unwrap_or_default(), &cx.printer);
@@ -148,7 +148,7 @@ pub async fn delete(args: PluginsDeleteArgs, cx: &Context) -> Result<(), Failure
             cell(&plugin, "installs")
         )
     };
-    let meant = args.confirm.is_meant_for_good(&what, &name, &cx.printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/plugins/{}", client.plugin_ref(&args.plugin).await?)).await?;
     }

@@ -35,17 +35,17 @@ pub async fn run(args: ReplayArgs, cx: &Context) -> Result<Exit, Failure> {
     }
     let route = Route::of(&args, &cx.printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
-    let dry_run = args.confirm.is_rehearsal();
+    let dry_run = args.confirm.is_dry_run();
     if is_bulk && route.leaves_this_machine() && !dry_run {
         let what = "this sends requests to the recorded URLs, and people may receive replies";
-        args.confirm.is_meant(what, &cx.printer).await?;
+        args.confirm.is_confirmed(what, &cx.printer).await?;
     }
     let client = match &args.from {
         Some(_) => None,
         None => Some(cx.hub(&args.hub).await?),
     };
     if let (Route::Hub { .. }, Some(client), false) = (&route, &client, dry_run) {
-        client.expect_work().await?;
+        client.expect_running_server().await?;
     }
     let replay = Replay {
         rate: args.pace.rate,
@@ -76,22 +76,22 @@ async fn interrupted(stop: &Stop, printer: &Printer) -> std::convert::Infallible
 }
 
 async fn source<'r>(args: &ReplayArgs, client: Option<&'r Client>) -> Result<Source<'r>, Failure> {
-    let behind = args.pace.resume_from.as_deref().map(trace_id).transpose()?;
+    let after = args.pace.resume_from.as_deref().map(trace_id).transpose()?;
     let Some(client) = client else {
         let from = args.from.as_deref().unwrap_or("-");
         let paths = if from == "-" { Vec::new() } else { source::files(from)? };
-        return Ok(Source::Files { paths, filter: LineFilter::of(&args.filter)?, behind });
+        return Ok(Source::Files { paths, filter: LineFilter::of(&args.filter)?, after });
     };
     let bot = match &args.bot {
         Some(bot) => Some(client.bot(bot).await?),
         None => None,
     };
     if args.traces == ["-"] {
-        return Ok(Source::StdinIds { client, bot, behind });
+        return Ok(Source::StdinIds { client, bot, after });
     }
     if !args.traces.is_empty() {
         let ids = args.traces.iter().map(|text| trace_id(text)).collect::<Result<_, _>>()?;
-        return Ok(Source::Ids { client, bot, ids, behind });
+        return Ok(Source::Ids { client, bot, ids, after });
     }
     let bot = match bot {
         Some(bot) => bot,
@@ -99,7 +99,7 @@ async fn source<'r>(args: &ReplayArgs, client: Option<&'r Client>) -> Result<Sou
     };
     let query = recordings::query(client, bot, &args.filter).await?;
     // A replay of a replay would reach the receiver again for the same message.
-    Ok(Source::Query(Box::new(Recordings::new(client, bot, query, behind, false))))
+    Ok(Source::Query(Box::new(Recordings::new(client, bot, query, after, false))))
 }
 
 async fn only_bot(client: &Client) -> Result<BotId, Failure> {
@@ -126,20 +126,21 @@ async fn drive(
     };
     let mut progress = Progress::new(total, printer);
     let (watch, mut written) = (Stopwatch::start(), Ok(()));
-    let mut headed = false;
-    let told = |report: &Report, totals: &Totals| {
-        let is_told = progress.leaves_room(printer) || report.outcome != Outcome::Ok || differs(report);
-        if is_told && written.is_ok() {
-            let head = printer.is_terminal() && !std::mem::replace(&mut headed, true);
-            written = progress.aside(|| print(report, head, printer));
+    let mut has_head = false;
+    let reported = |report: &Report, totals: &Totals| {
+        let is_reported =
+            progress.prints_successes(printer) || report.outcome != Outcome::Ok || differs(report);
+        if is_reported && written.is_ok() {
+            let head = printer.is_terminal() && !std::mem::replace(&mut has_head, true);
+            written = progress.above(|| print(report, head, printer));
             if written.is_err() {
                 // Their outcome is no longer read.
                 stop.soon.cancel();
             }
         }
-        progress.tell(totals, printer);
+        progress.update(totals, printer);
     };
-    let summary = replay.run(source.stream(), &*carrier, &Clock::system(), stop, told).await;
+    let summary = replay.run(source.stream(), &*carrier, &Clock::system(), stop, reported).await;
     progress.finish();
     if let Some(sandbox) = sandbox {
         sandbox.close();

@@ -41,7 +41,7 @@ use crate::{
 /// The simulator's default address.
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9801);
 /// Timeout for connections to end.
-const DRAIN: Duration = Duration::from_secs(3);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     let (listener, address) = listen(args.listen, printer).await?;
@@ -96,7 +96,7 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     settings.draining.cancel();
     for tasks in [&tasks, &settings.sockets] {
         tasks.stop();
-        tasks.wait(&clock, DRAIN).await;
+        tasks.wait(&clock, DRAIN_TIMEOUT).await;
     }
     hub.shutdown().await;
     Ok(())

@@ -24,7 +24,7 @@ mod to_test;
 mod wire;
 
 /// Columns of a message's text in a list at a terminal.
-const MAX_TEXT: usize = 40;
+const MAX_TEXT_COLUMNS: usize = 40;
 
 /// Runs a command; with `local` the files are read although a server is named.
 pub async fn run(command: TracesCommand, cx: &Context) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ fn row(trace: &Trace, short: bool) -> Vec<String> {
         trace.status.as_str().to_owned(),
         trace.channel_name.clone().unwrap_or_default(),
         person(trace).to_owned(),
-        if short { screen::fit(&text, MAX_TEXT) } else { text },
+        if short { screen::fit(&text, MAX_TEXT_COLUMNS) } else { text },
         trace.summary.clone(),
     ]
 }

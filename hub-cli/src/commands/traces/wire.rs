@@ -1,4 +1,6 @@
 //! The recorded HTTP requests of a trace, in formats of other tools. Secrets are not recorded.
+//!
+//! One line quotes for a shell; a crate for it would be longer to declare.
 
 use std::fmt::Write as _;
 
