@@ -1,6 +1,6 @@
 //! Stable exit codes, and failures with their exit code.
 
-use std::{io, process::ExitCode};
+use std::{io, path::Path, process::ExitCode};
 
 use hub_core::{Error, ErrorCode};
 use serde_json::{Map, Value, json};
@@ -115,7 +115,8 @@ impl Failure {
     }
 
     /// A file that cannot be read, or has the wrong content.
-    pub fn file(path: &str, reason: impl std::fmt::Display) -> Self {
+    pub fn file(path: impl AsRef<Path>, reason: impl std::fmt::Display) -> Self {
+        let path = path.as_ref().display();
         Self::new(Exit::Conflict, "INVALID_PARAMS", format!("{path}: {reason}"))
     }
 

@@ -84,7 +84,6 @@ impl Profiles {
     /// When it cannot be written.
     pub fn save(&self) -> Result<(), Failure> {
         let document = json!(self).to_string();
-        let shown = self.path.display().to_string();
         let write = || {
             if let Some(folder) = self.path.parent() {
                 private_files::create_folder(folder)?;
@@ -93,7 +92,7 @@ impl Profiles {
             private_files::create_new(&fresh, document.as_bytes())?;
             std::fs::rename(&fresh, &self.path)
         };
-        write().map_err(|error| Failure::file(&shown, error))
+        write().map_err(|error| Failure::file(&self.path, error))
     }
 
     /// The profile of a name, or the current one.

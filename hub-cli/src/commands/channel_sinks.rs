@@ -8,7 +8,7 @@ use hub_core::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{read_file, secret::first_line, traces, waterfall};
+use super::{channels::state, read_file, secret::first_line, waterfall};
 use crate::{
     args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile, Which},
     client::{ChannelRef, Client, read},
@@ -41,7 +41,7 @@ pub async fn set_webhook(args: SetWebhookArgs, cx: &Context) -> Result<Exit, Fai
     let mut exit = Exit::Done;
     if let Some(trace) = &trace {
         text = format!("{text}\n{}", waterfall::draw(trace, Clock::system().now(), &cx.printer));
-        channel["test"] = traces::document(trace);
+        channel["test"] = json!(trace);
         if trace.status == TraceStatus::Error {
             exit = Exit::Failed;
         }
@@ -188,10 +188,6 @@ fn settable(mut settings: Value) -> Value {
         }
     }
     settings
-}
-
-fn state(sink: &Value) -> &'static str {
-    if sink["enabled"] == true { "on" } else { "off" }
 }
 
 fn print(channel: Value, text: &str, printer: &Printer) -> Result<(), Failure> {

@@ -101,6 +101,7 @@ pub async fn rotate_key(args: ChannelsRotateKeyArgs, cx: &Context) -> Result<(),
     cx.printer.one(document, &key)
 }
 
-fn state(channel: &Value) -> &'static str {
-    if channel["enabled"] == true { "on" } else { "off" }
+/// Whether a channel or a sink is enabled.
+pub fn state(part: &Value) -> &'static str {
+    if part["enabled"] == true { "on" } else { "off" }
 }

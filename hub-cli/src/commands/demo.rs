@@ -17,7 +17,7 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
-use super::{traces::document, waterfall};
+use super::waterfall;
 use crate::{
     exit::{Exit, Failure},
     poll::within,
@@ -136,7 +136,7 @@ impl Outcome {
             "verified": self.received.verdict.verified,
             "receiver": self.received,
             "trace_id": self.trace.trace_id,
-            "trace": document(&self.trace),
+            "trace": self.trace,
             "elapsed_ms": elapsed,
         })
     }

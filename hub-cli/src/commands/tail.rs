@@ -15,7 +15,7 @@ use crate::{
     args::{PageArgs, TailArgs},
     client::Client,
     context::Context,
-    document::{cell, next_cursor, take_items},
+    document::cell,
     exit::Failure,
     poll::every,
     printer::{Printer, Tone},
@@ -158,22 +158,13 @@ impl Tail<'_> {
     async fn messages(&self, after: Option<MessageId>, most: usize) -> Result<Vec<Value>, Failure> {
         let path = format!("/api/bots/{}/messages", self.bot);
         let filters = [("since", self.since.map(|since| since.to_string()))];
-        let (mut found, mut cursor) = (Vec::new(), None);
-        'pages: loop {
-            let page = PageArgs { limit: MAX_LIMIT, cursor };
-            let mut page = self.client.list(&path, &filters, &page).await?;
-            cursor = next_cursor(&page);
-            for message in take_items(&mut page) {
-                let is_known = |after| id(&message).is_none_or(|id| id <= after);
-                if after.is_some_and(is_known) || found.len() >= most {
-                    break 'pages;
-                }
-                found.push(message);
-            }
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let mut count = 0;
+        let is_new = |message: &Value| {
+            let is_known = after.is_some_and(|after| id(message).is_none_or(|id| id <= after));
+            count += 1;
+            !is_known && count <= most
+        };
+        let mut found = self.client.items_while(&path, &filters, is_new).await?;
         found.reverse();
         Ok(found)
     }

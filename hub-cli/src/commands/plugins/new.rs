@@ -41,5 +41,5 @@ pub fn run(args: &PluginsNewArgs, printer: &Printer) -> Result<(), Failure> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::file(&path.display().to_string(), error))
+    std::fs::write(path, text).map_err(|error| Failure::file(path, error))
 }

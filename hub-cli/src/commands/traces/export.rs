@@ -61,7 +61,7 @@ async fn to_stdout(mut recordings: Recordings<'_>, printer: &Printer) -> Result<
 
 async fn to_file(mut recordings: Recordings<'_>, file: File, path: &Path) -> Result<u64, Failure> {
     let mut file = BufWriter::new(file);
-    let failed = |error| Failure::file(&path.display().to_string(), error);
+    let failed = |error| Failure::file(path, error);
     let mut written = 0;
     while let Some(recording) = recordings.next().await? {
         writeln!(file, "{}", line(&recording)).map_err(failed)?;

@@ -94,7 +94,7 @@ async fn show(args: TracesShowArgs, cx: &Context) -> Result<(), Failure> {
         return cx.printer.as_json().one(wire::har(&trace)?, "");
     }
     let now = Clock::system().now();
-    cx.printer.one(document(&trace), &waterfall::draw(&trace, now, &cx.printer))
+    cx.printer.one(json!(trace), &waterfall::draw(&trace, now, &cx.printer))
 }
 
 /// A recording of one trace, whatever its bot.
@@ -103,14 +103,9 @@ async fn recording(client: &Client, id: TraceId) -> Result<Recording, Failure> {
     recordings::of_trace(client, trace).await
 }
 
-/// A trace as the API shows it.
-pub fn document(trace: &Trace) -> Value {
-    json!(trace)
-}
-
-/// The same without its steps.
+/// A trace without its steps.
 pub fn head(trace: &Trace) -> Value {
-    let mut document = document(trace);
+    let mut document = json!(trace);
     if let Some(fields) = document.as_object_mut() {
         fields.remove("steps");
     }
