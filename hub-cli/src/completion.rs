@@ -24,7 +24,7 @@ const MAX_BOTS: usize = 20;
 const MAX_OFFERED: u32 = 100;
 
 /// Ids of arguments that name an object of the hub.
-const NAMED: [(&str, Kind); 5] = [
+const COMPLETED_ARGUMENTS: [(&str, Kind); 5] = [
     ("bot", Kind::Bots),
     ("channel", Kind::Channels),
     ("plugin", Kind::Plugins),
@@ -46,7 +46,7 @@ pub fn command() -> Command {
 }
 
 fn with_names(mut command: Command) -> Command {
-    for (id, kind) in NAMED {
+    for (id, kind) in COMPLETED_ARGUMENTS {
         if command.get_arguments().any(|argument| argument.get_id() == id) {
             command = command
                 .mut_arg(id, |argument| argument.add(ArgValueCandidates::new(move || candidates(kind))));
@@ -58,7 +58,7 @@ fn with_names(mut command: Command) -> Command {
 
 /// The names that are found in time.
 fn candidates(kind: Kind) -> Vec<CompletionCandidate> {
-    printer::hush();
+    printer::disable_notes();
     let (tell, told) = mpsc::sync_channel(1);
     // Not awaited after the timeout: the process ends without it.
     thread::spawn(move || {
@@ -94,7 +94,7 @@ fn find(kind: Kind) -> Result<Names, Failure> {
 /// The hub without flags: the rest of the line is not known here.
 fn surroundings() -> Result<HubArgs, Failure> {
     match Cli::try_parse_from(["hub-cli", "bots", "list"]).map(|cli| cli.command) {
-        Ok(args::Command::Bots(BotsCommand::List(args))) => Ok(args.list.hub),
+        Ok(args::Command::Bots(BotsCommand::List(args))) => Ok(args.hub),
         _ => Err(Failure::usage("the environment is invalid")),
     }
 }

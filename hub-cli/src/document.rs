@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::screen;
+
 /// A field as text; empty when it is absent.
 pub fn cell(document: &Value, field: &str) -> String {
     match &document[field] {
@@ -10,6 +12,17 @@ pub fn cell(document: &Value, field: &str) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     }
+}
+
+/// Fields as texts.
+pub fn cells<const N: usize>(document: &Value, fields: [&str; N]) -> [String; N] {
+    fields.map(|field| cell(document, field))
+}
+
+/// Fields of a document, one per line, after their names in a column of this width.
+pub fn lines<'f>(document: &Value, fields: impl IntoIterator<Item = &'f str>, width: usize) -> String {
+    let line = |field: &str| format!("{field:<width$}  {}", screen::clean(&words(document, field)));
+    fields.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A field as text; the items of a list with commas.

@@ -1,10 +1,12 @@
 //! Stable exit codes, and failures with their exit code.
 
-use std::{io, process::ExitCode};
+use std::{io, path::Path, process::ExitCode};
 
 use hub_core::{Error, ErrorCode};
 use serde_json::{Map, Value, json};
 use url::Url;
+
+use crate::document::cell;
 
 /// The exit codes, as `hub-cli help exit-codes` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,8 +115,22 @@ impl Failure {
     }
 
     /// A file that cannot be read, or has the wrong content.
-    pub fn file(path: &str, reason: impl std::fmt::Display) -> Self {
+    pub fn file(path: impl AsRef<Path>, reason: impl std::fmt::Display) -> Self {
+        let path = path.as_ref().display();
         Self::new(Exit::Conflict, "INVALID_PARAMS", format!("{path}: {reason}"))
+    }
+
+    /// The error of a response; `None` when it has none.
+    pub fn of_response(document: &Value) -> Option<Self> {
+        let error = &document["error"];
+        let code = ErrorCode::ALL.into_iter().find(|code| error["code"] == code.as_str())?;
+        let message = error["message"].as_str().unwrap_or("the request was rejected");
+        let mut failure = Self::new(exit_of(code), code.as_str(), message);
+        let details = error["details"].as_array().into_iter().flatten();
+        failure.refusal.details =
+            details.map(|detail| (cell(detail, "field"), cell(detail, "reason"))).collect();
+        failure.hint = error["hint"].as_str().map(str::to_owned);
+        Some(failure)
     }
 
     #[must_use]
@@ -123,16 +139,9 @@ impl Failure {
         self
     }
 
-    /// Every invalid field, with the rule.
-    #[must_use]
-    pub fn with_details(mut self, details: Vec<(String, String)>) -> Self {
-        self.refusal.details = details;
-        self
-    }
-
     /// The error is from a server, with its id of the request.
     #[must_use]
-    pub fn said_by(mut self, server: &Url, request_id: Option<&str>) -> Self {
+    pub fn with_server(mut self, server: &Url, request_id: Option<&str>) -> Self {
         self.refusal.server = Some(server.to_string());
         self.refusal.request_id = request_id.map(str::to_owned);
         self
@@ -187,9 +196,8 @@ impl From<Error> for Failure {
         let exit = exit_of(error.code());
         let mut failure = Self::new(exit, error.code().as_str(), error.message());
         let details = error.details().iter();
-        failure = failure.with_details(
-            details.map(|detail| (detail.field.to_string(), detail.reason.to_string())).collect(),
-        );
+        failure.refusal.details =
+            details.map(|detail| (detail.field.to_string(), detail.reason.to_string())).collect();
         failure.hint = error.hint().map(str::to_owned);
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {
@@ -210,7 +218,7 @@ impl From<io::Error> for Failure {
 }
 
 /// The category of a code.
-pub fn exit_of(code: ErrorCode) -> Exit {
+fn exit_of(code: ErrorCode) -> Exit {
     match code {
         ErrorCode::Unauthorized | ErrorCode::InvalidToken | ErrorCode::Forbidden => Exit::Denied,
         ErrorCode::NotFound => Exit::NotFound,

@@ -1,13 +1,17 @@
 //! The names of the fields of a command's JSON document: those of an operation of the API, as its schema lists them,
 //! and the command's own.
 
-/// Names of fields.
-#[derive(Debug, Clone, Copy)]
+use clap::builder::CommandExt;
+
+/// Names of fields, as a command declares them.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Fields {
     operation: Option<&'static str>,
     own: &'static [&'static str],
     absent: &'static [&'static str],
 }
+
+impl CommandExt for Fields {}
 
 impl Fields {
     /// Those of the data of an operation's response, or of the items when that is a page.

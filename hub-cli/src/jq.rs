@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{exit::Failure, screen};
 
 /// Maximum width of a value in an error message, in columns.
-const MAX_TOLD: usize = 120;
+const MAX_ERROR_COLUMNS: usize = 120;
 
 /// A parsed expression.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl Jq {
                 Ok(Val::TStr(text)) => write(&String::from_utf8_lossy(&text))?,
                 Ok(other) => write(&other.to_string())?,
                 Err(error) => {
-                    let told = screen::fit(&screen::clean(&error.to_string()), MAX_TOLD);
+                    let told = screen::fit(&screen::clean(&error.to_string()), MAX_ERROR_COLUMNS);
                     return Err(Failure::usage(format!("--jq: {told}")));
                 }
             }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_as_they_are_and_the_rest_as_json() {
+    fn jq_prints_strings_raw_and_other_values_as_json() {
         let page =
             json!({ "items": [{ "name": "a\tb", "n": 1 }, { "name": "ü", "n": 2.5 }], "next_cursor": null });
         assert_eq!(results(".items[].name", &page).unwrap(), ["a\tb", "ü"]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn jq_errors_are_reported() {
         let page = json!({ "items": [] });
         assert!(results(".items[", &page).unwrap_err().contains("is not a jq expression"));
         assert!(results("nonsense", &page).unwrap_err().contains("unknown: nonsense"));

@@ -9,12 +9,12 @@ mod browser;
 mod client;
 mod commands;
 mod completion;
+mod context;
 mod document;
 mod exit;
 mod fields;
 mod jq;
 mod local;
-
 mod panics;
 mod poll;
 mod printer;
@@ -30,7 +30,7 @@ use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
-    panics::tell();
+    panics::install();
     // The panic hook has already reported it.
     std::panic::catch_unwind(run).unwrap_or_else(|_| Exit::Failed.into())
 }
@@ -48,7 +48,7 @@ fn run() -> ExitCode {
         Err(error) => return printer.fail(&Failure::new(Exit::Failed, "INTERNAL_ERROR", error.to_string())),
     };
     let done = runtime.block_on(async {
-        if cli.sees_to_signals() {
+        if cli.handles_signals() {
             return commands::run(cli, &printer).await;
         }
         tokio::select! {

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Installs the panic hook: it prints three lines, and with `HUB_BACKTRACE=1` the backtrace.
-pub fn tell() {
+pub fn install() {
     std::panic::set_hook(Box::new(|info| {
         let report = report(info, &Backtrace::force_capture());
         let place = write(&std::env::temp_dir(), &report);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_its_owners_alone_and_named() {
+    fn a_crash_report_is_private_and_its_path_is_printed() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), "a backtrace").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a backtrace");

@@ -22,3 +22,21 @@ pub async fn every<T>(
         clock.sleep(interval).await;
     }
 }
+
+/// As [`every`], for at most `limit`; `None` when that is over.
+///
+/// # Errors
+/// As [`every`].
+pub async fn within<T>(
+    interval: Duration,
+    limit: Duration,
+    mut look: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    let clock = Clock::system();
+    let until = clock.now() + limit;
+    every(interval, async || {
+        let found = look().await?;
+        Ok((found.is_some() || clock.now() >= until).then_some(found))
+    })
+    .await
+}

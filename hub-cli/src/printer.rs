@@ -40,7 +40,7 @@ pub enum Format {
 
 /// Verbosity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Talk {
+pub enum Verbosity {
     /// Nothing, not even errors.
     Silent,
     /// Errors.
@@ -55,7 +55,7 @@ pub enum Talk {
 #[derive(Debug, Clone)]
 pub struct Printer {
     pub format: Format,
-    talk: Talk,
+    verbosity: Verbosity,
     /// Whether stdout is a terminal.
     terminal: bool,
     color: bool,
@@ -79,26 +79,26 @@ pub struct Extras {
 }
 
 /// Whether notes may be printed on stderr, next to documents and errors.
-static PROSE: AtomicBool = AtomicBool::new(true);
+static NOTES_ARE_PRINTED: AtomicBool = AtomicBool::new(true);
 
 /// Whether requests are printed.
-static DETAILS: AtomicBool = AtomicBool::new(false);
+static REQUESTS_ARE_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints a detail with `--verbose`, without a printer.
-pub fn detail(text: impl FnOnce() -> String) {
-    if DETAILS.load(Ordering::Relaxed) {
+/// Prints a request or its response with `--verbose`, without a printer.
+pub fn print_request(text: impl FnOnce() -> String) {
+    if REQUESTS_ARE_PRINTED.load(Ordering::Relaxed) {
         write_err(&screen_lines(&text()));
     }
 }
 
 /// Disables notes from here on.
-pub fn hush() {
-    PROSE.store(false, Ordering::Relaxed);
+pub fn disable_notes() {
+    NOTES_ARE_PRINTED.store(false, Ordering::Relaxed);
 }
 
 /// Prints a note without a printer.
-pub fn speak(text: &str) {
-    if PROSE.load(Ordering::Relaxed) {
+pub fn print_note(text: &str) {
+    if NOTES_ARE_PRINTED.load(Ordering::Relaxed) {
         write_err(text);
     }
 }
@@ -126,10 +126,10 @@ impl Tone {
 }
 
 /// Width without a terminal.
-const COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 impl Printer {
-    pub fn new(format: Format, talk: Talk, color: Color) -> Self {
+    pub fn new(format: Format, verbosity: Verbosity, color: Color) -> Self {
         let terminal = io::stdout().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let forced = set("CLICOLOR_FORCE");
@@ -140,10 +140,10 @@ impl Printer {
         };
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let measured = comfy_table::Table::new().width().map(usize::from).filter(|_| terminal);
-        let columns = asked.or(measured).unwrap_or(COLUMNS).clamp(40, 500);
-        PROSE.store(talk >= Talk::Normal && format == Format::Text, Ordering::Relaxed);
-        DETAILS.store(talk == Talk::Verbose, Ordering::Relaxed);
-        Self { format, talk, terminal, color, columns, extras: Extras::default() }
+        let columns = asked.or(measured).unwrap_or(DEFAULT_COLUMNS).clamp(40, 500);
+        NOTES_ARE_PRINTED.store(verbosity >= Verbosity::Normal && format == Format::Text, Ordering::Relaxed);
+        REQUESTS_ARE_PRINTED.store(verbosity == Verbosity::Verbose, Ordering::Relaxed);
+        Self { format, verbosity, terminal, color, columns, extras: Extras::default() }
     }
 
     #[must_use]
@@ -267,7 +267,10 @@ impl Printer {
     pub fn draws(&self) -> bool {
         let is_smart = std::env::var("TERM").is_ok_and(|term| term != "dumb" && !term.is_empty());
         // Details in between would disturb the drawing.
-        self.tells_progress() && self.talk != Talk::Verbose && is_smart && io::stderr().is_terminal()
+        self.shows_progress()
+            && self.verbosity != Verbosity::Verbose
+            && is_smart
+            && io::stderr().is_terminal()
     }
 
     /// Rows of the terminal of stderr; 0 when that is unknown.
@@ -280,13 +283,13 @@ impl Printer {
     }
 
     /// Whether progress is shown, in place or in lines.
-    pub fn tells_progress(&self) -> bool {
-        self.speaks() && !self.extras.no_progress
+    pub fn shows_progress(&self) -> bool {
+        self.prints_notes() && !self.extras.no_progress
     }
 
     /// Whether notes are printed.
-    fn speaks(&self) -> bool {
-        self.talk >= Talk::Normal && self.format == Format::Text
+    fn prints_notes(&self) -> bool {
+        self.verbosity >= Verbosity::Normal && self.format == Format::Text
     }
 
     /// Whether prompts are possible.
@@ -304,7 +307,7 @@ impl Printer {
 
     /// A note on stderr.
     pub fn note(&self, text: &str) {
-        if self.speaks() {
+        if self.prints_notes() {
             write_err(text);
         }
     }
@@ -312,7 +315,7 @@ impl Printer {
     /// The outcome on stderr: as text, or as a document.
     pub fn summary(&self, document: &Value, text: &str) {
         match self.format {
-            Format::Json(_) if self.talk >= Talk::Normal => write_err(&document.to_string()),
+            Format::Json(_) if self.verbosity >= Verbosity::Normal => write_err(&document.to_string()),
             _ => self.note(text),
         }
     }
@@ -332,12 +335,12 @@ impl Printer {
         if failure.reader_gone {
             return Exit::Done.into();
         }
-        let is_said = match self.talk {
-            Talk::Silent => false,
-            Talk::Quiet => failure.exit != Exit::Interrupted,
-            Talk::Normal | Talk::Verbose => true,
+        let is_printed = match self.verbosity {
+            Verbosity::Silent => false,
+            Verbosity::Quiet => failure.exit != Exit::Interrupted,
+            Verbosity::Normal | Verbosity::Verbose => true,
         };
-        if !is_said {
+        if !is_printed {
             return failure.exit.into();
         }
         match self.format {

@@ -7,7 +7,8 @@ use std::{
 };
 
 use hub_core::{private_files, secret::Secret};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 use url::Url;
 
 use crate::exit::Failure;
@@ -16,25 +17,35 @@ use crate::exit::Failure;
 pub const DEFAULT: &str = "default";
 
 /// A hub that the user is signed in to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Profile {
     /// Its address.
     pub server: Url,
     /// The API key.
+    #[serde(serialize_with = "expose")]
     pub key: Secret,
     /// Whether `login` created the key, so that `logout` revokes it.
+    #[serde(rename = "own_key", default)]
     pub own: bool,
     /// The user of the key.
     pub username: String,
 }
 
+/// The key, in the file that only its owner can read.
+fn expose<S: Serializer>(key: &Secret, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(key.expose())
+}
+
 /// All profiles.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Profiles {
+    #[serde(skip)]
     path: PathBuf,
     /// The active profile.
+    #[serde(default = "default_name")]
     pub current: String,
     /// By name.
+    #[serde(rename = "profiles")]
     pub all: BTreeMap<String, Profile>,
 }
 
@@ -50,7 +61,7 @@ impl Profiles {
 
     fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
-        let mut profiles = Self { path: path.to_owned(), current: DEFAULT.to_owned(), all: BTreeMap::new() };
+        let mut profiles = Self { path: path.to_owned(), current: default_name(), all: BTreeMap::new() };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(profiles),
@@ -60,20 +71,10 @@ impl Profiles {
             return Err(Failure::file(&shown, "other users can read your keys")
                 .with_hint(format!("run: chmod 600 {shown}")));
         }
-        let broken = || {
+        profiles = serde_json::from_str(&text).map_err(|_| {
             Failure::file(&shown, "is not a profile file of hub-cli").with_hint("delete it and sign in again")
-        };
-        let document: Value = serde_json::from_str(&text).map_err(|_| broken())?;
-        for (name, profile) in document["profiles"].as_object().ok_or_else(broken)? {
-            let text = |field: &str| profile[field].as_str().ok_or_else(broken);
-            let server = text("server")?.parse().map_err(|_| broken())?;
-            let (key, username) = (Secret::new(text("key")?), text("username")?.to_owned());
-            let own = profile["own_key"] == true;
-            profiles.all.insert(name.clone(), Profile { server, key, own, username });
-        }
-        if let Some(current) = document["current"].as_str() {
-            current.clone_into(&mut profiles.current);
-        }
+        })?;
+        path.clone_into(&mut profiles.path);
         Ok(profiles)
     }
 
@@ -82,17 +83,7 @@ impl Profiles {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self) -> Result<(), Failure> {
-        let profile = |profile: &Profile| {
-            json!({
-                "server": profile.server,
-                "key": profile.key.expose(),
-                "own_key": profile.own,
-                "username": profile.username,
-            })
-        };
-        let all: BTreeMap<_, _> = self.all.iter().map(|(name, found)| (name, profile(found))).collect();
-        let document = json!({ "current": self.current, "profiles": all }).to_string();
-        let shown = self.path.display().to_string();
+        let document = json!(self).to_string();
         let write = || {
             if let Some(folder) = self.path.parent() {
                 private_files::create_folder(folder)?;
@@ -101,7 +92,7 @@ impl Profiles {
             private_files::create_new(&fresh, document.as_bytes())?;
             std::fs::rename(&fresh, &self.path)
         };
-        write().map_err(|error| Failure::file(&shown, error))
+        write().map_err(|error| Failure::file(&self.path, error))
     }
 
     /// The profile of a name, or the current one.
@@ -118,6 +109,10 @@ impl Profiles {
     }
 }
 
+fn default_name() -> String {
+    DEFAULT.to_owned()
+}
+
 /// `$XDG_CONFIG_HOME/hub/credentials.json`, or the same under `~/.config`.
 fn default_path(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -131,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved_is_read_and_for_the_owner_alone() {
+    fn saved_profiles_are_read_back_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub/credentials.json");
         let mut profiles = Profiles::read(&path).unwrap();
@@ -159,7 +154,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_others_may_read_is_refused() {
+    fn a_profile_file_that_others_can_read_is_rejected() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("credentials.json");
@@ -169,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_where_settings_are() {
+    fn the_profile_file_is_in_the_configuration_folder() {
         let path = |pairs: &[(&str, &str)]| {
             let find =
                 |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());

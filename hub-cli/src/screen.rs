@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hostile_reaches_the_terminal() {
+    fn control_characters_are_removed_from_terminal_text() {
         for (hostile, shown) in [
             ("a\u{1b}[31mb", "a[31mb"),
             ("\u{1b}]52;c;ZXZpbA==\u{7}x", "]52;c;ZXZpbA==x"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_leaves_is_escaped() {
+    fn control_characters_in_json_are_escaped() {
         assert_eq!(
             escape("{\"a\":\"\u{9b}31m\u{202e}x\u{7f}\"}\n你"),
             "{\"a\":\"\\u009b31m\\u202ex\\u007f\"}\n你"
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_so_long_ago() {
+    fn times_are_shown_relative_to_now() {
         let now = Timestamp::from_millis(1_000_000_000);
         let at = |seconds: i64| Timestamp::from_millis(1_000_000_000 - seconds * 1000);
         let told = [0, 59, 60, 3_600, 90_000, 172_800, -90].map(|seconds| ago(at(seconds), now));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_to_the_second() {
+    fn times_are_shown_to_the_second() {
         assert_eq!(to_the_second(Timestamp::from_millis(1_704_164_645_678)), "2024-01-02T03:04:05Z");
     }
 

@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hub_core::{
-    ErrorCode,
-    egress::{Call, Egress, EgressConfig},
-};
+use hub_core::egress::{Call, Egress, EgressConfig};
 use serde_json::Value;
 use url::Url;
 
-use crate::exit::{Exit, Failure, exit_of};
+use crate::exit::Failure;
 
 /// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,13 +62,8 @@ impl SimClient {
         if answer.status.is_success() && !document.is_null() {
             return Ok(document);
         }
-        let code = document["error"]["code"].as_str().unwrap_or_default();
-        let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
-            let what = format!("{} is not a simulator: it responded {}", self.base, answer.status);
-            return Err(Failure::unreachable(what));
-        };
-        let message = document["error"]["message"].as_str().unwrap_or("the simulator rejected the request");
-        let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
-        Err(Failure::new(exit, code.as_str(), message))
+        Err(Failure::of_response(&document).unwrap_or_else(|| {
+            Failure::unreachable(format!("{} is not a simulator: it responded {}", self.base, answer.status))
+        }))
     }
 }

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_most_like_it_come_first_and_three_are_enough() {
+    fn at_most_three_similar_names_are_suggested() {
         let names = ["weather", "wether", "whether", "Feather", "shop", "weather"].map(str::to_owned);
         assert_eq!(hint("wheather", names, "-"), "did you mean whether, weather, wether?");
         let names = || ["demo".to_owned(), "shop".to_owned()];

@@ -6,9 +6,9 @@ use comfy_table::{Attribute, ColumnConstraint, ContentArrangement, Row, Table, W
 use crate::screen;
 
 /// Columns between two cells.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 /// Longest word that is never broken.
-const WORD: usize = 48;
+const MAX_WORD: usize = 48;
 /// Indentation of columns below their row.
 const INDENT: &str = "    ";
 
@@ -48,11 +48,12 @@ pub fn draw(names: &[&str], mut rows: Vec<Vec<Cell>>, columns: usize, bold: bool
         rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| cell.is_whole = true);
     }
     let needs: Vec<Needs> = (0..names.len()).map(|at| needs(names[at], &rows, at)).collect();
-    let least = needs.iter().map(|needs| needs.least).sum::<usize>() + GAP * names.len().saturating_sub(1);
+    let least =
+        needs.iter().map(|needs| needs.least).sum::<usize>() + COLUMN_GAP * names.len().saturating_sub(1);
     if least <= columns || names.len() < 2 {
-        return beside(names, &rows, &needs, columns, bold).trim_fmt();
+        return side_by_side(names, &rows, &needs, columns, bold).trim_fmt();
     }
-    below(names, &rows, bold)
+    stacked(names, &rows, bold)
 }
 
 fn needs(name: &str, rows: &[Vec<Cell>], at: usize) -> Needs {
@@ -65,11 +66,11 @@ fn needs(name: &str, rows: &[Vec<Cell>], at: usize) -> Needs {
 }
 
 fn longest_word(text: &str) -> usize {
-    text.split(' ').map(screen::width).max().unwrap_or(0).min(WORD)
+    text.split(' ').map(screen::width).max().unwrap_or(0).min(MAX_WORD)
 }
 
 /// All cells of a row side by side; sentences are broken between words.
-fn beside(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, bold: bool) -> Table {
+fn side_by_side(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, bold: bool) -> Table {
     let mut table = table(names, rows, bold);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
@@ -87,7 +88,7 @@ fn beside(names: &[&str], rows: &[Vec<Cell>], needs: &[Needs], columns: usize, b
 }
 
 /// The last cell of each row below the others, which are not broken at all.
-fn below(names: &[&str], rows: &[Vec<Cell>], bold: bool) -> String {
+fn stacked(names: &[&str], rows: &[Vec<Cell>], bold: bool) -> String {
     let (last, names) = names.split_last().unwrap_or((&"", &[]));
     let drawn = table(names, rows, bold).trim_fmt();
     let mut lines = drawn.lines();
@@ -111,7 +112,7 @@ fn table(names: &[&str], rows: &[Vec<Cell>], bold: bool) -> Table {
     for row in rows {
         table.add_row(Row::from(row.iter().take(names.len()).map(|cell| cell.text.clone())));
     }
-    let gap = u16::try_from(GAP).unwrap_or(u16::MAX);
+    let gap = u16::try_from(COLUMN_GAP).unwrap_or(u16::MAX);
     for at in 0..names.len() {
         if let Some(column) = table.column_mut(at) {
             column.set_padding((0, if at + 1 == names.len() { 0 } else { gap }));
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stands_beside_the_rest_and_is_broken_between_words() {
+    fn columns_that_fit_are_broken_between_words() {
         assert_eq!(
             draw(&NAMES, rows("where is my order"), 80, false),
             "MESSAGE ID                      AT                    STATUS    TEXT\n\
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stands_below_and_nothing_is_broken() {
+    fn columns_that_do_not_fit_are_printed_below_their_row() {
         let drawn = "MESSAGE ID                      AT                    STATUS\n    TEXT\n\
              msg_01KAJ6Z8QH0000000000000000  2026-01-31T12:00:00Z  received\n    where is my bookshelf";
         assert_eq!(draw(&NAMES, rows("where is my bookshelf"), 72, false), drawn);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_told_in_words_stays_whole() {
+    fn a_relative_time_is_never_broken() {
         let row = || vec![Cell::whole("5m ago".to_owned()), Cell::of("one two three four".to_owned())];
         let drawn = draw(&["AT", "TEXT"], vec![row()], 20, false);
         assert!(drawn.contains("5m ago  one two"), "{drawn}");
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_word_is_broken_and_an_id_is_not() {
+    fn long_words_are_broken_and_ids_are_not() {
         let long = "x".repeat(100);
         let drawn = draw(&["TEXT"], vec![vec![Cell::of(long.clone())]], 60, false);
         assert!(drawn.lines().all(|line| line.len() <= 60), "{drawn}");

@@ -1,27 +1,24 @@
 use clap::{Args, Subcommand};
 
-use super::HubArgs;
+use super::{Ends, Fields, HubArgs};
 
-/// Show, change or test the AI endpoint of the hub
+/// Configure the AI endpoint that channels use
 #[derive(Debug, Subcommand)]
 pub enum AiConfigCommand {
     /// Show the endpoint, without its key
-    Show(AiConfigShowArgs),
-    /// Change the endpoint
+    #[command(
+        after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n\nSee also: hub-cli ai-config set, hub-cli ai-config test",
+        add = Fields::of("getAiConfig")
+    )]
+    Show(HubArgs),
     Set(AiConfigSetArgs),
     /// Send a test question to the endpoint
-    Test(AiConfigTestArgs),
-}
-
-/// Show the endpoint, without its key
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli ai-config show\n  hub-cli ai-config show --json=base_url,model\n
-Exit codes: 0 shown, 4 not signed in or not an administrator, 5 no such hub, 7 unreachable.\nSee also: hub-cli ai-config set, hub-cli ai-config test"
-)]
-pub struct AiConfigShowArgs {
-    #[command(flatten)]
-    pub hub: HubArgs,
+    #[command(
+        after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n\nSee also: hub-cli ai-config set",
+        add = Ends(&[(0, "the endpoint works"), (1, "it failed"), (6, "no endpoint is configured")]),
+        add = Fields::of("testAiConfig")
+    )]
+    Test(HubArgs),
 }
 
 /// Change the endpoint
@@ -29,8 +26,9 @@ pub struct AiConfigShowArgs {
 /// Settings that are not named keep their values. Channels use the new settings from their next message on.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli ai-config set --api-key-file ./openai.key --model gpt-4o-mini\n  hub-cli ai-config set --base-url http://127.0.0.1:11434/v1 --model llama3.2 --no-api-key\n  hub-cli ai-config set --off\n
-Exit codes: 0 changed, 2 invalid value, 4 not signed in or not an administrator, 6 the file is unreadable, 7 unreachable.\nSee also: hub-cli ai-config test, hub-cli help env"
+    after_help = "Examples:\n  hub-cli ai-config set --api-key-file ./openai.key --model gpt-4o-mini\n  hub-cli ai-config set --base-url http://127.0.0.1:11434/v1 --model llama3.2 --no-api-key\n  hub-cli ai-config set --off\n\nSee also: hub-cli ai-config test, hub-cli help env",
+    add = Ends(&[(0, "changed"), (2, "invalid value"), (6, "the file is unreadable")]),
+    add = Fields::of("getAiConfig")
 )]
 pub struct AiConfigSetArgs {
     /// Base URL of an OpenAI-compatible service, without /chat/completions; a private address must be in
@@ -64,15 +62,6 @@ pub struct AiConfigSetArgs {
     /// Channels may not use it
     #[arg(long)]
     pub off: bool,
-    #[command(flatten)]
-    pub hub: HubArgs,
-}
-
-/// Send a test question to the endpoint
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli ai-config test\n  hub-cli ai-config test --json=ok,error\n
-Exit codes: 0 the endpoint works, 1 it failed, 4 not signed in or not an administrator, 6 no endpoint is configured, 7 unreachable.\nSee also: hub-cli ai-config set")]
-pub struct AiConfigTestArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 }

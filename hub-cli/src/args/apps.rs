@@ -1,61 +1,58 @@
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use hub_core::apps::AppView;
 
-use super::{Confirm, HubArgs, ListArgs};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, closed};
 
 /// Create and install apps, and inspect their events and calls
 #[derive(Debug, Subcommand)]
 pub enum AppsCommand {
-    /// List the apps that you may see, or those installed on a bot
     #[command(alias = "ls")]
     List(AppsListArgs),
-    /// Show an app
     Show(AppsShowArgs),
-    /// Create an app
     Create(Box<AppsCreateArgs>),
-    /// Change an app
     Edit(Box<AppsEditArgs>),
     /// Verify an app's event URL again
     #[command(
-        after_help = "Examples:\n  hub-cli apps verify weather\n  hub-cli apps verify app_01KAJ6Z8QH0000000000000000 --json=webhook_verified\n
-Exit codes: 0 verified, 5 no such app, 6 the app has no URL, 7 the URL is unreachable or echoed something else.\nSee also: hub-cli apps edit"
+        after_help = "Examples:\n  hub-cli apps verify weather\n  hub-cli apps verify app_01KAJ6Z8QH0000000000000000 --json=webhook_verified\n\nSee also: hub-cli apps edit",
+        add = Ends(&[(0, "verified"), (6, "the app has no URL"), (7, "the URL is unreachable or echoed something else")]),
+        add = Fields::of("verifyAppUrl")
     )]
     Verify(AppsShowArgs),
-    /// Delete an app with its installations
     #[command(alias = "rm")]
     Delete(AppsDeleteArgs),
-    /// Install an app on a bot
     Install(AppsInstallArgs),
-    /// Uninstall an app from a bot
     Uninstall(AppsUninstallArgs),
-    /// Rotate the token of an installed app
     RotateToken(AppsRotateTokenArgs),
     /// The events of an installed app
     #[command(
         alias = "event",
         after_help = "Examples:\n  hub-cli apps events weather --bot demo\n  hub-cli apps events weather --bot demo --follow\n
-With --follow each new event is shown, and again whenever its state changes.
-Exit codes: 0 listed, 4 not signed in, 5 no such app on this bot, 7 unreachable, 130 interrupted.\nSee also: hub-cli apps api-logs"
+With --follow each new event is shown, and again whenever its state changes.\nSee also: hub-cli apps api-logs",
+        add = Fields::of("listAppEvents")
     )]
     Events(AppsLogArgs),
     /// The bot API calls of an installed app
     #[command(
         alias = "api-log",
-        after_help = "Examples:\n  hub-cli apps api-logs weather --bot demo\n  hub-cli apps api-logs weather --bot demo --follow --json\n
-Exit codes: 0 listed, 4 not signed in, 5 no such app on this bot, 7 unreachable, 130 interrupted.\nSee also: hub-cli apps events"
+        after_help = "Examples:\n  hub-cli apps api-logs weather --bot demo\n  hub-cli apps api-logs weather --bot demo --follow --json\n\nSee also: hub-cli apps events",
+        add = Fields::of("listAppCalls")
     )]
     ApiLogs(AppsLogArgs),
-    /// Get a token for an app by OAuth with PKCE, as the app itself would
     Authorize(AppsAuthorizeArgs),
 }
 
+const APP_VIEWS: [AppView; 4] = [AppView::All, AppView::Own, AppView::Public, AppView::Installed];
+
 /// List the apps that you may see, or those installed on a bot
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli apps list\n  hub-cli apps list --bot demo --json=id,app_slug\n
-Exit codes: 0 listed, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli apps show")]
+#[command(
+    after_help = "Examples:\n  hub-cli apps list\n  hub-cli apps list --bot demo --json=id,app_slug\n\nSee also: hub-cli apps show",
+    add = Fields::of("listApps")
+)]
 pub struct AppsListArgs {
-    /// Which apps
-    #[arg(long, conflicts_with = "bot")]
-    pub view: Option<AppViewArg>,
+    /// Which apps: all that you may see, your own, published ones, or those installed on your bots
+    #[arg(long, conflicts_with = "bot", value_parser = closed(APP_VIEWS, AppView::as_str))]
+    pub view: Option<AppView>,
     /// Apps installed on this bot: its id or name
     #[arg(long)]
     pub bot: Option<String>,
@@ -66,8 +63,9 @@ pub struct AppsListArgs {
 /// Show an app
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps show weather\n  hub-cli apps show weather --json=id,tools\n
-Exit codes: 0 shown, 2 ambiguous name, 4 not signed in, 5 no such app, 7 unreachable.\nSee also: hub-cli apps list"
+    after_help = "Examples:\n  hub-cli apps show weather\n  hub-cli apps show weather --json=id,tools\n\nSee also: hub-cli apps list",
+    add = Ends(&[(2, "ambiguous name")]),
+    add = Fields::of("getApp")
 )]
 pub struct AppsShowArgs {
     /// Id, short name or name of the app
@@ -118,8 +116,9 @@ pub struct AppFields {
 /// `command`, `bot.status`, `app.installed`, `app.uninstalled`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps create Weather --webhook-url http://127.0.0.1:3000/events --command weather --scope message:read --scope message:write\n  hub-cli apps create Weather --tools tools.json --owner ada --data-dir ./data --json=id,webhook_secret\n
-Exit codes: 0 created, 2 invalid value, or --local without --owner, 4 not signed in, 6 the short name is taken, 7 unreachable.\nSee also: hub-cli apps install"
+    after_help = "Examples:\n  hub-cli apps create Weather --webhook-url http://127.0.0.1:3000/events --command weather --scope message:read --scope message:write\n  hub-cli apps create Weather --tools tools.json --owner ada --data-dir ./data --json=id,webhook_secret\n\nSee also: hub-cli apps install",
+    add = Ends(&[(2, "invalid value, or --local without --owner"), (6, "the short name is taken")]),
+    add = Fields::of("createApp")
 )]
 pub struct AppsCreateArgs {
     /// Name, 1 to 64 characters
@@ -142,8 +141,9 @@ pub struct AppsCreateArgs {
 /// address.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps edit weather --webhook-url https://weather.example/hub\n  hub-cli apps edit weather --redirect-uri http://127.0.0.1:8976/callback\n
-Exit codes: 0 changed, 2 nothing to change, or invalid value, 4 not the owner, 5 no such app, 7 unreachable.\nSee also: hub-cli apps verify"
+    after_help = "Examples:\n  hub-cli apps edit weather --webhook-url https://weather.example/hub\n  hub-cli apps edit weather --redirect-uri http://127.0.0.1:8976/callback\n\nSee also: hub-cli apps verify",
+    add = Ends(&[(2, "nothing to change, or invalid value"), (4, "not the owner")]),
+    add = Fields::of("updateApp")
 )]
 pub struct AppsEditArgs {
     /// Id, short name or name of the app
@@ -162,8 +162,9 @@ pub struct AppsEditArgs {
 /// Its tokens are revoked immediately. This cannot be undone.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps delete weather --dry-run\n  hub-cli apps delete weather --yes\n
-Exit codes: 0 deleted, 2 not confirmed, 4 not the owner, 5 no such app, 7 unreachable.\nSee also: hub-cli apps uninstall"
+    after_help = "Examples:\n  hub-cli apps delete weather --dry-run\n  hub-cli apps delete weather --yes\n\nSee also: hub-cli apps uninstall",
+    add = Ends(&[(4, "not the owner")]),
+    add = Fields::own(&["id", "name", "deleted"])
 )]
 pub struct AppsDeleteArgs {
     /// Id, short name or name of the app
@@ -180,8 +181,9 @@ pub struct AppsDeleteArgs {
 /// which the installation starts is shown instead.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps install weather --bot demo\n  hub-cli apps install weather --bot demo --scope message:read --handle sky --json=app_token\n
-Exit codes: 0 installed, or the address to continue at, 2 invalid value, 4 not signed in, 5 no such app or bot, 6 already installed, or the handle is taken, 7 unreachable.\nSee also: hub-cli apps authorize"
+    after_help = "Examples:\n  hub-cli apps install weather --bot demo\n  hub-cli apps install weather --bot demo --scope message:read --handle sky --json=app_token\n\nSee also: hub-cli apps authorize",
+    add = Ends(&[(0, "installed, or the address to continue at"), (2, "invalid value"), (6, "already installed, or the handle is taken")]),
+    add = Fields::of("installApp")
 )]
 pub struct AppsInstallArgs {
     /// Id, short name or name of the app
@@ -204,8 +206,8 @@ pub struct AppsInstallArgs {
 /// Its token is revoked immediately.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps uninstall weather --bot demo --yes\n  hub-cli apps uninstall weather --bot bot_01KAJ6Z8QH0000000000000000 --yes --json\n
-Exit codes: 0 done, 2 not confirmed, 4 not signed in, 5 no such app on this bot, 7 unreachable.\nSee also: hub-cli apps install"
+    after_help = "Examples:\n  hub-cli apps uninstall weather --bot demo --yes\n  hub-cli apps uninstall weather --bot bot_01KAJ6Z8QH0000000000000000 --yes --json\n\nSee also: hub-cli apps install",
+    add = Fields::own(&["app_id", "bot_id", "uninstalled"])
 )]
 pub struct AppsUninstallArgs {
     /// Id, short name or name of the app
@@ -224,8 +226,9 @@ pub struct AppsUninstallArgs {
 /// The old one is revoked immediately, or after the grace period; the new one is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps rotate-token weather --bot demo\n  hub-cli apps rotate-token weather --bot demo --grace 24\n
-Exit codes: 0 done, 2 invalid value, 4 not signed in, 5 no such app on this bot, 7 unreachable.\nSee also: hub-cli apps install"
+    after_help = "Examples:\n  hub-cli apps rotate-token weather --bot demo\n  hub-cli apps rotate-token weather --bot demo --grace 24\n\nSee also: hub-cli apps install",
+    add = Ends(&[(2, "invalid value")]),
+    add = Fields::of("regenerateAppToken")
 )]
 pub struct AppsRotateTokenArgs {
     /// Id, short name or name of the app
@@ -262,8 +265,9 @@ pub struct AppsLogArgs {
 /// edit APP --redirect-uri http://127.0.0.1:8976/callback`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps authorize weather --bot demo\n  hub-cli apps authorize weather --scope message:read --no-open --timeout 60 --json=app_token\n
-Exit codes: 0 authorized, 2 no redirect URI on this machine, or its port is in use, 4 not signed in, or rejected by the bot's owner, 5 no such app, 7 unreachable, 8 timed out without a decision.\nSee also: hub-cli apps install"
+    after_help = "Examples:\n  hub-cli apps authorize weather --bot demo\n  hub-cli apps authorize weather --scope message:read --no-open --timeout 60 --json=app_token\n\nSee also: hub-cli apps install",
+    add = Ends(&[(0, "authorized"), (2, "no redirect URI on this machine, or its port is in use"), (4, "not signed in, or rejected by the bot's owner"), (8, "timed out without a decision")]),
+    add = Fields::own(&["installation_id", "bot_id", "app_token", "webhook_secret"])
 )]
 pub struct AppsAuthorizeArgs {
     /// Id, short name or name of the app
@@ -285,17 +289,4 @@ pub struct AppsAuthorizeArgs {
     pub no_open: bool,
     #[command(flatten)]
     pub hub: HubArgs,
-}
-
-/// A selection of apps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AppViewArg {
-    /// All apps that you may see
-    All,
-    /// Your own apps
-    Own,
-    /// Published apps
-    Public,
-    /// Apps installed on your bots
-    Installed,
 }

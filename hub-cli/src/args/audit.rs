@@ -1,11 +1,10 @@
 use clap::{Args, Subcommand};
 
-use super::{HubArgs, ListArgs};
+use super::{Fields, HubArgs, ListArgs};
 
 /// Read the audit log
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// List the audit log, newest first
     #[command(alias = "ls")]
     List(AuditListArgs),
 }
@@ -13,8 +12,8 @@ pub enum AuditCommand {
 /// List the audit log, newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli audit list --action user.login_failed\n  hub-cli audit list --actor operator --json=at,action,target_name\n
-Exit codes: 0 listed, 4 not signed in or not an administrator, 5 no such hub, 7 unreachable.\nSee also: hub-cli users list"
+    after_help = "Examples:\n  hub-cli audit list --action user.login_failed\n  hub-cli audit list --actor operator --json=at,action,target_name\n\nSee also: hub-cli users list",
+    add = Fields::of("listAudit")
 )]
 pub struct AuditListArgs {
     /// Only actions of this user, by id, or `operator`
@@ -33,8 +32,8 @@ pub struct AuditListArgs {
 /// Show statistics of the hub
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli stats\n  hub-cli stats --server https://hub.example.com --json=messages,deliveries\n  hub-cli stats --watch\n
-Exit codes: 0 shown, 4 not signed in or not an administrator, 5 no such hub, 7 unreachable, 130 interrupted (--watch).\nSee also: hub-cli audit list"
+    after_help = "Examples:\n  hub-cli stats\n  hub-cli stats --server https://hub.example.com --json=messages,deliveries\n  hub-cli stats --watch\n\nSee also: hub-cli audit list",
+    add = Fields::of("getStats")
 )]
 pub struct StatsArgs {
     /// Print them again whenever they change, until interrupted

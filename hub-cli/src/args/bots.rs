@@ -1,51 +1,45 @@
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use hub_core::bots::Direction;
 
-use super::{Confirm, HubArgs, ListArgs, duration};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, closed, duration};
 
 /// Bind and manage chat accounts
 #[derive(Debug, Subcommand)]
 pub enum BotsCommand {
-    /// List your bots, newest first
     #[command(alias = "ls")]
-    List(BotsListArgs),
+    /// List your bots, newest first
+    ///
+    /// With --local: the bots of all users.
+    #[command(
+        after_help = "Examples:\n  hub-cli bots list\n  hub-cli bots list --json=id,name,status\n\nSee also: hub-cli bots bind",
+        add = Fields::of("listBots")
+    )]
+    List(ListArgs),
     /// Show a bot
-    #[command(after_help = "Examples:\n  hub-cli bots show demo\n  hub-cli bots show demo --json=id,wx_id\n
-Exit codes: 0 shown, 2 ambiguous name, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli bots status")]
+    #[command(
+        after_help = "Examples:\n  hub-cli bots show demo\n  hub-cli bots show demo --json=id,wx_id\n\nSee also: hub-cli bots status",
+        add = Ends(&[(2, "ambiguous name")]),
+        add = Fields::of("getBot")
+    )]
     Show(BotArgs),
-    /// Bind a chat account by scanning a code
     Bind(Box<BotsBindArgs>),
-    /// Rename a bot
     Rename(BotsRenameArgs),
-    /// Delete a bot with its channels, messages and contacts
     #[command(alias = "rm")]
     Delete(BotsDeleteArgs),
-    /// Show whether a bot is connected, and any problem
     Status(BotsStatusArgs),
     /// Reconnect a bot
     #[command(
-        after_help = "Examples:\n  hub-cli bots reconnect demo\n  hub-cli bots reconnect demo --json=status\n
-Exit codes: 0 connecting, 4 not signed in, 5 no such bot or hub, 6 the network requires a new login, 7 unreachable.\nSee also: hub-cli bots bind, hub-cli bots status --watch"
+        after_help = "Examples:\n  hub-cli bots reconnect demo\n  hub-cli bots reconnect demo --json=status\n\nSee also: hub-cli bots bind, hub-cli bots status --watch",
+        add = Ends(&[(0, "connecting"), (6, "the network requires a new login")]),
+        add = Fields::of("reconnectBot")
     )]
     Reconnect(BotArgs),
-    /// List the contacts of a bot, most recently active first
     #[command(alias = "contact")]
     Contacts(BotsContactsArgs),
-    /// List the messages of a bot, newest first
     #[command(alias = "message")]
     Messages(BotsMessagesArgs),
-}
-
-/// List your bots, newest first
-///
-/// With --local: the bots of all users.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli bots list\n  hub-cli bots list --json=id,name,status\n
-Exit codes: 0 listed, 4 not signed in, 5 no such hub, 7 unreachable.\nSee also: hub-cli bots bind")]
-pub struct BotsListArgs {
-    #[command(flatten)]
-    pub list: ListArgs,
 }
 
 /// Show a bot
@@ -64,8 +58,9 @@ pub struct BotArgs {
 /// link and each state are printed as JSON, one document per line.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli bots bind\n  hub-cli bots bind --network sim --name Shop --wait 3m\n  hub-cli bots bind --png code.png --json\n
-Exit codes: 0 bound, 1 rejected by the network, 2 invalid value, 4 not signed in, 5 no such hub, 7 unreachable, 8 timed out without a confirmation, 130 interrupted.\nSee also: hub-cli bots status"
+    after_help = "Examples:\n  hub-cli bots bind\n  hub-cli bots bind --network sim --name Shop --wait 3m\n  hub-cli bots bind --png code.png --json\n\nSee also: hub-cli bots status",
+    add = Ends(&[(0, "bound"), (1, "rejected by the network"), (2, "invalid value"), (8, "timed out without a confirmation"), (130, "interrupted")]),
+    add = Fields::own(&["status", "bind_id", "qr_text", "expires_at", "reason", "bot"])
 )]
 pub struct BotsBindArgs {
     /// Chat network, for example ilink or sim [default: the hub's choice]
@@ -96,8 +91,9 @@ pub struct BotsBindArgs {
 /// Rename a bot
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli bots rename demo Shop\n  hub-cli bots rename bot_01KAJ6Z8QH0000000000000000 \"The shop\" --json=name\n
-Exit codes: 0 renamed, 2 invalid value, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli bots show"
+    after_help = "Examples:\n  hub-cli bots rename demo Shop\n  hub-cli bots rename bot_01KAJ6Z8QH0000000000000000 \"The shop\" --json=name\n\nSee also: hub-cli bots show",
+    add = Ends(&[(0, "renamed"), (2, "invalid value")]),
+    add = Fields::of("renameBot")
 )]
 pub struct BotsRenameArgs {
     /// Id or name of the bot
@@ -112,8 +108,10 @@ pub struct BotsRenameArgs {
 ///
 /// Pending sends and deliveries are deleted too. This cannot be undone; the chat account itself is not affected.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli bots delete demo --dry-run\n  hub-cli bots delete demo --yes\n
-Exit codes: 0 deleted, 2 not confirmed, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli bots list")]
+#[command(
+    after_help = "Examples:\n  hub-cli bots delete demo --dry-run\n  hub-cli bots delete demo --yes\n\nSee also: hub-cli bots list",
+    add = Fields::own(&["id", "name", "deleted"])
+)]
 pub struct BotsDeleteArgs {
     /// Id or name of the bot
     pub bot: String,
@@ -126,8 +124,8 @@ pub struct BotsDeleteArgs {
 /// Show whether a bot is connected, and any problem
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli bots status demo\n  hub-cli bots status demo --watch --json=status,since\n
-Exit codes: 0 shown, 4 not signed in, 5 no such bot or hub, 7 unreachable, 130 interrupted (--watch).\nSee also: hub-cli bots reconnect"
+    after_help = "Examples:\n  hub-cli bots status demo\n  hub-cli bots status demo --watch --json=status,since\n\nSee also: hub-cli bots reconnect",
+    add = Fields::of("getBotStatus")
 )]
 pub struct BotsStatusArgs {
     /// Id or name of the bot
@@ -142,8 +140,8 @@ pub struct BotsStatusArgs {
 /// List the contacts of a bot, most recently active first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli bots contacts demo\n  hub-cli bots contacts demo --json=user_id,sends_left\n
-Exit codes: 0 listed, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli send"
+    after_help = "Examples:\n  hub-cli bots contacts demo\n  hub-cli bots contacts demo --json=user_id,sends_left\n\nSee also: hub-cli send",
+    add = Fields::of("listContacts")
 )]
 pub struct BotsContactsArgs {
     /// Id or name of the bot
@@ -155,18 +153,19 @@ pub struct BotsContactsArgs {
 /// List the messages of a bot, newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli bots messages demo --limit 10\n  hub-cli bots messages demo --direction inbound --since 2h --q order --json=id,content\n
-Exit codes: 0 listed, 2 invalid time, 4 not signed in, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli tail, hub-cli traces list"
+    after_help = "Examples:\n  hub-cli bots messages demo --limit 10\n  hub-cli bots messages demo --direction inbound --since 2h --q order --json=id,content\n\nSee also: hub-cli tail, hub-cli traces list",
+    add = Ends(&[(2, "invalid time")]),
+    add = Fields::of("listMessages")
 )]
 pub struct BotsMessagesArgs {
     /// Id or name of the bot
     pub bot: String,
     /// Only this direction
-    #[arg(long)]
-    pub direction: Option<DirectionArg>,
+    #[arg(long, value_parser = closed([Direction::Inbound, Direction::Outbound], Direction::as_str))]
+    pub direction: Option<Direction>,
     /// Only with this contact: their id on the chat network
-    #[arg(long, value_name = "ID")]
-    pub user: Option<String>,
+    #[arg(long = "user", value_name = "ID")]
+    pub contact: Option<String>,
     /// Only those received at or after this time: 30s, 10m, 2h, 7d ago, or an RFC 3339 time
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
@@ -178,13 +177,4 @@ pub struct BotsMessagesArgs {
     pub q: Option<String>,
     #[command(flatten)]
     pub list: ListArgs,
-}
-
-/// Directions of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DirectionArg {
-    /// From a person to the bot
-    Inbound,
-    /// From the bot to a person
-    Outbound,
 }

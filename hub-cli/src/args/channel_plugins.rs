@@ -1,24 +1,33 @@
 use clap::{Args, Subcommand};
 
-use super::{Confirm, HubArgs};
+use super::{Confirm, Ends, Fields, HubArgs};
 
 /// Manage the plugins of a channel
 #[derive(Debug, Subcommand)]
 pub enum ChannelPluginsCommand {
-    /// List them in the order in which they run
     #[command(alias = "ls")]
-    List(ChannelPluginsListArgs),
-    /// Install a plugin, or change its version
+    /// List them in the order in which they run
+    #[command(
+        after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n\nSee also: hub-cli channels plugins order",
+        add = Fields::of("listChannelPlugins")
+    )]
+    List(ChannelTarget),
     Install(ChannelPluginsInstallArgs),
-    /// Uninstall a plugin from a channel
     #[command(alias = "rm")]
     Uninstall(ChannelPluginArgs),
-    /// Set the order in which they run
     Order(ChannelPluginsOrderArgs),
     /// Enable a plugin again
-    Enable(ChannelPluginEnableArgs),
+    #[command(
+        after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins disable",
+        add = Fields::of("listChannelPlugins")
+    )]
+    Enable(ChannelPlugin),
     /// Disable a plugin without uninstalling it
-    Disable(ChannelPluginDisableArgs),
+    #[command(
+        after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n\nSee also: hub-cli channels plugins enable",
+        add = Fields::of("listChannelPlugins")
+    )]
+    Disable(ChannelPlugin),
 }
 
 /// A channel.
@@ -34,22 +43,12 @@ pub struct ChannelTarget {
     pub hub: HubArgs,
 }
 
-/// List them in the order in which they run
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli channels plugins list --bot demo --channel demo\n  hub-cli channels plugins list --bot demo --channel demo --json=name,version\n
-Exit codes: 0 listed, 5 no such bot or channel.\nSee also: hub-cli channels plugins order"
-)]
-pub struct ChannelPluginsListArgs {
-    #[command(flatten)]
-    pub target: ChannelTarget,
-}
-
 /// Install a plugin, or change its version
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins install tagger --bot demo --channel demo\n  hub-cli channels plugins install tagger --version 1.2.0 --position 0 --bot demo --channel demo\n
-Exit codes: 0 installed, 5 no such plugin, version, bot or channel, 6 the version is withdrawn or the channel is full.\nSee also: hub-cli plugins list"
+    after_help = "Examples:\n  hub-cli channels plugins install tagger --bot demo --channel demo\n  hub-cli channels plugins install tagger --version 1.2.0 --position 0 --bot demo --channel demo\n\nSee also: hub-cli plugins list",
+    add = Ends(&[(0, "installed"), (6, "the version is withdrawn or the channel is full")]),
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginsInstallArgs {
     /// Name or id of the plugin
@@ -67,8 +66,8 @@ pub struct ChannelPluginsInstallArgs {
 /// Uninstall a plugin from a channel
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo --yes\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo --dry-run\n
-Exit codes: 0 done, 2 not confirmed, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
+    after_help = "Examples:\n  hub-cli channels plugins uninstall tagger --bot demo --channel demo --yes\n  hub-cli channels plugins uninstall plg_01KAJ6Z8QH0000000000000000 --bot demo --channel demo --dry-run\n\nSee also: hub-cli channels plugins list",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginArgs {
     /// Name or id of the plugin
@@ -83,8 +82,8 @@ pub struct ChannelPluginArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli channels plugins order tagger bridge --bot demo --channel demo\n  hub-cli channels plugins order bridge --bot demo --channel demo\n
-Plugins that are not named run after the others.\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins list"
+Plugins that are not named run after the others.\n\nSee also: hub-cli channels plugins list",
+    add = Fields::of("listChannelPlugins")
 )]
 pub struct ChannelPluginsOrderArgs {
     /// Names or ids of plugins, first to last
@@ -94,26 +93,9 @@ pub struct ChannelPluginsOrderArgs {
     pub target: ChannelTarget,
 }
 
-/// Enable a plugin again
+/// A plugin of a channel.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli channels plugins enable tagger --bot demo --channel demo\n  hub-cli channels plugins enable tagger --bot demo --channel demo --quiet\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins disable"
-)]
-pub struct ChannelPluginEnableArgs {
-    /// Name or id of the plugin
-    pub plugin: String,
-    #[command(flatten)]
-    pub target: ChannelTarget,
-}
-
-/// Disable a plugin without uninstalling it
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli channels plugins disable tagger --bot demo --channel demo\n  hub-cli channels plugins disable tagger --bot demo --channel demo --quiet\n
-Exit codes: 0 done, 5 no such plugin, bot or channel.\nSee also: hub-cli channels plugins enable"
-)]
-pub struct ChannelPluginDisableArgs {
+pub struct ChannelPlugin {
     /// Name or id of the plugin
     pub plugin: String,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::{HubArgs, Which};
+use super::{Ends, Fields, HubArgs, Which};
 
 /// Settings from a file, and the switch.
 #[derive(Debug, Args)]
@@ -21,8 +21,9 @@ pub struct SettingsFile {
 /// Settings that are not named keep their values. A new webhook is enabled.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac\n  hub-cli channels set-webhook orders --bot demo --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n  hub-cli channels set-webhook orders --bot demo --test\n
-Exit codes: 0 set, 1 the ping failed, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable, 6 the file is unreadable.\nSee also: hub-cli channels show, hub-cli listen"
+    after_help = "Examples:\n  hub-cli channels set-webhook orders --bot demo --url https://shop.example/hook --method hmac\n  hub-cli channels set-webhook orders --bot demo --method hmac --secret-file ./hook.secret\n  hub-cli channels set-webhook orders --bot demo -f webhook.json\n  hub-cli channels set-webhook orders --bot demo --off\n  hub-cli channels set-webhook orders --bot demo --test\n\nSee also: hub-cli channels show, hub-cli listen",
+    add = Ends(&[(0, "set"), (1, "the ping failed"), (2, "invalid value"), (6, "the file is unreadable")]),
+    add = Fields::of("setWebhookSink").and(&["test"])
 )]
 pub struct SetWebhookArgs {
     #[command(flatten)]
@@ -56,8 +57,9 @@ pub struct SetWebhookArgs {
 /// Settings that are not named keep their values.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels set-websocket orders --bot demo --include-outbound true\n  hub-cli channels set-websocket orders --bot demo --allow-origin https://shop.example\n
-Exit codes: 0 set, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable, 6 the file is unreadable.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels set-websocket orders --bot demo --include-outbound true\n  hub-cli channels set-websocket orders --bot demo --allow-origin https://shop.example\n\nSee also: hub-cli channels show",
+    add = Ends(&[(0, "set"), (2, "invalid value"), (6, "the file is unreadable")]),
+    add = Fields::of("setWebSocketSink")
 )]
 pub struct SetWebSocketArgs {
     #[command(flatten)]
@@ -79,8 +81,9 @@ pub struct SetWebSocketArgs {
 /// Settings that are not named keep their values. A new AI sink is enabled.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels set-ai orders --bot demo --system-prompt \"You sell shoes.\"\n  hub-cli channels set-ai orders --bot demo --source custom --base-url https://ai.example/v1 --model small --api-key-file ./ai.key\n  hub-cli channels set-ai orders --bot demo --off\n
-Exit codes: 0 set, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable, 6 the file is unreadable.\nSee also: hub-cli ai-config set"
+    after_help = "Examples:\n  hub-cli channels set-ai orders --bot demo --system-prompt \"You sell shoes.\"\n  hub-cli channels set-ai orders --bot demo --source custom --base-url https://ai.example/v1 --model small --api-key-file ./ai.key\n  hub-cli channels set-ai orders --bot demo --off\n\nSee also: hub-cli ai-config set",
+    add = Ends(&[(0, "set"), (2, "invalid value"), (6, "the file is unreadable")]),
+    add = Fields::of("setAiSink")
 )]
 pub struct SetAiArgs {
     #[command(flatten)]
@@ -114,8 +117,9 @@ pub struct SetAiArgs {
 /// The given lists replace the current ones; an empty list matches everything.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels set-filter orders --bot demo --keywords order,invoice\n  hub-cli channels set-filter orders --bot demo --expression \"content.size() > 10\"\n  hub-cli channels set-filter orders --bot demo --clear\n
-Exit codes: 0 set, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable, 6 the file is unreadable.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels set-filter orders --bot demo --keywords order,invoice\n  hub-cli channels set-filter orders --bot demo --expression \"content.size() > 10\"\n  hub-cli channels set-filter orders --bot demo --clear\n\nSee also: hub-cli channels show",
+    add = Ends(&[(0, "set"), (2, "invalid value"), (6, "the file is unreadable")]),
+    add = Fields::of("setChannelFilter")
 )]
 pub struct SetFilterArgs {
     #[command(flatten)]

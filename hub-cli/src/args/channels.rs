@@ -2,36 +2,25 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    ChannelPluginsCommand, Confirm, HubArgs, ListArgs, SetAiArgs, SetFilterArgs, SetWebSocketArgs,
-    SetWebhookArgs,
+    ChannelPluginsCommand, Confirm, Ends, Fields, HubArgs, ListArgs, SetAiArgs, SetFilterArgs,
+    SetWebSocketArgs, SetWebhookArgs,
 };
 
 /// Manage the channels of a bot
 #[derive(Debug, Subcommand)]
 pub enum ChannelsCommand {
-    /// List the channels of a bot, newest first
     #[command(alias = "ls")]
     List(ChannelsListArgs),
-    /// Show a channel with its settings
     Show(ChannelArgs),
-    /// Create a channel
     Create(ChannelsCreateArgs),
-    /// Change a channel
     Edit(ChannelsEditArgs),
-    /// Delete a channel with its log, traces and deliveries
     #[command(alias = "rm")]
     Delete(ChannelsDeleteArgs),
-    /// Rotate the key of a channel
     RotateKey(ChannelsRotateKeyArgs),
-    /// Configure the webhook of a channel
     SetWebhook(Box<SetWebhookArgs>),
-    /// Configure the WebSocket sink of a channel
     SetWebsocket(Box<SetWebSocketArgs>),
-    /// Configure the AI sink of a channel
     SetAi(Box<SetAiArgs>),
-    /// Set which messages a channel receives
     SetFilter(Box<SetFilterArgs>),
-    /// Manage the plugins of a channel
     #[command(subcommand)]
     Plugins(ChannelPluginsCommand),
 }
@@ -39,8 +28,8 @@ pub enum ChannelsCommand {
 /// List the channels of a bot, newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels list --bot demo\n  hub-cli channels list --bot demo --json=id,name\n
-Exit codes: 0 listed, 5 no such bot or hub, 7 unreachable.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels list --bot demo\n  hub-cli channels list --bot demo --json=id,name\n\nSee also: hub-cli channels show",
+    add = Fields::of("listChannels")
 )]
 pub struct ChannelsListArgs {
     /// Id or name of the bot
@@ -50,11 +39,12 @@ pub struct ChannelsListArgs {
     pub list: ListArgs,
 }
 
-/// A channel.
+/// Show a channel with its settings
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels show orders --bot demo\n  hub-cli channels show orders --bot demo --json\n
-Exit codes: 0 shown, 2 ambiguous name, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels list"
+    after_help = "Examples:\n  hub-cli channels show orders --bot demo\n  hub-cli channels show orders --bot demo --json\n\nSee also: hub-cli channels list",
+    add = Ends(&[(2, "ambiguous name")]),
+    add = Fields::of("getChannel")
 )]
 pub struct ChannelArgs {
     /// Id or name of the channel
@@ -71,8 +61,9 @@ pub struct ChannelArgs {
 /// Its key is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels create orders --bot demo\n  hub-cli channels create help --bot demo --handle help --json=id,api_key\n  hub-cli channels create orders --bot demo --if-absent\n
-Exit codes: 0 created, 2 invalid value, 5 no such bot or hub, 7 unreachable, 6 the name or the handle is taken.\nSee also: hub-cli channels rotate-key"
+    after_help = "Examples:\n  hub-cli channels create orders --bot demo\n  hub-cli channels create help --bot demo --handle help --json=id,api_key\n  hub-cli channels create orders --bot demo --if-absent\n\nSee also: hub-cli channels rotate-key",
+    add = Ends(&[(2, "invalid value"), (6, "the name or the handle is taken")]),
+    add = Fields::of("createChannel")
 )]
 pub struct ChannelsCreateArgs {
     /// Name, 1 to 64 characters
@@ -95,8 +86,9 @@ pub struct ChannelsCreateArgs {
 /// Change a channel
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels edit orders --bot demo --name shop\n  hub-cli channels edit orders --bot demo --enabled false\n  hub-cli channels edit orders --bot demo --handle orders --on-plugin-error retry --lane-hold-s 120\n
-Exit codes: 0 changed, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels edit orders --bot demo --name shop\n  hub-cli channels edit orders --bot demo --enabled false\n  hub-cli channels edit orders --bot demo --handle orders --on-plugin-error retry --lane-hold-s 120\n\nSee also: hub-cli channels show",
+    add = Ends(&[(2, "invalid value")]),
+    add = Fields::of("updateChannel")
 )]
 pub struct ChannelsEditArgs {
     #[command(flatten)]
@@ -133,8 +125,8 @@ pub struct ChannelSettings {
 /// Delete a channel with its log, traces and deliveries
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels delete orders --bot demo --yes\n  hub-cli channels delete orders --bot demo --dry-run\n
-Exit codes: 0 deleted, 2 not confirmed, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels list"
+    after_help = "Examples:\n  hub-cli channels delete orders --bot demo --yes\n  hub-cli channels delete orders --bot demo --dry-run\n\nSee also: hub-cli channels list",
+    add = Fields::own(&["id", "name", "deleted"])
 )]
 pub struct ChannelsDeleteArgs {
     #[command(flatten)]
@@ -150,8 +142,9 @@ pub struct ChannelsDeleteArgs {
 /// The old one is revoked immediately, or after the grace period; the new one is shown only here, once.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli channels rotate-key orders --bot demo\n  hub-cli channels rotate-key orders --bot demo --grace 24h\n
-Exit codes: 0 done, 2 invalid value, 5 no such channel, bot or hub, 7 unreachable.\nSee also: hub-cli channels show"
+    after_help = "Examples:\n  hub-cli channels rotate-key orders --bot demo\n  hub-cli channels rotate-key orders --bot demo --grace 24h\n\nSee also: hub-cli channels show",
+    add = Ends(&[(2, "invalid value")]),
+    add = Fields::of("regenerateChannelKey").and(&["id"])
 )]
 pub struct ChannelsRotateKeyArgs {
     #[command(flatten)]

@@ -14,13 +14,13 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    /// Whether to do a reversible change; otherwise it is only shown. At a terminal the user is asked for a yes.
+    /// Whether to do a reversible change; in a dry run it is only announced. At a terminal the user is asked for a yes.
     ///
     /// # Errors
     /// Exit 2 without a flag when no prompt is possible, or when the answer is no; 130 when it is interrupted. `what`
     /// describes the loss.
-    pub async fn is_meant(self, what: &str, printer: &Printer) -> Result<bool, Failure> {
-        match self.said(what, printer)? {
+    pub async fn is_confirmed(self, what: &str, printer: &Printer) -> Result<bool, Failure> {
+        match self.flags_answer(what, printer)? {
             Some(meant) => Ok(meant),
             None => ask::yes(what).await.map(|()| true),
         }
@@ -29,23 +29,32 @@ impl Confirm {
     /// As above for changes that cannot be undone: at a terminal the `name` has to be typed.
     ///
     /// # Errors
-    /// As [`is_meant`](Self::is_meant).
-    pub async fn is_meant_for_good(self, what: &str, name: &str, printer: &Printer) -> Result<bool, Failure> {
-        match self.said(what, printer)? {
+    /// As [`is_confirmed`](Self::is_confirmed).
+    pub async fn is_confirmed_by_name(
+        self,
+        what: &str,
+        name: &str,
+        printer: &Printer,
+    ) -> Result<bool, Failure> {
+        match self.flags_answer(what, printer)? {
             Some(meant) => Ok(meant),
             None => ask::name(what, name).await.map(|()| true),
         }
     }
 
     /// Whether the change is only shown.
-    pub const fn is_rehearsal(self) -> bool {
+    pub const fn is_dry_run(self) -> bool {
         self.dry_run
     }
 
     /// The answer of the flags; `None` without one.
-    fn said(self, what: &str, printer: &Printer) -> Result<Option<bool>, Failure> {
-        if self.yes || self.dry_run {
-            return Ok(Some(self.yes));
+    fn flags_answer(self, what: &str, printer: &Printer) -> Result<Option<bool>, Failure> {
+        if self.dry_run {
+            printer.note(&format!("{what} (dry run: nothing was changed)"));
+            return Ok(Some(false));
+        }
+        if self.yes {
+            return Ok(Some(true));
         }
         if printer.may_ask() {
             return Ok(None);

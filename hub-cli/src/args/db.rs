@@ -2,15 +2,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Confirm, LocalArgs};
+use super::{Confirm, Ends, Fields, LocalArgs};
 
 /// Maintain the database
 #[derive(Debug, Subcommand)]
 pub enum DbCommand {
     /// Show the contents and the size of the database, and its last backup
     #[command(
-        after_help = "Examples:\n  hub-cli db status\n  hub-cli db status --json=schema,pending,last_backup_at\n
-Exit codes: 0 shown, 5 no such hub, 7 the database cannot be reached.\nSee also: hub-cli db check, hub-cli doctor"
+        after_help = "Examples:\n  hub-cli db status\n  hub-cli db status --json=schema,pending,last_backup_at\n\nSee also: hub-cli db check, hub-cli doctor",
+        add = Ends(&[(5, "no such hub"), (7, "the database cannot be reached")]),
+        add = Fields::own(&["database", "schema", "newest", "pending", "bytes", "rows", "key_id", "running", "last_backup_at"])
     )]
     Status {
         #[command(flatten)]
@@ -19,8 +20,9 @@ Exit codes: 0 shown, 5 no such hub, 7 the database cannot be reached.\nSee also:
     /// Migrate the schema; creates the database if there is none
     #[command(
         after_help = "Examples:\n  hub-cli db migrate\n  hub-cli db migrate --dry-run\n  hub-cli db migrate --database-url sqlite:///var/lib/hub/hub.db\n
-Before a migration, a SQLite database is copied to hub.db.schema-VERSION next to it; the last two copies are kept.
-Exit codes: 0 up to date, 7 the database cannot be reached or is of a newer version.\nSee also: hub-cli help env"
+Before a migration, a SQLite database is copied to hub.db.schema-VERSION next to it; the last two copies are kept.\nSee also: hub-cli help env",
+        add = Ends(&[(0, "up to date"), (7, "the database cannot be reached or is of a newer version")]),
+        add = Fields::own(&["database"])
     )]
     Migrate {
         /// Only list the missing migrations
@@ -29,13 +31,14 @@ Exit codes: 0 up to date, 7 the database cannot be reached or is of a newer vers
         #[command(flatten)]
         local: LocalArgs,
     },
-    /// Back up the database, the files and the key into one file; the server may be running
     Backup(DbBackupArgs),
-    /// Restore a backup after checking all of it
     Restore(DbRestoreArgs),
     /// Check the integrity of the database, its secrets and its files
-    #[command(after_help = "Examples:\n  hub-cli db check\n  hub-cli db check --json=check,message\n
-Exit codes: 0 intact, 5 no such hub, 7 the database cannot be read, 9 problems were found.\nSee also: hub-cli doctor")]
+    #[command(
+        after_help = "Examples:\n  hub-cli db check\n  hub-cli db check --json=check,message\n\nSee also: hub-cli doctor",
+        add = Ends(&[(0, "intact"), (5, "no such hub"), (7, "the database cannot be read"), (9, "problems were found")]),
+        add = Fields::own(&["check", "message"])
+    )]
     Check {
         #[command(flatten)]
         local: LocalArgs,
@@ -43,16 +46,15 @@ Exit codes: 0 intact, 5 no such hub, 7 the database cannot be read, 9 problems w
     /// Reclaim the space of deleted data
     #[command(
         after_help = "Examples:\n  hub-cli db vacuum\n  hub-cli db vacuum --json=bytes_before,bytes_after\n
-It temporarily needs as much disk space again, and writes of a running server wait: run it at a quiet time.
-Exit codes: 0 done, 5 no such hub, 7 the database is busy or cannot be reached.\nSee also: hub-cli db prune"
+It temporarily needs as much disk space again, and writes of a running server wait: run it at a quiet time.\nSee also: hub-cli db prune",
+        add = Ends(&[(5, "no such hub"), (7, "the database is busy or cannot be reached")]),
+        add = Fields::own(&["bytes_before", "bytes_after"])
     )]
     Vacuum {
         #[command(flatten)]
         local: LocalArgs,
     },
-    /// Delete traces, messages and logs of apps, regardless of their retention
     Prune(DbPruneArgs),
-    /// Manage the key that encrypts secrets in the database
     #[command(subcommand)]
     Encrypt(DbEncryptCommand),
 }
@@ -64,8 +66,9 @@ Exit codes: 0 done, 5 no such hub, 7 the database is busy or cannot be reached.\
 The file is a tar archive with checksums. It contains the login of every bot: encrypt it with --passphrase-file, or exclude
 the key with --no-key and keep that elsewhere. s3:// uploads to the service of the settings media_s3_…, with a generated
 name unless the URL ends in one. With the setting backup_to a server makes a backup each night. PostgreSQL is backed up with
-pg_dump.
-Exit codes: 0 written, 5 no such hub or bucket, 6 the file exists, or the database is PostgreSQL, 7 it cannot be read or written.\nSee also: hub-cli db restore"
+pg_dump.\nSee also: hub-cli db restore",
+    add = Ends(&[(0, "written"), (5, "no such hub or bucket"), (6, "the file exists, or the database is PostgreSQL"), (7, "it cannot be read or written")]),
+    add = Fields::own(&["file", "bytes", "created_at", "schema", "key_id", "has_key", "files", "missing_files"])
 )]
 pub struct DbBackupArgs {
     /// The file, or a folder for it, or s3://BUCKET/PREFIX/ [default: backups in the data folder]
@@ -87,9 +90,9 @@ pub struct DbBackupArgs {
     after_help = "Examples:\n  hub-cli db restore hub.tar --verify-only\n  hub-cli db restore hub.tar.sealed --passphrase-file /etc/hub/backup.pass --yes\n  hub-cli db restore s3://backups/hub/hub-20260131T120000Z.tar --verify-only\n
 Checksums, the database's integrity and schema, and the key are checked before anything is replaced.
 The previous files are kept next to the new ones, under names that end in .replaced, until the next restore.
-Without an existing hub no confirmation is needed.
-Exit codes: 0 restored or verified, 2 invalid backup, or replacing a hub is not confirmed, 5 no such file,
-6 the hub uses another key, 7 a server is running on it.\nSee also: hub-cli db backup, hub-cli db check"
+Without an existing hub no confirmation is needed.\nSee also: hub-cli db backup, hub-cli db check",
+    add = Ends(&[(0, "restored or verified"), (2, "invalid backup, or replacing a hub is not confirmed"), (5, "no such file"), (6, "the hub uses another key"), (7, "a server is running on it")]),
+    add = Fields::own(&["file", "restored", "created_at", "version", "schema", "key_id", "files", "replaced"])
 )]
 pub struct DbRestoreArgs {
     /// The backup: a file, or s3://BUCKET/PREFIX/NAME
@@ -111,8 +114,9 @@ pub struct DbRestoreArgs {
 #[command(
     after_help = "Examples:\n  hub-cli db prune --older-than 30d --dry-run\n  hub-cli db prune --older-than 2026-01-31T00:00:00Z --yes\n
 Works in small batches; the server may be running. Pending deliveries and sends are kept. The space is reused; `db vacuum`
-returns it to the file system.
-Exit codes: 0 done, 2 without --yes, 5 no such hub, 7 the database cannot be reached.\nSee also: hub-cli db vacuum"
+returns it to the file system.\nSee also: hub-cli db vacuum",
+    add = Ends(&[(2, "not confirmed"), (5, "no such hub"), (7, "the database cannot be reached")]),
+    add = Fields::own(&["before", "pruned", "traces", "messages", "app_calls", "app_events"])
 )]
 pub struct DbPruneArgs {
     /// Older than this (12h, 30d), or before this time (RFC 3339)
@@ -127,7 +131,6 @@ pub struct DbPruneArgs {
 /// Manage the key that encrypts secrets in the database
 #[derive(Debug, Subcommand)]
 pub enum DbEncryptCommand {
-    /// Encrypt every secret with a new key; the server must be stopped
     RotateKey(DbRotateKeyArgs),
 }
 
@@ -136,9 +139,9 @@ pub enum DbEncryptCommand {
 #[command(
     after_help = "Examples:\n  hub-cli db encrypt rotate-key\n  hub-cli db encrypt rotate-key --new-key-file new.key\n
 It may be interrupted: the hub works with both keys until it is run again. The old key is kept as secret.key.old; backups
-made without their key before need it. Links to files and known devices of users become invalid.
-Exit codes: 0 done, 2 --new-key-file is missing or not allowed, 3 some secrets could not be decrypted, 5 no such hub, 7 a server
-runs on it.\nSee also: hub-cli db check, hub-cli db backup"
+made without their key before need it. Links to files and known devices of users become invalid.\nSee also: hub-cli db check, hub-cli db backup",
+    add = Ends(&[(2, "--new-key-file is missing or not allowed"), (3, "some secrets could not be decrypted"), (5, "no such hub"), (7, "a server runs on it")]),
+    add = Fields::own(&["old_key_id", "key_id", "sealed", "unreadable"])
 )]
 pub struct DbRotateKeyArgs {
     /// File with the new key, if the key is a setting: 64 hex digits or base64, readable only by you

@@ -1,15 +1,13 @@
 use clap::{Args, Subcommand};
 
-use super::HubArgs;
+use super::{Ends, Fields, HubArgs};
 
 /// Try a plugin in the sandbox
 #[derive(Debug, Subcommand)]
+#[command(add = Fields::own(&["hook", "matched", "present", "before", "request", "response", "replies", "skipped", "logs", "state", "error", "duration_ms", "memory_bytes", "permissions", "warnings", "sent", "remote", "differences"]))]
 pub enum DebugCommand {
-    /// Run onRequest and show the resulting request
     Request(DebugRequestArgs),
-    /// Run onResponse with a response
     Response(DebugResponseArgs),
-    /// Evaluate JavaScript with ctx interactively
     Repl(DebugReplArgs),
 }
 
@@ -61,8 +59,8 @@ pub struct DebugChecks {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli debug request tagger.js --text \"order 42\"\n  hub-cli debug request tagger.js --text \"order 42\" --watch\n  hub-cli debug request tagger.js --trace tr_01KAJ6Z8QH0000000000000000\n  hub-cli debug request tagger.js --text \"order 42\" --url http://localhost:3000/hook --send\n  hub-cli debug request tagger.js --text \"order 42\" --expect tagger.expected.json\n  hub-cli debug request lookup.js --text \"order 42\" --host api.example.com=127.0.0.1:8123\n  hub-cli debug request tagger.js --remote ch_01KAJ6Z8QH0000000000000000 --server https://hub.example.com\n
-Nothing is sent without --send.\n
-Exit codes: 0 completed, 1 it failed, 2 invalid metadata, 5 no such trace, 6 a file is unreadable, 7 unreachable, 9 it differs from the expectation or from the server.\nSee also: hub-cli plugins test, hub-cli debug repl"
+Nothing is sent without --send.\n\nSee also: hub-cli plugins test, hub-cli debug repl",
+    add = Ends(&[(0, "completed"), (1, "it failed"), (2, "invalid metadata"), (6, "a file is unreadable"), (9, "it differs from the expectation or from the server")])
 )]
 pub struct DebugRequestArgs {
     #[command(flatten)]
@@ -78,8 +76,8 @@ pub struct DebugRequestArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli debug response tagger.js --status 200 --body \"{}\"\n  hub-cli debug response tagger.js --response answer.json --watch\n
-FILE contains {\"status\": 200, \"headers\": {}, \"body\": \"\"}.\n
-Exit codes: 0 completed, 1 it failed, 2 invalid metadata, 5 no such trace, 6 a file is unreadable, 7 unreachable, 9 it differs from the expectation or from the server.\nSee also: hub-cli debug request"
+FILE contains {\"status\": 200, \"headers\": {}, \"body\": \"\"}.\n\nSee also: hub-cli debug request",
+    add = Ends(&[(0, "completed"), (1, "it failed"), (2, "invalid metadata"), (6, "a file is unreadable"), (9, "it differs from the expectation or from the server")])
 )]
 pub struct DebugResponseArgs {
     #[command(flatten)]
@@ -106,8 +104,8 @@ pub struct DebugResponseArgs {
 /// `onRequest(ctx)`, everything at its top level.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli debug repl tagger.js --text \"order 42\"\n  echo \"onRequest(ctx)\" | hub-cli debug repl tagger.js\n
-Exit codes: 0 done, 2 invalid metadata, 6 a file is unreadable.\nSee also: hub-cli debug request"
+    after_help = "Examples:\n  hub-cli debug repl tagger.js --text \"order 42\"\n  echo \"onRequest(ctx)\" | hub-cli debug repl tagger.js\n\nSee also: hub-cli debug request",
+    add = Ends(&[(2, "invalid metadata"), (6, "a file is unreadable")])
 )]
 pub struct DebugReplArgs {
     #[command(flatten)]

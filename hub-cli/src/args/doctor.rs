@@ -1,14 +1,15 @@
 use clap::Args;
 
-use super::LocalArgs;
+use super::{Ends, Fields, LocalArgs};
 
 /// Check the setup of a hub, and suggest fixes
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli doctor\n  hub-cli doctor --only store,keys --fix\n  hub-cli doctor --offline --json=id,status,message\n
 It reads the settings of the server on this machine: environment, hub.toml, data folder. Checks have stable names. Secrets
-are never shown.
-Exit codes: 0 nothing failed, 2 the settings have errors or there is no such check, 9 something failed.\nSee also: hub-cli db check, hub-cli config check"
+are never shown.\nSee also: hub-cli db check, hub-cli config check",
+    add = Ends(&[(0, "nothing failed"), (2, "the settings have errors or there is no such check"), (9, "something failed")]),
+    add = Fields::own(&["id", "status", "message", "advice", "fixed"])
 )]
 pub struct DoctorArgs {
     /// Fix what needs no decision: permissions, missing folders

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use url::Url;
 
-use super::HubArgs;
+use super::{Ends, Fields, HubArgs};
 
 /// Forward a bot's or a channel's messages to a local URL
 ///
@@ -13,8 +13,9 @@ use super::HubArgs;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli listen --bot demo --forward-to http://localhost:3000/hook\n  hub-cli listen --bot demo --forward-to http://localhost:3000/hook --ui --record orders.jsonl\n  hub-cli listen --forward-to http://localhost:3000/hook --key hubc_abc --header \"X-Env: dev\"\n
-Every listener of a bot or channel receives each message. Of several listeners with the same key, the first reply is sent.
-Exit codes: 0 ended with q (--ui), 2 wrong usage, 4 the key is invalid or not signed in, 5 no such bot, 6 the recording cannot be written, 7 the hub is unreachable at the start, 130 interrupted.\nSee also: hub-cli replay --from, hub-cli channels rotate-key"
+Every listener of a bot or channel receives each message. Of several listeners with the same key, the first reply is sent.\nSee also: hub-cli replay --from, hub-cli channels rotate-key",
+    add = Ends(&[(0, "ended with q (--ui)"), (2, "wrong usage"), (4, "the key is invalid or not signed in"), (6, "the recording cannot be written"), (7, "the hub is unreachable at the start"), (130, "interrupted")]),
+    add = Fields::own(&["seq", "id", "status", "reply"])
 )]
 pub struct ListenArgs {
     /// URL to post messages to

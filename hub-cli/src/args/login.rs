@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
 use url::Url;
 
-use super::Confirm;
+use super::{Confirm, Ends, Fields};
 
 /// The default server.
 pub const DEFAULT_SERVER: &str = "http://localhost:9800";
@@ -14,8 +14,9 @@ pub const DEFAULT_SERVER: &str = "http://localhost:9800";
 /// link and the code are printed on stderr, as `qr_text` and `user_code` of a document.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  hub-cli login --code\n  pass show hub | hub-cli login --with-token\n
-Exit codes: 0 signed in, 4 rejected, 7 the hub is unreachable, 8 timed out without a confirmation.\nSee also: hub-cli whoami, hub-cli logout"
+    after_help = "Examples:\n  hub-cli login\n  hub-cli login --server https://hub.example --profile work\n  hub-cli login --code\n  pass show hub | hub-cli login --with-token\n\nSee also: hub-cli whoami, hub-cli logout",
+    add = Ends(&[(0, "signed in"), (4, "rejected"), (7, "the hub is unreachable"), (8, "timed out without a confirmation")]),
+    add = Fields::own(&["profile", "server", "username"])
 )]
 pub struct LoginArgs {
     /// Address of the hub
@@ -42,8 +43,11 @@ pub struct LoginArgs {
 /// The API key that `login` created is revoked on the hub and deleted from this machine. A key given with
 /// `--with-token` is only deleted from this machine.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli logout\n  hub-cli logout --profile work\n
-Exit codes: 0 signed out, even if the hub is unreachable, 4 not signed in.\nSee also: hub-cli login")]
+#[command(
+    after_help = "Examples:\n  hub-cli logout\n  hub-cli logout --profile work\n\nSee also: hub-cli login",
+    add = Ends(&[(0, "signed out, even if the hub is unreachable"), (4, "not signed in")]),
+    add = Fields::own(&["profile", "server", "username", "key_ended"])
+)]
 pub struct LogoutArgs {
     #[command(flatten)]
     pub profile: ProfileArgs,
@@ -52,8 +56,9 @@ pub struct LogoutArgs {
 /// Show who is signed in
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli whoami\n  hub-cli whoami --profile work --json=username,server\n
-Exit codes: 0 shown, 4 not signed in or the key is revoked, 7 the hub is unreachable.\nSee also: hub-cli profiles list"
+    after_help = "Examples:\n  hub-cli whoami\n  hub-cli whoami --profile work --json=username,server\n\nSee also: hub-cli profiles list",
+    add = Ends(&[(4, "not signed in or the key is revoked"), (7, "the hub is unreachable")]),
+    add = Fields::own(&["profile", "server", "id", "username", "display_name", "role"])
 )]
 pub struct WhoamiArgs {
     #[command(flatten)]
@@ -73,12 +78,17 @@ pub struct ProfileArgs {
 pub enum ProfilesCommand {
     /// List them
     #[command(alias = "ls")]
-    #[command(after_help = "Examples:\n  hub-cli profiles list\n  hub-cli profiles list --json=name,server\n
-Exit codes: 0 listed.\nSee also: hub-cli login --profile NAME")]
+    #[command(
+        after_help = "Examples:\n  hub-cli profiles list\n  hub-cli profiles list --json=name,server\n\nSee also: hub-cli login --profile NAME",
+        add = Fields::own(&["name", "server", "username", "current"])
+    )]
     List,
     /// Switch to another profile
-    #[command(after_help = "Examples:\n  hub-cli profiles use work\n  hub-cli profiles use default\n
-Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli profiles list")]
+    #[command(
+        after_help = "Examples:\n  hub-cli profiles use work\n  hub-cli profiles use default\n\nSee also: hub-cli profiles list",
+        add = Ends(&[(5, "there is no such profile")]),
+        add = Fields::own(&["name"])
+    )]
     Use {
         /// Its name
         name: String,
@@ -86,8 +96,9 @@ Exit codes: 0 done, 5 there is no such profile.\nSee also: hub-cli profiles list
     /// Remove a profile
     #[command(alias = "rm")]
     #[command(
-        after_help = "Examples:\n  hub-cli profiles delete work --yes\n  hub-cli profiles delete default --dry-run\n
-Exit codes: 0 done, 2 not confirmed, 5 there is no such profile.\nSee also: hub-cli logout"
+        after_help = "Examples:\n  hub-cli profiles delete work --yes\n  hub-cli profiles delete default --dry-run\n\nSee also: hub-cli logout",
+        add = Ends(&[(2, "not confirmed"), (5, "there is no such profile")]),
+        add = Fields::own(&["name", "deleted"])
     )]
     Delete {
         /// Its name

@@ -4,7 +4,8 @@
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -20,8 +21,8 @@ mod config;
 mod confirm;
 mod db;
 mod debug;
-mod demo;
 mod doctor;
+mod exit_codes;
 mod groups;
 mod help;
 mod listen;
@@ -37,64 +38,41 @@ mod tail;
 mod traces;
 mod user_sessions;
 mod users;
-mod version;
 
-pub use ai_config::{AiConfigCommand, AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs};
-pub use apps::{
-    AppFields, AppsAuthorizeArgs, AppsCommand, AppsCreateArgs, AppsDeleteArgs, AppsEditArgs, AppsInstallArgs,
-    AppsListArgs, AppsLogArgs, AppsRotateTokenArgs, AppsShowArgs, AppsUninstallArgs,
-};
-pub use audit::{AuditCommand, AuditListArgs, StatsArgs};
-pub use bots::{
-    BotArgs, BotsBindArgs, BotsCommand, BotsContactsArgs, BotsDeleteArgs, BotsListArgs, BotsMessagesArgs,
-    BotsRenameArgs, BotsStatusArgs,
-};
-pub use channel_plugins::{ChannelPluginsCommand, ChannelTarget};
-pub use channel_sinks::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile};
-pub use channels::{
-    ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
-    ChannelsRotateKeyArgs, Which,
-};
-pub use completions::CompletionsArgs;
-pub use config::{ConfigCommand, ConfigFile};
+pub use ai_config::*;
+pub use apps::*;
+pub use audit::*;
+pub use bots::*;
+pub use channel_plugins::*;
+pub use channel_sinks::*;
+pub use channels::*;
+pub use completions::*;
+pub use config::*;
 pub use confirm::Confirm;
-pub use db::{DbBackupArgs, DbCommand, DbEncryptCommand, DbPruneArgs, DbRestoreArgs, DbRotateKeyArgs};
-pub use debug::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs};
-pub use demo::DemoArgs;
-pub use doctor::DoctorArgs;
-pub use help::{HelpArgs, TOPICS};
-pub use listen::ListenArgs;
-pub use login::{DEFAULT_SERVER, LoginArgs, LogoutArgs, ProfileArgs, ProfilesCommand, WhoamiArgs};
-pub use man::ManArgs;
-pub use openapi::{DocumentFormat, ExportArgs, OpenapiCommand, SpecVersion};
-pub use plugins::{
-    LintFormat, PluginStatusArg, PluginsApproveArgs, PluginsCommand, PluginsDeleteArgs, PluginsLintArgs,
-    PluginsListArgs, PluginsNewArgs, PluginsRejectArgs, PluginsShowArgs, PluginsSubmitArgs, PluginsTestArgs,
-    PluginsVersionsArgs, PluginsWithdrawArgs,
-};
-pub use replay::ReplayArgs;
-pub use send::SendArgs;
-pub use signature::{SecretArgs, SignArgs, SignatureCommand, VerifyArgs};
-pub use sim::{
-    ReceiverArgs, ReceiverCommand, SimAppArgs, SimBot, SimCommand, SimOutageArgs, SimSayArgs, SimScanArgs,
-    SimScriptArgs, SimTarget,
-};
-pub use tail::TailArgs;
-pub use traces::{
-    TraceFilterArgs, TracesCommand, TracesDiffArgs, TracesExportArgs, TracesListArgs, TracesShowArgs,
-    TracesToTestArgs,
-};
-pub use user_sessions::{UserSessionsCommand, UserSessionsListArgs, UserSessionsRevokeArgs};
-pub use users::{
-    CreateAdminArgs, InviteArgs, ResetLinkArgs, RoleArg, UsersCommand, UsersCreateArgs, UsersDeleteArgs,
-    UsersEditArgs, UsersListArgs, UsersShowArgs,
-};
-pub use version::VersionArgs;
+pub use db::*;
+pub use debug::*;
+pub use doctor::*;
+use exit_codes::Ends;
+pub use help::*;
+pub use listen::*;
+pub use login::*;
+pub use man::*;
+pub use openapi::*;
+pub use plugins::*;
+pub use replay::*;
+pub use send::*;
+pub use signature::*;
+pub use sim::*;
+pub use tail::*;
+pub use traces::*;
+pub use user_sessions::*;
+pub use users::*;
 
 use crate::{
     exit::{Exit, Failure},
+    fields::Fields,
     jq::Jq,
-    printer::{Color, Extras, Format, Printer, Talk},
+    printer::{Color, Extras, Format, Printer, Verbosity},
 };
 
 /// The command line of Message Hub.
@@ -109,6 +87,9 @@ pub struct Cli {
     global: Global,
     #[command(subcommand)]
     pub command: Command,
+    /// The fields that the command declares.
+    #[arg(skip)]
+    pub fields: Fields,
 }
 
 /// Output options.
@@ -148,9 +129,13 @@ struct Global {
     local: bool,
 }
 
-/// The name of a value, on the command line and in the API.
-pub fn word(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+/// Parses the words of a closed set of the hub.
+fn closed<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    word: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let find = move |text: String| all.into_iter().find(|one| word(*one) == text).ok_or("unknown");
+    PossibleValuesParser::new(all.map(word)).try_map(find)
 }
 
 /// A number of hours: `24`, `24h`.
@@ -221,77 +206,63 @@ pub struct ListArgs {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Process a message in a hub in this process, and show each step
-    Demo(DemoArgs),
-    /// Sign in to a hub
+    ///
+    /// Ada, a user of a simulated chat network, orders something. The hub stores the message, filters it, posts it,
+    /// signed, to a receiver, and sends the receiver's reply to the chat. It needs no port and no account, and leaves no
+    /// files.
+    #[command(
+        after_help = "Examples:\n  hub-cli demo\n  hub-cli demo --json=reply,verified\n\nSee also: hub-cli sim say, hub-cli traces show",
+        add = Ends(&[(0, "completed"), (1, "a step took longer than 10 s")]),
+        add = Fields::own(&["said", "reply", "verified", "receiver", "trace_id", "trace", "elapsed_ms"])
+    )]
+    Demo,
     Login(LoginArgs),
-    /// Sign out of a hub
     Logout(LogoutArgs),
-    /// Show who is signed in
     Whoami(WhoamiArgs),
-    /// Manage the hubs you are signed in to
     #[command(subcommand, alias = "profile")]
     Profiles(ProfilesCommand),
-    /// Send a message as a bot
     Send(SendArgs),
-    /// Follow what happens to the messages of a bot
     Tail(TailArgs),
-    /// Forward a bot's or a channel's messages to a local URL
     Listen(Box<ListenArgs>),
-    /// Send recorded deliveries again
     Replay(Box<ReplayArgs>),
-    /// Inspect the traces of messages
     #[command(subcommand, alias = "trace")]
     Traces(TracesCommand),
-    /// Sign a body as the hub does, or diagnose a rejected signature
     #[command(subcommand)]
     Signature(SignatureCommand),
-    /// Bind and manage chat accounts
     #[command(subcommand, alias = "bot")]
     Bots(BotsCommand),
-    /// Manage the channels of a bot
     #[command(subcommand, alias = "channel")]
     Channels(ChannelsCommand),
-    /// Try a plugin in the sandbox
     #[command(subcommand)]
     Debug(DebugCommand),
-    /// Create, check and review plugins
     #[command(subcommand, alias = "plugin")]
     Plugins(PluginsCommand),
-    /// Create and install apps, and inspect their events and calls
     #[command(subcommand, alias = "app")]
     Apps(AppsCommand),
-    /// Use the simulated chat network
     #[command(subcommand)]
     Sim(SimCommand),
-    /// Manage users
     #[command(subcommand, alias = "user")]
     Users(UsersCommand),
-    /// Show statistics of the hub
     Stats(StatsArgs),
-    /// Read the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Configure the AI endpoint that channels use
     #[command(subcommand)]
     AiConfig(AiConfigCommand),
-    /// Maintain the database
     #[command(subcommand)]
     Db(DbCommand),
-    /// Check the setup of a hub, and suggest fixes
     Doctor(DoctorArgs),
-    /// Show and check the settings of the server
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print or check the description of the HTTP API
     #[command(subcommand)]
     Openapi(OpenapiCommand),
-    /// Print a shell completion script
     Completions(CompletionsArgs),
-    /// Write the manual pages, one per command
     Man(ManArgs),
     /// Show the version
-    Version(VersionArgs),
-    /// Explain a command, exit-codes, env, config, filters, formatting
+    #[command(
+        after_help = "Examples:\n  hub-cli version\n  hub-cli version --json\n\nSee also: hub-cli debug request --remote warns when a server has another version",
+        add = Fields::own(&["version"])
+    )]
+    Version,
     Help(HelpArgs),
 }
 
@@ -305,7 +276,7 @@ pub struct Refused {
 impl Cli {
     /// All commands; the first page groups them.
     pub fn tree() -> clap::Command {
-        groups::grouped(Self::command())
+        groups::grouped(exit_codes::with_exit_codes(Self::command()))
     }
 
     /// Parses the arguments.
@@ -313,7 +284,7 @@ impl Cli {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         let wanted = std::env::var("HUB_FORMAT").ok().filter(|wanted| !wanted.is_empty());
         let json =
-            wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(asks_for_json);
+            wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(requests_json);
         let refused = |error| Refused { error, json };
         let cli = Self::parse_from_all(&arguments).map_err(refused)?;
         let global = &cli.global;
@@ -340,23 +311,30 @@ impl Cli {
             no_input: global.no_input,
             no_progress: global.no_progress,
         };
-        let talk = match global.quiet {
-            0 if global.verbose => Talk::Verbose,
-            0 => Talk::Normal,
-            1 => Talk::Quiet,
-            _ => Talk::Silent,
+        let verbosity = match global.quiet {
+            0 if global.verbose => Verbosity::Verbose,
+            0 => Verbosity::Normal,
+            1 => Verbosity::Quiet,
+            _ => Verbosity::Silent,
         };
-        let printer = Printer::new(format, talk, global.color).with(extras);
+        let printer = Printer::new(format, verbosity, global.color).with(extras);
         Ok((cli, printer))
     }
 
     /// Parses. `--json=?` only lists the fields of a command, so its required arguments are filled in.
     fn parse_from_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        let parse = |arguments: &[OsString]| {
+        let parse = |arguments: &[OsString]| -> Result<Self, clap::Error> {
             let first_page = matches!(arguments, [_]) || matches!(arguments, [_, flag] if flag == "-h");
-            let tree = if first_page { groups::brief(Self::command()) } else { Self::tree() };
-            let matches = tree.try_get_matches_from(arguments)?;
-            Self::from_arg_matches(&matches)
+            let mut tree = if first_page { groups::brief(Self::command()) } else { Self::tree() };
+            let matches = tree.try_get_matches_from_mut(arguments)?;
+            let (mut command, mut below, mut fields) = (&tree, &matches, Fields::default());
+            while let Some((name, matches)) = below.subcommand()
+                && let Some(found) = command.find_subcommand(name)
+            {
+                (command, below) = (found, matches);
+                fields = command.get().copied().unwrap_or(fields);
+            }
+            Ok(Self { fields, ..Self::from_arg_matches(&matches)? })
         };
         parse(arguments).or_else(|error| {
             let asks = arguments.iter().any(|argument| argument == "--json=?" || argument == "--jsonl=?");
@@ -375,7 +353,7 @@ impl Cli {
     }
 
     /// Whether the store is requested for a command that does not use one.
-    pub fn is_local_in_vain(&self) -> bool {
+    pub fn rejects_local(&self) -> bool {
         let on_a_store = matches!(
             self.command,
             Command::Send(_)
@@ -404,7 +382,7 @@ impl Cli {
     }
 
     /// Whether this command handles signals itself.
-    pub fn sees_to_signals(&self) -> bool {
+    pub fn handles_signals(&self) -> bool {
         matches!(
             self.command,
             Command::Listen(_)
@@ -431,7 +409,7 @@ impl Refused {
             let text = self.error.to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
             let failure = Failure::usage(first).with_hint("add --help for the arguments");
-            return Printer::new(Format::Json(None), Talk::Normal, Color::Never).fail(&failure);
+            return Printer::new(Format::Json(None), Verbosity::Normal, Color::Never).fail(&failure);
         }
         let bare = self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         let _ = self.error.print();
@@ -444,7 +422,7 @@ impl Refused {
 }
 
 /// Whether an argument requests JSON, so that a usage error is printed as JSON too.
-fn asks_for_json(argument: &OsString) -> bool {
+fn requests_json(argument: &OsString) -> bool {
     let names = ["--json", "--jsonl", "--jq"];
     argument.to_str().is_some_and(|text| names.contains(&text.split('=').next().unwrap_or_default()))
 }

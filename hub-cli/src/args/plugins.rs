@@ -1,39 +1,32 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use hub_core::plugins::VersionState;
 
-use super::{Confirm, HubArgs, ListArgs};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs, closed};
 
 /// Create, check and review plugins
 #[derive(Debug, Subcommand)]
 pub enum PluginsCommand {
-    /// Create a plugin: a template, types for editors, a test case
     New(PluginsNewArgs),
-    /// Check sources: metadata, syntax, hooks, and use of unavailable APIs
-    ///
-    /// The top level runs in the sandbox; no hook is called.
     Lint(PluginsLintArgs),
-    /// Run the cases of a folder in the sandbox
     Test(PluginsTestArgs),
-    /// Submit a plugin, or a new version of one
     #[command(alias = "update")]
     Submit(PluginsSubmitArgs),
-    /// List the marketplace, or versions that wait for a review
     #[command(alias = "ls")]
     List(PluginsListArgs),
     /// List the versions that wait for a review
-    Pending(PluginsPendingArgs),
-    /// Show a plugin: its permissions, versions and source
+    #[command(
+        after_help = "Examples:\n  hub-cli plugins pending\n  hub-cli plugins pending --server https://hub.example.com --json=id,diff\n\nSee also: hub-cli plugins show, hub-cli plugins approve",
+        add = Ends(&[(4, "not an administrator")]),
+        add = Fields::of("listPendingPlugins")
+    )]
+    Pending(ListArgs),
     Show(PluginsShowArgs),
-    /// List the versions of a plugin
     Versions(PluginsVersionsArgs),
-    /// Approve versions that wait for a review
     Approve(PluginsApproveArgs),
-    /// Reject versions that wait for a review, or withdraw approved ones
     Reject(PluginsRejectArgs),
-    /// Withdraw a version: it stops running everywhere
     Withdraw(PluginsWithdrawArgs),
-    /// Delete a plugin, or withdraw one of its versions
     #[command(alias = "rm")]
     Delete(PluginsDeleteArgs),
 }
@@ -41,8 +34,9 @@ pub enum PluginsCommand {
 /// Create a plugin: a template, types for editors, a test case
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins new tagger\n  hub-cli plugins new tagger --dir ./plugins\n
-Exit codes: 0 created, 6 the folder exists already.\nSee also: hub-cli debug request, hub-cli plugins test"
+    after_help = "Examples:\n  hub-cli plugins new tagger\n  hub-cli plugins new tagger --dir ./plugins\n\nSee also: hub-cli debug request, hub-cli plugins test",
+    add = Ends(&[(0, "created"), (6, "the folder exists already")]),
+    add = Fields::own(&["folder", "files"])
 )]
 pub struct PluginsNewArgs {
     /// Name of the plugin and its folder
@@ -52,11 +46,14 @@ pub struct PluginsNewArgs {
     pub dir: PathBuf,
 }
 
-/// Check sources without running them
+/// Check sources: metadata, syntax, hooks, and use of unavailable APIs
+///
+/// The top level runs in the sandbox; no hook is called.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins lint tagger.js\n  hub-cli plugins lint tagger.js bridge.js --json\n  hub-cli plugins lint tagger.js --fix\n  hub-cli plugins lint tagger.js --format sarif\n
-Exit codes: 0 no problems or warnings only, 6 errors.\nSee also: hub-cli plugins test"
+    after_help = "Examples:\n  hub-cli plugins lint tagger.js\n  hub-cli plugins lint tagger.js bridge.js --json\n  hub-cli plugins lint tagger.js --fix\n  hub-cli plugins lint tagger.js --format sarif\n\nSee also: hub-cli plugins test",
+    add = Ends(&[(0, "no problems or warnings only"), (6, "errors")]),
+    add = Fields::own(&["file", "line", "column", "severity", "rule", "message"])
 )]
 pub struct PluginsLintArgs {
     /// Sources; - reads stdin
@@ -86,8 +83,9 @@ pub enum LintFormat {
 #[command(
     after_help = "Examples:\n  hub-cli plugins test tagger\n  hub-cli plugins test tagger --json=items\n
 A case is a file NAME.case.json: {\"script\": \"tagger.js\", \"message\": {\"content\": \"order 42\"}, \"expect\": {\"request\": {\"headers\":
-{\"X-Kind\": \"order\"}}, \"replies\": []}}. With a \"response\": {\"status\": 200, \"body\": \"\"} it is for onResponse.\n
-Exit codes: 0 all as expected, 6 a case cannot be read, 9 a case failed.\nSee also: hub-cli debug request"
+{\"X-Kind\": \"order\"}}, \"replies\": []}}. With a \"response\": {\"status\": 200, \"body\": \"\"} it is for onResponse.\n\nSee also: hub-cli debug request",
+    add = Ends(&[(0, "all as expected"), (6, "a case cannot be read"), (9, "a case failed")]),
+    add = Fields::own(&["case", "result", "differences", "duration_ms"])
 )]
 pub struct PluginsTestArgs {
     /// Folder with *.case.json
@@ -97,8 +95,9 @@ pub struct PluginsTestArgs {
 /// Submit a plugin, or a new version of one
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins submit tagger.js --author ada\n  HUB_TOKEN=… hub-cli plugins submit tagger.js --server https://hub.example.com --json=id,version_id\n
-Exit codes: 0 submitted, 2 the source has errors, 4 not signed in, 5 no such user, 6 the name is another user's, 7 unreachable.\nSee also: hub-cli plugins lint"
+    after_help = "Examples:\n  hub-cli plugins submit tagger.js --author ada\n  HUB_TOKEN=… hub-cli plugins submit tagger.js --server https://hub.example.com --json=id,version_id\n\nSee also: hub-cli plugins lint",
+    add = Ends(&[(0, "submitted"), (2, "the source has errors"), (6, "the name is another user's")]),
+    add = Fields::of("submitPlugin")
 )]
 pub struct PluginsSubmitArgs {
     /// Source; - reads stdin
@@ -113,13 +112,13 @@ pub struct PluginsSubmitArgs {
 /// List the marketplace, or versions that wait for a review
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins list\n  hub-cli plugins list --status pending --json=id,name,content_hash\n  hub-cli plugins list --mine --server https://hub.example.com\n
-Exit codes: 0 listed, 4 not signed in, 5 no such hub or user, 7 unreachable.\nSee also: hub-cli plugins show"
+    after_help = "Examples:\n  hub-cli plugins list\n  hub-cli plugins list --status pending --json=id,name,content_hash\n  hub-cli plugins list --mine --server https://hub.example.com\n\nSee also: hub-cli plugins show",
+    add = Fields::of("listPlugins")
 )]
 pub struct PluginsListArgs {
     /// State of the versions: approved, or waiting for a review
-    #[arg(long, default_value = "approved")]
-    pub status: PluginStatusArg,
+    #[arg(long, default_value = "approved", value_parser = closed([VersionState::Approved, VersionState::Pending], VersionState::as_str))]
+    pub status: VersionState,
     /// All plugins of this user instead; on a server only your own name
     #[arg(long, conflicts_with = "status")]
     pub author: Option<String>,
@@ -130,31 +129,12 @@ pub struct PluginsListArgs {
     pub list: ListArgs,
 }
 
-/// List the versions that wait for a review
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  hub-cli plugins pending\n  hub-cli plugins pending --server https://hub.example.com --json=id,diff\n
-Exit codes: 0 listed, 4 not an administrator, 5 no such hub, 7 unreachable.\nSee also: hub-cli plugins show, hub-cli plugins approve"
-)]
-pub struct PluginsPendingArgs {
-    #[command(flatten)]
-    pub list: ListArgs,
-}
-
-/// States of a version that can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PluginStatusArg {
-    /// Can be installed by everyone
-    Approved,
-    /// Waits for a review
-    Pending,
-}
-
 /// Show a plugin: its permissions, versions and source
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins show tagger\n  hub-cli plugins show tagger --diff 1.1.0..1.2.0\n
-Exit codes: 0 shown, 2 invalid range, 4 not signed in, 5 no such plugin or version, 7 unreachable.\nSee also: hub-cli plugins approve"
+    after_help = "Examples:\n  hub-cli plugins show tagger\n  hub-cli plugins show tagger --diff 1.1.0..1.2.0\n\nSee also: hub-cli plugins approve",
+    add = Ends(&[(2, "invalid range"), (5, "no such plugin, version or hub")]),
+    add = Fields::of("getPlugin").and(&["diff"])
 )]
 pub struct PluginsShowArgs {
     /// Name or id
@@ -172,8 +152,8 @@ pub struct PluginsShowArgs {
 /// List the versions of a plugin
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins versions tagger\n  hub-cli plugins versions tagger --json=id,version,status\n
-Exit codes: 0 listed, 4 not signed in, 5 no such plugin, 7 unreachable.\nSee also: hub-cli plugins show, hub-cli plugins withdraw"
+    after_help = "Examples:\n  hub-cli plugins versions tagger\n  hub-cli plugins versions tagger --json=id,version,status\n\nSee also: hub-cli plugins show, hub-cli plugins withdraw",
+    add = Fields::own(&["id", "version", "description", "content_hash", "status", "reason", "reviewed_at", "created_at"])
 )]
 pub struct PluginsVersionsArgs {
     /// Name or id
@@ -187,8 +167,9 @@ pub struct PluginsVersionsArgs {
 #[command(
     after_help = "Examples:\n  hub-cli plugins withdraw tagger 1.2.0 --yes\n  hub-cli plugins withdraw tagger 1.2.0 --dry-run\n  hub-cli plugins withdraw tagger 1.2.0 --reason \"sends messages elsewhere\" --yes\n
 Without a reason it acts for the author, and is rejected while others have the version installed; with a reason it acts for a
-reviewer.\n
-Exit codes: 0 withdrawn, 2 not confirmed, 4 not allowed, 5 no such plugin or version, 6 it has ended already, or is installed by others, 7 unreachable.\nSee also: hub-cli plugins versions"
+reviewer.\n\nSee also: hub-cli plugins versions",
+    add = Ends(&[(0, "withdrawn"), (4, "not allowed"), (6, "it has ended already, or is installed by others")]),
+    add = Fields::own(&["id", "version_id", "version", "status"])
 )]
 pub struct PluginsWithdrawArgs {
     /// Name or id of the plugin
@@ -207,8 +188,9 @@ pub struct PluginsWithdrawArgs {
 /// Approve versions that wait for a review
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli plugins approve tagger\n  hub-cli plugins approve plv_01KAJ6Z8QH0000000000000000 --content-hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n
-Exit codes: 0 approved, 4 not an administrator, 5 no such plugin, 6 no version waits, or its source is a different one, 7 unreachable.\nSee also: hub-cli plugins pending"
+    after_help = "Examples:\n  hub-cli plugins approve tagger\n  hub-cli plugins approve plv_01KAJ6Z8QH0000000000000000 --content-hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n\nSee also: hub-cli plugins pending",
+    add = Ends(&[(0, "approved"), (4, "not an administrator"), (6, "no version waits, or its source is a different one")]),
+    add = Fields::own(&["items"])
 )]
 pub struct PluginsApproveArgs {
     /// Names or ids of plugins, or ids of versions
@@ -225,8 +207,9 @@ pub struct PluginsApproveArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins reject tagger --reason \"asks for too many hosts\"\n  hub-cli plugins reject plv_01KAJ6Z8QH0000000000000000 --reason \"sends messages elsewhere\"\n
-An approved version, named by its id, is withdrawn: it stops running everywhere.\n
-Exit codes: 0 rejected, 4 not an administrator, 5 no such plugin, 6 no version waits, or its source is a different one, 7 unreachable.\nSee also: hub-cli plugins pending"
+An approved version, named by its id, is withdrawn: it stops running everywhere.\n\nSee also: hub-cli plugins pending",
+    add = Ends(&[(0, "rejected"), (4, "not an administrator"), (6, "no version waits, or its source is a different one")]),
+    add = Fields::own(&["items"])
 )]
 pub struct PluginsRejectArgs {
     /// Names or ids of plugins, or ids of versions
@@ -246,8 +229,9 @@ pub struct PluginsRejectArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins delete tagger --yes\n  hub-cli plugins delete plv_01KAJ6Z8QH0000000000000000 --yes\n
-A deleted plugin is removed from every channel; a withdrawn version stays installed but does not run.\n
-Exit codes: 0 deleted, 2 not confirmed, 4 not allowed, 5 no such plugin, 6 it is installed by others, 7 unreachable.\nSee also: hub-cli plugins reject"
+A deleted plugin is removed from every channel; a withdrawn version stays installed but does not run.\n\nSee also: hub-cli plugins reject",
+    add = Ends(&[(4, "not allowed"), (6, "it is installed by others")]),
+    add = Fields::own(&["id", "name", "deleted"])
 )]
 pub struct PluginsDeleteArgs {
     /// Name or id of a plugin, or id of a version

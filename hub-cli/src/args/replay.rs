@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, path::PathBuf};
 use clap::Args;
 use url::Url;
 
-use super::{Confirm, HubArgs, SecretArgs, TraceFilterArgs};
+use super::{Confirm, Ends, Fields, HubArgs, SecretArgs, TraceFilterArgs};
 
 /// Send recorded deliveries again
 ///
@@ -15,8 +15,9 @@ use super::{Confirm, HubArgs, SecretArgs, TraceFilterArgs};
 #[command(
     after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n
 Recordings contain no secrets: in recorded bodies they are replaced by ***, and headers with secrets are left out.
-Each result is a row: trace, outcome, status, milliseconds, reason, difference, new trace.\n
-Exit codes: 0 all were answered with 2xx, 1 none was sent, 2 wrong usage or not confirmed, 3 some were, 4 not signed in, 5 no such trace, bot or channel, 6 a file is invalid, 7 unreachable, or no server is running, 9 a response differs (--compare), 130 interrupted.\nSee also: hub-cli traces export, hub-cli listen"
+Each result is a row: trace, outcome, status, milliseconds, reason, difference, new trace.\n\nSee also: hub-cli traces export, hub-cli listen",
+    add = Ends(&[(0, "all were answered with 2xx"), (1, "none was sent"), (2, "wrong usage or not confirmed"), (3, "some were"), (6, "a file is invalid"), (7, "unreachable, or no server is running"), (9, "a response differs (--compare)"), (130, "interrupted")]),
+    add = Fields::own(&["trace_id", "outcome", "status", "reason", "duration_ms", "new_trace_id", "replies", "differences"])
 )]
 pub struct ReplayArgs {
     /// Ids of traces; - reads them from stdin, the first word of each line

@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::HubArgs;
+use super::{Ends, Fields, HubArgs};
 
 /// Send a message as a bot
 ///
@@ -9,8 +9,9 @@ use super::HubArgs;
 /// not needed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli send demo ada@im.wechat \"on its way\"\n  hub-cli send demo ada@im.wechat - --wait\n  hub-cli send demo ada@im.wechat \"sunny\" --via-app weather\n
-Exit codes: 0 stored (with --wait: sent), 1 rejected or failed, 2 the app's token is missing or belongs to another app, 4 not signed in, or the app lacks the scope, 5 no such bot or app, 7 unreachable, or --wait and no server is running, 8 timed out.\nSee also: hub-cli traces show"
+    after_help = "Examples:\n  hub-cli send demo ada@im.wechat \"on its way\"\n  hub-cli send demo ada@im.wechat - --wait\n  hub-cli send demo ada@im.wechat \"sunny\" --via-app weather\n\nSee also: hub-cli traces show",
+    add = Ends(&[(0, "stored (with --wait: sent)"), (1, "rejected or failed"), (2, "the app's token is missing or belongs to another app"), (4, "not signed in, or the app lacks the scope"), (7, "unreachable, or --wait and no server is running"), (8, "timed out")]),
+    add = Fields::own(&["message_id", "trace_id", "bot_id", "status"])
 )]
 pub struct SendArgs {
     /// Id or name of the bot

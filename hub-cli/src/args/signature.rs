@@ -1,11 +1,11 @@
 use clap::{Args, Subcommand};
 
+use super::{Ends, Fields};
+
 /// Sign a body as the hub does, or diagnose a rejected signature
 #[derive(Debug, Subcommand)]
 pub enum SignatureCommand {
-    /// Print the headers with which the hub would sign a body
     Sign(SignArgs),
-    /// Check the signature of a received request, and explain a mismatch
     Verify(VerifyArgs),
 }
 
@@ -27,8 +27,9 @@ pub struct SecretArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli signature sign --secret-file hook.secret --body body.json\n  hub-cli signature sign --secret-file hook.secret --body body.json --app --json\n  hub-cli signature sign --secret-file hook.secret --body - --id msg_1 --timestamp 1790000000\n
-With curl: hub-cli signature sign --secret-file hook.secret --body body.json > headers; curl -H @headers --data-binary @body.json URL\n
-Exit codes: 0 signed, 2 no secret, 6 a file is unreadable.\nSee also: hub-cli signature verify, hub-cli replay"
+With curl: hub-cli signature sign --secret-file hook.secret --body body.json > headers; curl -H @headers --data-binary @body.json URL\n\nSee also: hub-cli signature verify, hub-cli replay",
+    add = Ends(&[(0, "signed"), (2, "no secret"), (6, "a file is unreadable")]),
+    add = Fields::own(&["X-Signature", "X-Timestamp", "webhook-id", "webhook-timestamp", "webhook-signature"])
 )]
 pub struct SignArgs {
     #[command(flatten)]
@@ -54,8 +55,9 @@ pub struct SignArgs {
 /// the body is different.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli signature verify --secret-file hook.secret --body body.json --header \"X-Signature: sha256=0ab1\"\n  hub-cli signature verify --secret-file hook.secret --body body.json --headers request.txt --json\n  hub-cli signature verify --secret-file hook.secret --body - --headers request.txt --at 1790000000\n
-Exit codes: 0 the signature is correct, 2 no secret or no header, 6 a file is unreadable, 9 the signature is wrong.\nSee also: hub-cli signature sign"
+    after_help = "Examples:\n  hub-cli signature verify --secret-file hook.secret --body body.json --header \"X-Signature: sha256=0ab1\"\n  hub-cli signature verify --secret-file hook.secret --body body.json --headers request.txt --json\n  hub-cli signature verify --secret-file hook.secret --body - --headers request.txt --at 1790000000\n\nSee also: hub-cli signature sign",
+    add = Ends(&[(0, "the signature is correct"), (2, "no secret or no header"), (6, "a file is unreadable"), (9, "the signature is wrong")]),
+    add = Fields::own(&["verified", "findings"])
 )]
 pub struct VerifyArgs {
     #[command(flatten)]

@@ -3,57 +3,56 @@ use std::{net::SocketAddr, time::Duration};
 use clap::{Args, Subcommand};
 use url::Url;
 
-use super::LocalArgs;
+use super::{Ends, Fields, LocalArgs};
 
 /// Use the simulated chat network
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
-    /// Send a message to a bot as a user of the simulated network
     Say(SimSayArgs),
-    /// Run a script of messages and faults
     Script(SimScriptArgs),
     /// List the bots of the simulated network
-    #[command(after_help = "Examples:\n  hub-cli sim accounts\n  hub-cli sim accounts --json=wx_id,expired\n
-Exit codes: 0 listed, 7 the simulator is unreachable.\nSee also: hub-cli sim say --bot")]
+    #[command(
+        after_help = "Examples:\n  hub-cli sim accounts\n  hub-cli sim accounts --json=wx_id,expired\n\nSee also: hub-cli sim say --bot",
+        add = Fields::own(&["wx_id", "owner_user_id", "started", "expired", "pollers", "pending"])
+    )]
     Accounts {
         #[command(flatten)]
         target: SimTarget,
     },
     /// List the contacts of a bot of the simulated network
     #[command(
-        after_help = "Examples:\n  hub-cli sim contacts\n  hub-cli sim contacts --bot demo --json=user_id,sends_left\n
-Exit codes: 0 listed, 2 several bots, and none is named, 5 no such bot, 7 the simulator is unreachable.\nSee also: hub-cli sim say --as, hub-cli bots contacts"
+        after_help = "Examples:\n  hub-cli sim contacts\n  hub-cli sim contacts --bot demo --json=user_id,sends_left\n\nSee also: hub-cli sim say --as, hub-cli bots contacts",
+        add = Fields::own(&["wx_id", "user_id", "owner", "last_message_at", "sends_left"])
     )]
     Contacts(SimBot),
-    /// Scan a code as a phone would, and confirm it
     Scan(SimScanArgs),
-    /// Make the network unreachable for a while
     Outage(SimOutageArgs),
     /// Expire a bot's login
     #[command(
-        after_help = "Examples:\n  hub-cli sim expire-session\n  hub-cli sim expire-session --bot demo\n
-Exit codes: 0 done, 2 several bots, and none is named, 5 no such bot, 7 the simulator is unreachable.\nSee also: hub-cli bots status --watch, hub-cli bots bind"
+        after_help = "Examples:\n  hub-cli sim expire-session\n  hub-cli sim expire-session --bot demo\n\nSee also: hub-cli bots status --watch, hub-cli bots bind",
+        add = Fields::own(&["wx_id"])
     )]
     ExpireSession(SimBot),
-    /// Inspect and control the receiver of the demo's webhook
     #[command(subcommand)]
     Receiver(ReceiverCommand),
     /// Run a separate simulated network
-    #[command(after_help = "Examples:\n  hub-cli sim serve\n  hub-cli sim serve --listen 127.0.0.1:9901\n
-Exit codes: 0 stopped by a signal, 2 the address is in use.\nSee also: HUB_SIM_URL in `hub-cli help env`")]
+    #[command(
+        after_help = "Examples:\n  hub-cli sim serve\n  hub-cli sim serve --listen 127.0.0.1:9901\n\nSee also: HUB_SIM_URL in `hub-cli help env`",
+        add = Ends(&[(0, "stopped by a signal"), (2, "the address is in use")]),
+        add = Fields::own(&[])
+    )]
     Serve {
         /// Address of the protocol and of its control API, which needs no authentication
         #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9801")]
         listen: SocketAddr,
     },
-    /// Run a hub in this process for the development of an app
     App(SimAppArgs),
     /// Reset a running simulator
     #[command(
         after_help = "Examples:\n  hub-cli sim reset\n  hub-cli sim reset --sim http://127.0.0.1:9901\n
 In the simulator of hub-server the hub's bots are kept, and logged in again immediately with new accounts.
-The bots of a hub that uses a simulator in another process need a new login.
-Exit codes: 0 done, 7 the simulator is unreachable.\nSee also: hub-cli sim serve"
+The bots of a hub that uses a simulator in another process need a new login.\nSee also: hub-cli sim serve",
+        add = Fields::own(&["sim"])
     )]
     Reset {
         #[command(flatten)]
@@ -69,8 +68,9 @@ Exit codes: 0 done, 7 the simulator is unreachable.\nSee also: hub-cli sim serve
 /// `/mock/reset` starts over. The app may listen on any address of this machine.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli sim app --webhook-url http://localhost:8080/webhook --command weather\n  hub-cli sim app --listen 127.0.0.1:9901 --app-slug my-app --json\n  hub-cli sim app --app-token test-runner-token --bot-id mock-bot --app-slug runner\n
-Exit codes: 0 stopped by a signal, 2 the address is in use, or the app is invalid.\nSee also: hub-cli sim serve, hub-cli apps create"
+    after_help = "Examples:\n  hub-cli sim app --webhook-url http://localhost:8080/webhook --command weather\n  hub-cli sim app --listen 127.0.0.1:9901 --app-slug my-app --json\n  hub-cli sim app --app-token test-runner-token --bot-id mock-bot --app-slug runner\n\nSee also: hub-cli sim serve, hub-cli apps create",
+    add = Ends(&[(0, "stopped by a signal"), (2, "the address is in use, or the app is invalid")]),
+    add = Fields::own(&["hub_url", "bot_id", "hub_bot_id", "app_id", "inst_id", "installation_id", "app_token", "app_slug", "handle", "webhook_secret", "webhook_url", "webhook_verified", "redirect_uris", "setup_url", "events", "scopes", "tools"])
 )]
 pub struct SimAppArgs {
     /// Address of all APIs; the calls under /mock need no authentication [default: 127.0.0.1:9801, or a free port if
@@ -117,8 +117,9 @@ pub struct SimTarget {
 /// replies that the sender receives, and the traces of the message in the hub on this machine.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli sim say \"order 42\" --as Ada\n  hub-cli sim say hello --as bob@im.wechat --bot demo\n
-Exit codes: 0 received, 2 several bots, and none is named, 5 no such bot, 7 the simulator is unreachable.\nSee also: hub-cli traces list --bot demo"
+    after_help = "Examples:\n  hub-cli sim say \"order 42\" --as Ada\n  hub-cli sim say hello --as bob@im.wechat --bot demo\n\nSee also: hub-cli traces list --bot demo",
+    add = Ends(&[(0, "received")]),
+    add = Fields::own(&["wx_id", "from_user_id", "message_ids", "replies", "trace_ids"])
 )]
 pub struct SimSayArgs {
     /// Text to send; - reads stdin
@@ -147,7 +148,7 @@ pub struct SimBot {
 
 /// Run a script of messages and faults
 ///
-/// TOML with `[[step]]` tables. Each has one of `say` (with `as`), `wait`, `outage` (both like \"2s\"), `expire =
+/// TOML with `[[step]]` tables. Each has one of `say` (with `as`), `wait`, `outage` (both like "2s"), `expire =
 /// true` and `receiver` (answer, fail, hang, cut; with `times`). The file is validated before the first step runs.
 #[derive(Debug, Args)]
 #[command(
@@ -155,8 +156,9 @@ pub struct SimBot {
 A file:\n
     [[step]]\n    say = \"order 42\"\n    as = \"Ada\"\n
     [[step]]\n    receiver = \"fail\"\n    times = 2\n
-    [[step]]\n    outage = \"5s\"\n
-Exit codes: 0 completed, 2 several bots, and none is named, 5 no such bot, 6 the file is invalid, 7 the simulator is unreachable, 130 interrupted.\nSee also: hub-cli sim say, hub-cli tail"
+    [[step]]\n    outage = \"5s\"\n\nSee also: hub-cli sim say, hub-cli tail",
+    add = Ends(&[(0, "completed"), (6, "the file is invalid"), (130, "interrupted")]),
+    add = Fields::own(&["step", "did", "detail"])
 )]
 pub struct SimScriptArgs {
     /// The file; - reads stdin
@@ -168,8 +170,9 @@ pub struct SimScriptArgs {
 /// Scan a code as a phone would, and confirm it
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli sim scan \"http://sim.local/q/0123\"\n  hub-cli sim scan \"http://sim.local/q/0123\" --as Ada --json=wx_id\n
-Exit codes: 0 done, 5 no such code, 6 the code expired, 7 the simulator is unreachable.\nSee also: hub-cli bots bind --network sim"
+    after_help = "Examples:\n  hub-cli sim scan \"http://sim.local/q/0123\"\n  hub-cli sim scan \"http://sim.local/q/0123\" --as Ada --json=wx_id\n\nSee also: hub-cli bots bind --network sim",
+    add = Ends(&[(5, "no such code"), (6, "the code expired")]),
+    add = Fields::own(&["status", "wx_id", "owner_user_id"])
 )]
 pub struct SimScanArgs {
     /// The link in the code, as printed by `bots bind`
@@ -188,8 +191,11 @@ pub struct SimScanArgs {
 ///
 /// The network is reachable again afterwards, also when this is interrupted.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hub-cli sim outage 30s\n  hub-cli sim outage 2m --bot demo\n
-Exit codes: 0 completed, 2 invalid value, 5 no such bot, 7 the simulator is unreachable, 130 interrupted.\nSee also: hub-cli bots status --watch")]
+#[command(
+    after_help = "Examples:\n  hub-cli sim outage 30s\n  hub-cli sim outage 2m --bot demo\n\nSee also: hub-cli bots status --watch",
+    add = Ends(&[(0, "completed"), (2, "invalid value"), (130, "interrupted")]),
+    add = Fields::own(&["seconds", "wx_id"])
+)]
 pub struct SimOutageArgs {
     /// How long: 30s, 2m
     #[arg(value_name = "TIME", value_parser = super::duration)]
@@ -208,28 +214,36 @@ pub struct SimOutageArgs {
 pub enum ReceiverCommand {
     /// List the received requests, oldest first
     #[command(
-        after_help = "Examples:\n  hub-cli sim receiver show\n  hub-cli sim receiver show --json=content,verified\n
-Exit codes: 0 listed, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver fail"
+        after_help = "Examples:\n  hub-cli sim receiver show\n  hub-cli sim receiver show --json=content,verified\n\nSee also: hub-cli sim receiver fail",
+        add = Fields::own(&["at", "webhook_id", "attempt", "content", "verified", "reason", "behaviour", "reply"])
     )]
     Show {
         #[command(flatten)]
         target: SimTarget,
     },
     /// Check the signature and answer: the initial behaviour
-    #[command(after_help = "Examples:\n  hub-cli sim receiver answer\n  hub-cli sim receiver answer --json\n
-Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver show")]
+    #[command(
+        after_help = "Examples:\n  hub-cli sim receiver answer\n  hub-cli sim receiver answer --json\n\nSee also: hub-cli sim receiver show",
+        add = Fields::own(&["mode", "times"])
+    )]
     Answer(ReceiverArgs),
     /// Answer 500
-    #[command(after_help = "Examples:\n  hub-cli sim receiver fail\n  hub-cli sim receiver fail --times 2\n
-Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver answer")]
+    #[command(
+        after_help = "Examples:\n  hub-cli sim receiver fail\n  hub-cli sim receiver fail --times 2\n\nSee also: hub-cli sim receiver answer",
+        add = Fields::own(&["mode", "times"])
+    )]
     Fail(ReceiverArgs),
     /// Do not answer, until the hub gives up
-    #[command(after_help = "Examples:\n  hub-cli sim receiver slow\n  hub-cli sim receiver slow --times 1\n
-Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver answer")]
+    #[command(
+        after_help = "Examples:\n  hub-cli sim receiver slow\n  hub-cli sim receiver slow --times 1\n\nSee also: hub-cli sim receiver answer",
+        add = Fields::own(&["mode", "times"])
+    )]
     Slow(ReceiverArgs),
     /// Close the connection
-    #[command(after_help = "Examples:\n  hub-cli sim receiver cut\n  hub-cli sim receiver cut --times 1\n
-Exit codes: 0 done, 7 no simulator with a receiver is reachable.\nSee also: hub-cli sim receiver answer")]
+    #[command(
+        after_help = "Examples:\n  hub-cli sim receiver cut\n  hub-cli sim receiver cut --times 1\n\nSee also: hub-cli sim receiver answer",
+        add = Fields::own(&["mode", "times"])
+    )]
     Cut(ReceiverArgs),
 }
 

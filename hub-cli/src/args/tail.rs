@@ -1,6 +1,7 @@
 use clap::Args;
+use hub_core::traces::TraceStatus;
 
-use super::{HubArgs, traces::TraceStatusArg};
+use super::{Ends, Fields, HubArgs, closed, traces::STATES};
 
 /// Follow what happens to the messages of a bot
 ///
@@ -8,8 +9,9 @@ use super::{HubArgs, traces::TraceStatusArg};
 /// earlier run showed, or starts at a time in the past; with `--status` only traces are printed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --channel orders --since 10m\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n
-Exit codes: 0 shown (--follow=false), 2 invalid time, 4 not signed in, 5 no such bot, channel or hub, 7 unreachable, 130 interrupted.\nSee also: hub-cli traces show"
+    after_help = "Examples:\n  hub-cli tail --bot demo\n  hub-cli tail --bot demo --status error --json=trace_id,summary\n  hub-cli tail --bot demo --channel orders --since 10m\n  hub-cli tail --bot demo --follow=false --since tr_01KAJ6Z8QH0000000000000000\n\nSee also: hub-cli traces show",
+    add = Ends(&[(0, "shown (--follow=false)"), (2, "invalid time"), (130, "interrupted")]),
+    add = Fields::of("listTraces").without(&["steps", "message"])
 )]
 pub struct TailArgs {
     /// Id or name of the bot
@@ -19,8 +21,8 @@ pub struct TailArgs {
     #[arg(long)]
     pub channel: Option<String>,
     /// Only in this state
-    #[arg(long)]
-    pub status: Option<TraceStatusArg>,
+    #[arg(long, value_parser = closed(STATES, TraceStatus::as_str))]
+    pub status: Option<TraceStatus>,
     /// Continue after this trace, or start at this time: 30s, 10m, 2h, 7d ago, or an RFC 3339 time [default: now]
     #[arg(long, value_name = "TRACE|TIME")]
     pub since: Option<String>,

@@ -24,9 +24,9 @@ fn words(line: &str) -> Vec<OsString> {
 
 #[test]
 fn every_leaf_has_two_examples_that_parse() {
-    Cli::command().debug_assert();
+    Cli::tree().debug_assert();
     let mut found = Vec::new();
-    leaves(&Cli::command(), "", &mut found);
+    leaves(&Cli::tree(), "", &mut found);
     assert!(found.len() >= 11, "{}", found.len());
     for (path, leaf) in found {
         let help = leaf.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -35,6 +35,7 @@ fn every_leaf_has_two_examples_that_parse() {
         let examples: Vec<&str> =
             lines.filter_map(|line| line.find("hub-cli ").map(|at| &line[at..])).collect();
         assert!(examples.len() >= 2, "{path} has {examples:?}");
+        assert!(help.contains("\nExit codes: 0 ") && !help.ends_with("See also: "), "{path}: {help}");
         for example in examples {
             assert!(example.starts_with(&path), "{example} is none of {path}");
             let read = Cli::try_parse_from(words(example));
@@ -78,7 +79,7 @@ fn the_commands_of_the_guides_parse() {
 }
 
 #[test]
-fn json_takes_fields_only_behind_an_equals_sign() {
+fn json_takes_fields_only_after_an_equals_sign() {
     let read = |line: &str| {
         let (_, printer) = Cli::read(words(line)).map_err(|_| ()).unwrap();
         printer.format
@@ -92,11 +93,11 @@ fn json_takes_fields_only_behind_an_equals_sign() {
 }
 
 #[test]
-fn local_is_for_commands_that_work_on_a_store() {
-    let in_vain = |line: &str| Cli::read(words(line)).map_err(|_| ()).unwrap().0.is_local_in_vain();
-    assert!(!in_vain("hub-cli --local traces list --bot demo"));
-    assert!(!in_vain("hub-cli db migrate --local"));
-    assert!(!in_vain("hub-cli demo"));
-    assert!(in_vain("hub-cli --local demo"));
-    assert!(in_vain("hub-cli --local sim reset"));
+fn local_is_rejected_by_commands_without_a_data_folder() {
+    let rejects_local = |line: &str| Cli::read(words(line)).map_err(|_| ()).unwrap().0.rejects_local();
+    assert!(!rejects_local("hub-cli --local traces list --bot demo"));
+    assert!(!rejects_local("hub-cli db migrate --local"));
+    assert!(!rejects_local("hub-cli demo"));
+    assert!(rejects_local("hub-cli --local demo"));
+    assert!(rejects_local("hub-cli --local sim reset"));
 }

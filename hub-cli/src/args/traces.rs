@@ -1,25 +1,24 @@
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use hub_core::traces::TraceStatus;
 
-use super::{HubArgs, ListArgs};
+use super::{Ends, Fields, HubArgs, ListArgs, closed};
 
 /// Inspect the traces of messages
 #[derive(Debug, Subcommand)]
 pub enum TracesCommand {
-    /// List the traces of a bot, newest first
     #[command(alias = "ls")]
     List(TracesListArgs),
-    /// Show a trace, step by step
     Show(TracesShowArgs),
-    /// Export traces as recordings, one JSON document per line
     Export(TracesExportArgs),
-    /// Compare two traces
     Diff(TracesDiffArgs),
-    /// Create a plugin test from a trace, with personal data and secrets replaced
     ToTest(TracesToTestArgs),
 }
+
+/// States of a trace.
+pub(super) const STATES: [TraceStatus; 4] =
+    [TraceStatus::Pending, TraceStatus::Ok, TraceStatus::Error, TraceStatus::Skipped];
 
 /// A selection of traces.
 #[derive(Debug, Clone, Args)]
@@ -34,15 +33,16 @@ pub struct TraceFilterArgs {
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Only in this state
-    #[arg(long)]
-    pub status: Option<TraceStatusArg>,
+    #[arg(long, value_parser = closed(STATES, TraceStatus::as_str))]
+    pub status: Option<TraceStatus>,
 }
 
 /// List the traces of a bot, newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli traces list --bot demo\n  hub-cli traces list --bot demo --status error --json=trace_id,summary\n  hub-cli traces list --bot demo --channel orders --since 2h\n
-Exit codes: 0 listed, 2 invalid time, 5 no such bot, channel or hub.\nSee also: hub-cli traces show"
+    after_help = "Examples:\n  hub-cli traces list --bot demo\n  hub-cli traces list --bot demo --status error --json=trace_id,summary\n  hub-cli traces list --bot demo --channel orders --since 2h\n\nSee also: hub-cli traces show",
+    add = Ends(&[(2, "invalid time")]),
+    add = Fields::of("listTraces").without(&["steps", "message"])
 )]
 pub struct TracesListArgs {
     /// Id or name of the bot
@@ -60,8 +60,9 @@ pub struct TracesListArgs {
 /// recorded: they are replaced by ***, and curl leaves out their headers.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --json=status,steps\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --curl\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --har > trace.har\n
-Exit codes: 0 shown, 5 no such trace or hub, or nothing was sent (--raw, --curl, --har).\nSee also: hub-cli traces list, hub-cli replay"
+    after_help = "Examples:\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --json=status,steps\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --curl\n  hub-cli traces show tr_01KAJ6Z8QH0000000000000000 --har > trace.har\n\nSee also: hub-cli traces list, hub-cli replay",
+    add = Ends(&[(5, "no such trace or hub, or nothing was sent (--raw, --curl, --har)")]),
+    add = Fields::of("getTrace")
 )]
 pub struct TracesShowArgs {
     /// Id of the trace
@@ -85,8 +86,9 @@ pub struct TracesShowArgs {
 /// content, but no secrets.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli traces export --bot demo --since 1d --out traces.jsonl\n  hub-cli traces export --bot demo --channel orders --status error\n
-Exit codes: 0 written, 2 invalid time, 5 no such bot, channel or hub, 6 the file exists or cannot be written.\nSee also: hub-cli replay, hub-cli traces to-test"
+    after_help = "Examples:\n  hub-cli traces export --bot demo --since 1d --out traces.jsonl\n  hub-cli traces export --bot demo --channel orders --status error\n\nSee also: hub-cli replay, hub-cli traces to-test",
+    add = Ends(&[(0, "written"), (2, "invalid time"), (6, "the file exists or cannot be written")]),
+    add = Fields::of("getTrace").and(&["message"])
 )]
 pub struct TracesExportArgs {
     /// Id or name of the bot
@@ -106,8 +108,9 @@ pub struct TracesExportArgs {
 /// Shows request, response and steps side by side, without the ids and times of the delivery, which always differ.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001 --json=same,response\n
-Exit codes: 0 compared, 5 no such trace or hub.\nSee also: hub-cli traces show, hub-cli replay --compare"
+    after_help = "Examples:\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001\n  hub-cli traces diff tr_01KAJ6Z8QH0000000000000000 tr_01KAJ6Z8QH0000000000000001 --json=same,response\n\nSee also: hub-cli traces show, hub-cli replay --compare",
+    add = Ends(&[(0, "compared")]),
+    add = Fields::own(&["before", "after", "same", "status", "request", "response", "steps"])
 )]
 pub struct TracesDiffArgs {
     /// Id of a trace
@@ -129,8 +132,9 @@ pub struct TracesDiffArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli traces to-test tr_01KAJ6Z8QH0000000000000000 --out cases\n  hub-cli traces to-test tr_01KAJ6Z8QH0000000000000000 --script tagger.js --out cases\n
-Review the files before you share them: names inside a text are not recognized.\n
-Exit codes: 0 written, 2 no plugin is named and several ran, 5 no such trace, plugin or hub, 6 a file exists already or cannot be written.\nSee also: hub-cli plugins test, hub-cli debug request --trace"
+Review the files before you share them: names inside a text are not recognized.\n\nSee also: hub-cli plugins test, hub-cli debug request --trace",
+    add = Ends(&[(0, "written"), (2, "no plugin is named and several ran"), (6, "a file exists already or cannot be written")]),
+    add = Fields::own(&["trace_id", "plugin", "files"])
 )]
 pub struct TracesToTestArgs {
     /// Id of the trace
@@ -146,28 +150,4 @@ pub struct TracesToTestArgs {
     pub script: Option<PathBuf>,
     #[command(flatten)]
     pub hub: HubArgs,
-}
-
-/// States of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TraceStatusArg {
-    /// Still in progress
-    Pending,
-    /// Completed
-    Ok,
-    /// Failed permanently
-    Error,
-    /// No delivery was needed
-    Skipped,
-}
-
-impl From<TraceStatusArg> for TraceStatus {
-    fn from(status: TraceStatusArg) -> Self {
-        match status {
-            TraceStatusArg::Pending => Self::Pending,
-            TraceStatusArg::Ok => Self::Ok,
-            TraceStatusArg::Error => Self::Error,
-            TraceStatusArg::Skipped => Self::Skipped,
-        }
-    }
 }

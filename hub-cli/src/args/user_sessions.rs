@@ -1,15 +1,13 @@
 use clap::{Args, Subcommand};
 use hub_core::id::SessionId;
 
-use super::{Confirm, HubArgs, ListArgs};
+use super::{Confirm, Ends, Fields, HubArgs, ListArgs};
 
 /// List and end the sessions of a user
 #[derive(Debug, Subcommand)]
 pub enum UserSessionsCommand {
-    /// List the sessions of a user, newest first
     #[command(alias = "ls")]
     List(UserSessionsListArgs),
-    /// Sign a user out
     #[command(alias = "rm")]
     Revoke(UserSessionsRevokeArgs),
 }
@@ -17,8 +15,8 @@ pub enum UserSessionsCommand {
 /// List the sessions of a user, newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli users sessions list ada\n  hub-cli users sessions list ada --json=id,ip,last_seen_at\n
-Exit codes: 0 listed, 4 not signed in or not an administrator, 5 no such user, 7 unreachable.\nSee also: hub-cli users sessions revoke"
+    after_help = "Examples:\n  hub-cli users sessions list ada\n  hub-cli users sessions list ada --json=id,ip,last_seen_at\n\nSee also: hub-cli users sessions revoke",
+    add = Fields::of("listUserSessions")
 )]
 pub struct UserSessionsListArgs {
     /// Id or name of the user
@@ -33,8 +31,9 @@ pub struct UserSessionsListArgs {
 /// disable` rejects those too.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli users sessions revoke ada --yes\n  hub-cli users sessions revoke ada --session ses_01KAJ6Z8QH0000000000000000 --dry-run\n
-Exit codes: 0 ended, 2 not confirmed, 4 not signed in or not an administrator, 5 no such user or session, 7 unreachable.\nSee also: hub-cli users sessions list"
+    after_help = "Examples:\n  hub-cli users sessions revoke ada --yes\n  hub-cli users sessions revoke ada --session ses_01KAJ6Z8QH0000000000000000 --dry-run\n\nSee also: hub-cli users sessions list",
+    add = Ends(&[(0, "ended")]),
+    add = Fields::own(&["user", "ended"])
 )]
 pub struct UserSessionsRevokeArgs {
     /// Id or name of the user

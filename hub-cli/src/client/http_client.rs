@@ -2,7 +2,6 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use hub_core::{
     ErrorCode,
@@ -12,13 +11,12 @@ use hub_core::{
     time::{Clock, Stopwatch, Timestamp},
 };
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
-use super::{Query, address_of};
+use super::{Query, Request, address_of};
 use crate::{
-    document::cell,
-    exit::{Exit, Failure, exit_of},
-    printer::{detail, speak},
+    exit::{Exit, Failure},
+    printer::{print_note, print_request},
 };
 
 /// Timeout of a request.
@@ -36,6 +34,16 @@ fn wait_for(method: &str, status: StatusCode, headers: &HeaderMap, now: Timestam
     if is_harmless { retry_after(headers, now) } else { None }
 }
 
+/// Whether a URL leads to this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
 /// A hub server with a credential.
 #[derive(Debug)]
 pub struct HttpClient {
@@ -43,33 +51,16 @@ pub struct HttpClient {
     token: Option<Secret>,
     egress: Egress,
     /// Name of the server for the note before the first change; `None` after it.
-    unsaid: Mutex<Option<String>>,
+    unannounced: Mutex<Option<String>>,
 }
 
 impl HttpClient {
-    /// A server at an address, called with an API key.
+    /// A server at an address, called with an API key, or without a credential.
     ///
     /// # Errors
     /// A usage failure for an address that is no `http` or `https` URL, or plain `http` beyond this machine.
-    pub fn new(base: &Url, token: Secret) -> Result<Self, Failure> {
-        Self::open(base, Some(token))
-    }
-
-    /// A server at an address, called without a credential.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn anonymous(base: &Url) -> Result<Self, Failure> {
-        Self::open(base, None)
-    }
-
-    fn open(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
-        let is_here = match base.host() {
-            Some(url::Host::Domain(name)) => name == "localhost",
-            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        };
+    pub fn new(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
+        let is_here = is_loopback(base);
         if base.scheme() != "https" && !(base.scheme() == "http" && is_here) {
             return Err(Failure::usage(format!(
                 "--server {base}: a key is only sent to https, or to this machine"
@@ -78,23 +69,23 @@ impl HttpClient {
         let host = (!is_here && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
         // The operator named the address, so private addresses are allowed.
         let egress = Egress::new(EgressConfig::default())?.trusted()?;
-        Ok(Self { base: base.clone(), token, egress, unsaid: Mutex::new(host) })
+        Ok(Self { base: base.clone(), token, egress, unannounced: Mutex::new(host) })
     }
 
     /// The same with the name of a profile.
     #[must_use]
     pub fn named(self, name: String) -> Self {
-        if let Ok(mut unsaid) = self.unsaid.lock() {
-            *unsaid = unsaid.take().map(|_| name);
+        if let Ok(mut unannounced) = self.unannounced.lock() {
+            *unannounced = unannounced.take().map(|_| name);
         }
         self
     }
 
     /// Prints the server's name and address once, before the first change on another machine.
-    fn say_where(&self) {
-        let name = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
+    fn announce_server(&self) {
+        let name = self.unannounced.lock().ok().and_then(|mut unannounced| unannounced.take());
         if let Some(name) = name {
-            speak(&format!("→ {name} ({})", self.base));
+            print_note(&format!("→ {name} ({})", self.base));
         }
     }
 
@@ -103,52 +94,22 @@ impl HttpClient {
         address_of(&self.base, path, query)
     }
 
-    /// The same server, called with the token of an app.
+    /// The same server with another credential, or without one.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn as_app(&self, token: Secret) -> Result<Self, Failure> {
-        let unsaid = self.unsaid.lock().ok().and_then(|mut unsaid| unsaid.take());
-        Ok(Self { unsaid: Mutex::new(unsaid), ..Self::open(&self.base, Some(token))? })
+    pub fn with_token(&self, token: Option<Secret>) -> Result<Self, Failure> {
+        let unannounced = self.unannounced.lock().ok().and_then(|mut unannounced| unannounced.take());
+        Ok(Self { unannounced: Mutex::new(unannounced), ..Self::new(&self.base, token)? })
     }
 
-    /// The same server without a credential.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn anonymously(&self) -> Result<Self, Failure> {
-        Self::open(&self.base, None)
-    }
-
-    /// The `data` of a call; `path` begins with `/api/`, query values are encoded here.
-    ///
-    /// # Errors
-    /// The error of the server, with its exit code; `UNAVAILABLE` when it is unreachable.
-    pub async fn call(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
-        Ok(self.exchange(method, path, query, body).await?["data"].take())
-    }
-
-    /// The whole document of a response.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    pub async fn exchange(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
+    /// As [`Client::exchange`](super::Client::exchange).
+    pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
+        let method = request.method;
         if method != "GET" {
-            self.say_where();
+            self.announce_server();
         }
-        let url = self.address(path, query);
+        let url = request.url(&self.base);
         let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
@@ -164,7 +125,7 @@ impl HttpClient {
                 method: method.parse().map_err(|_| Failure::usage("not a method"))?,
                 url: self.egress.check_url(url.as_str())?,
                 headers: headers.clone(),
-                body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
+                body: request.bytes(),
                 deadline: REQUEST_TIMEOUT,
                 max_answer: MAX_RESPONSE,
             })
@@ -172,21 +133,21 @@ impl HttpClient {
         let (clock, mut left) = (Clock::system(), MAX_WAIT);
         let answer = loop {
             let call = call()?;
-            detail(|| format!("> {method} {url}"));
+            print_request(|| format!("> {method} {url}"));
             let asked = Stopwatch::start();
             let answer = self.egress.send(call).await.map_err(|error| {
                 let mut failure = Failure::unreachable(format!("no hub at {}", self.base));
                 failure.causes.push(error.to_string());
                 failure.with_hint("is the server running? for another address use --server")
             })?;
-            detail(|| {
+            print_request(|| {
                 let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
                 format!("< {} in {millis} ms, {size} bytes", answer.status)
             });
             let wait = wait_for(method, answer.status, &answer.headers, clock.now());
             let Some(wait) = wait.filter(|wait| *wait <= left) else { break answer };
             let status = answer.status.as_u16();
-            speak(&format!("the server responded {status}; retrying in {} s", wait.as_secs()));
+            print_note(&format!("the server responded {status}; retrying in {} s", wait.as_secs()));
             clock.sleep(wait).await;
             left -= wait;
         };
@@ -194,24 +155,13 @@ impl HttpClient {
         if answer.status.is_success() && document["success"] == true {
             return Ok(document);
         }
-        let code = document["error"]["code"].as_str().unwrap_or_default();
-        let Some(code) = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
+        let Some(failure) = Failure::of_response(&document) else {
             let what = format!("{} is not a hub: it responded {}", self.base, answer.status);
             return Err(Failure::unreachable(what));
         };
-        let message =
-            document["error"]["message"].as_str().unwrap_or("the hub rejected the request").to_owned();
-        let exit = if code == ErrorCode::InvalidParams { Exit::Usage } else { exit_of(code) };
-        let request_id = document["error"]["request_id"].as_str();
-        let mut failure = Failure::new(exit, code.as_str(), message).said_by(&self.base, request_id);
-        let details = document["error"]["details"].as_array().into_iter().flatten();
-        failure = failure
-            .with_details(details.map(|detail| (cell(detail, "field"), cell(detail, "reason"))).collect());
-        if let Some(hint) = document["error"]["hint"].as_str() {
-            failure = failure.with_hint(hint);
-        }
-        Err(match exit {
-            Exit::Denied if code == ErrorCode::Forbidden => {
+        let failure = failure.with_server(&self.base, document["error"]["request_id"].as_str());
+        Err(match failure.exit {
+            Exit::Denied if failure.code == ErrorCode::Forbidden.as_str() => {
                 failure.with_hint("this needs an administrator, or a session in a browser")
             }
             Exit::Denied => failure.with_hint("hub-cli login, or a valid API key in HUB_TOKEN"),
@@ -225,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_harmless_twice_waits_for_a_busy_server() {
+    fn only_idempotent_requests_are_retried_when_the_server_is_busy() {
         let now = Timestamp::from_millis(1_790_000_000_000);
         let mut headers = HeaderMap::new();
         let wait = |method, status, headers: &HeaderMap| wait_for(method, status, headers, now);

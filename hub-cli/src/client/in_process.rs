@@ -1,14 +1,13 @@
 //! The API of a hub whose files are open, called without a socket. The caller is the operator, who may see and change
 //! what belongs to every user, unless another one is named.
 
-use bytes::Bytes;
-use http::{Request, header};
+use http::header;
 use hub_core::{Hub, access::Actor};
 use hub_server::{AppSettings, InProcess, rate_limit::RateLimitSettings, settings::Values};
 use serde_json::Value;
 use url::Url;
 
-use super::{Query, address_of};
+use super::Request;
 use crate::exit::Failure;
 
 /// A hub on this machine.
@@ -33,22 +32,16 @@ impl InProcessClient {
         Self { actor, ..self.clone() }
     }
 
-    pub async fn exchange(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
-        let mut url = address_of(&self.base, path, query);
+    pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
+        let Request { method, path, .. } = request;
+        let mut url = request.url(&self.base);
         // The paths of the API itself, whatever the path of the public URL.
         url.set_path(path);
-        let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let request = Request::builder()
+        let request = http::Request::builder()
             .method(method)
             .uri(url.as_str())
             .header(header::CONTENT_TYPE, "application/json")
-            .body(body)
+            .body(request.bytes())
             .map_err(|error| Failure::usage(error.to_string()))?;
         let response = self.api.call(self.actor, request).await?;
         serde_json::from_slice(response.body())

@@ -174,21 +174,39 @@ impl Client {
         Ok(self.search(path, &[], is_it).await?.into_iter().next())
     }
 
-    /// Items of the list at a path, page by page.
+    /// Items of the list at a path, as far as they are searched.
     async fn search(
         &self,
         path: &str,
         filters: &Query<'_>,
-        mut is_it: impl FnMut(&Value) -> bool,
+        is_it: impl FnMut(&Value) -> bool,
     ) -> Result<Vec<Value>, Failure> {
-        let (mut found, mut searched, mut cursor) = (Vec::new(), 0, None);
+        let mut searched = 0;
+        let is_searched = |_: &Value| {
+            searched += 1;
+            searched <= MAX_SEARCHED
+        };
+        Ok(self.items_while(path, filters, is_searched).await?.into_iter().filter(is_it).collect())
+    }
+
+    /// The items of a list before the first one that `is_wanted` rejects.
+    pub async fn items_while(
+        &self,
+        path: &str,
+        filters: &Query<'_>,
+        mut is_wanted: impl FnMut(&Value) -> bool,
+    ) -> Result<Vec<Value>, Failure> {
+        let (mut found, mut cursor) = (Vec::new(), None);
         loop {
             let mut page = self.list(path, filters, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
             cursor = next_cursor(&page);
-            let items = take_items(&mut page);
-            searched += items.len();
-            found.extend(items.into_iter().filter(&mut is_it));
-            if cursor.is_none() || searched >= MAX_SEARCHED {
+            for item in take_items(&mut page) {
+                if !is_wanted(&item) {
+                    return Ok(found);
+                }
+                found.push(item);
+            }
+            if cursor.is_none() {
                 return Ok(found);
             }
         }

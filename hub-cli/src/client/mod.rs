@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, access::Actor};
+use bytes::Bytes;
+use hub_core::{Hub, access::Actor, secret::Secret};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
@@ -13,7 +14,8 @@ mod lookup;
 mod target;
 mod traces;
 
-pub use http_client::HttpClient;
+use http_client::HttpClient;
+pub use http_client::is_loopback;
 use in_process::InProcessClient;
 pub use lookup::{ChannelRef, InstallationRef, id_of};
 use target::Target;
@@ -27,6 +29,27 @@ use crate::{
 
 /// Parameters of a query; those without a value are left out.
 pub type Query<'q> = [(&'q str, Option<String>)];
+
+/// A request to the API.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r> {
+    pub method: &'r str,
+    pub path: &'r str,
+    pub query: &'r Query<'r>,
+    pub body: &'r Value,
+}
+
+impl Request<'_> {
+    /// Its URL at a server; query values are encoded here.
+    fn url(&self, base: &Url) -> Url {
+        address_of(base, self.path, self.query)
+    }
+
+    /// Its body as sent.
+    fn bytes(&self) -> Bytes {
+        if self.body.is_null() { Bytes::new() } else { self.body.to_string().into() }
+    }
+}
 
 /// A hub.
 #[derive(Debug, Clone)]
@@ -47,10 +70,34 @@ impl Client {
     /// # Errors
     /// When a server is named without a profile for it; what opening the files fails with.
     pub async fn open(args: &HubArgs, local: bool) -> Result<Self, Failure> {
-        match server(args, local)? {
-            Some(server) => Ok(Self(Transport::Http(Arc::new(server)))),
+        match Self::server_of(args, local)? {
+            Some(server) => Ok(server),
             None => Self::in_process(&args.local).await,
         }
+    }
+
+    /// The server of these arguments, as [`open`](Self::open) chooses it; `None` for files.
+    ///
+    /// # Errors
+    /// When a server is named without a profile for it.
+    pub fn server_of(args: &HubArgs, local: bool) -> Result<Option<Self>, Failure> {
+        let Some(Target { server, key, name }) = target::choose(args, local)? else { return Ok(None) };
+        let client = HttpClient::new(&server, Some(key))?;
+        Ok(Some(
+            match name {
+                Some(name) => client.named(name),
+                None => client,
+            }
+            .into(),
+        ))
+    }
+
+    /// A server at an address, called with an API key, or without a credential.
+    ///
+    /// # Errors
+    /// When a key would be sent over plain `http` to another machine.
+    pub fn at(server: &Url, key: Option<Secret>) -> Result<Self, Failure> {
+        HttpClient::new(server, key).map(Self::from)
     }
 
     /// The hub in a data folder or a database.
@@ -89,7 +136,7 @@ impl Client {
     ///
     /// # Errors
     /// `UNAVAILABLE` when none does.
-    pub async fn expect_work(&self) -> Result<(), Failure> {
+    pub async fn expect_running_server(&self) -> Result<(), Failure> {
         match self.hub() {
             Some(hub) if !hub.is_at_work().await? => {
                 Err(Failure::unreachable("no server is running on these files, so nothing would be sent")
@@ -118,23 +165,17 @@ impl Client {
         query: &Query<'_>,
         body: &Value,
     ) -> Result<Value, Failure> {
-        Ok(self.exchange(method, path, query, body).await?["data"].take())
+        Ok(self.exchange(Request { method, path, query, body }).await?["data"].take())
     }
 
     /// The whole document of a response.
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn exchange(
-        &self,
-        method: &str,
-        path: &str,
-        query: &Query<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
+    pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
         match &self.0 {
-            Transport::Http(server) => server.exchange(method, path, query, body).await,
-            Transport::InProcess(client) => client.exchange(method, path, query, body).await,
+            Transport::Http(server) => server.exchange(request).await,
+            Transport::InProcess(client) => client.exchange(request).await,
         }
     }
 
@@ -161,20 +202,10 @@ impl Client {
     }
 }
 
-/// The server of these arguments, as [`Client::open`] chooses it; `None` for files.
-///
-/// # Errors
-/// When a server is named without a profile for it.
-pub fn server(args: &HubArgs, local: bool) -> Result<Option<HttpClient>, Failure> {
-    let target = target::choose(args, local)?;
-    let open = |Target { server, key, name }: Target| {
-        let client = HttpClient::new(&server, key)?;
-        Ok(match name {
-            Some(name) => client.named(name),
-            None => client,
-        })
-    };
-    target.map(open).transpose()
+impl From<HttpClient> for Client {
+    fn from(server: HttpClient) -> Self {
+        Self(Transport::Http(Arc::new(server)))
+    }
 }
 
 /// An address below a base; query values are encoded here.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{secret::first_line, text_or_stdin};
 use crate::{
-    args::{AiConfigSetArgs, AiConfigShowArgs, AiConfigTestArgs},
-    client::Client,
+    args::{AiConfigSetArgs, HubArgs},
+    context::Context,
     document::{cell, without_nulls},
     exit::{Exit, Failure},
     printer::Printer,
@@ -15,17 +15,16 @@ use crate::{
 
 const PATH: &str = "/api/admin/ai-config";
 
-pub async fn show(args: AiConfigShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn show(hub: HubArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&hub).await?;
     let config = client.get(PATH).await?;
-    client.close().await;
-    print(config, printer)
+    print(config, &cx.printer)
 }
 
-pub async fn set(args: AiConfigSetArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn set(args: AiConfigSetArgs, cx: &Context) -> Result<(), Failure> {
     let api_key = args.api_key_file.as_deref().map(first_line).transpose()?;
     let system_prompt = args.system_prompt.clone().map(text_or_stdin).transpose()?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let mut config = client.get(PATH).await?;
     // A new endpoint is enabled.
     let was_on = config["enabled"] == true || config["updated_at"].is_null();
@@ -54,23 +53,21 @@ pub async fn set(args: AiConfigSetArgs, local: bool, printer: &Printer) -> Resul
         body["api_key"] = Value::Null;
     }
     let config = client.put(PATH, &body).await?;
-    client.close().await;
-    print(config, printer)
+    print(config, &cx.printer)
 }
 
-pub async fn test(args: AiConfigTestArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn test(hub: HubArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&hub).await?;
     let test = client.post(&format!("{PATH}/test"), &Value::Null).await?;
-    client.close().await;
     let (model, class) = (cell(&test, "model"), cell(&test["error"], "class"));
     let answered = test["ok"] == true;
     let told = if answered {
-        printer.note(&format!("{model} responded after {} ms", cell(&test, "duration_ms")));
+        cx.printer.note(&format!("{model} responded after {} ms", cell(&test, "duration_ms")));
         cell(&test, "answer")
     } else {
         format!("{class}: {}", cell(&test["error"], "message"))
     };
-    printer.one(test, &crate::screen::clean(&told))?;
+    cx.printer.one(test, &crate::screen::clean(&told))?;
     if answered {
         return Ok(());
     }

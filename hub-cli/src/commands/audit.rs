@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     args::{AuditListArgs, StatsArgs},
     client::Client,
+    context::Context,
     document::cell,
     exit::Failure,
     poll::every,
@@ -16,11 +17,10 @@ use crate::{
 const STATS: &str = "/api/admin/stats";
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-pub async fn list(args: AuditListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn list(args: AuditListArgs, cx: &Context) -> Result<(), Failure> {
     let filters = [("actor", args.actor), ("action", args.action), ("target", args.target)];
-    let client = Client::open(&args.list.hub, local).await?;
+    let client = cx.hub(&args.list.hub).await?;
     let page = client.list("/api/admin/audit", &filters, &args.list.page).await?;
-    client.close().await;
     let or = |entry: &Value, name: &str, id: &str| {
         let named = cell(entry, name);
         if named.is_empty() { cell(entry, id) } else { named }
@@ -36,18 +36,17 @@ pub async fn list(args: AuditListArgs, local: bool, printer: &Printer) -> Result
         ]
     };
     let columns = &["AT", "WHO", "WHAT", "TO", "FROM", "DETAIL"];
-    printer.list(List::of(page, columns, row, "no entries yet"))
+    cx.printer.list(List::of(page, columns, row, "no entries yet"))
 }
 
-pub async fn stats(args: StatsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn stats(args: StatsArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     if args.watch {
-        return watch(&client, printer).await;
+        return watch(&client, &cx.printer).await;
     }
     let stats = client.get(STATS).await?;
-    client.close().await;
     let text = text_of(&stats);
-    printer.one(stats, &text)
+    cx.printer.one(stats, &text)
 }
 
 /// Prints the numbers, and again whenever one changes: in place at a terminal, otherwise one after another.

@@ -4,9 +4,10 @@ use hub_core::{id::PluginId, page::MAX_LIMIT};
 use serde_json::{Value, json};
 
 use crate::{
-    args::{ChannelPluginsCommand, ChannelTarget, PageArgs},
+    args::{ChannelPlugin, ChannelPluginsCommand, ChannelTarget, PageArgs},
     client::{ChannelRef, Client, id_of},
-    document::{cell, without_nulls},
+    context::Context,
+    document::{cell, cells, without_nulls},
     exit::Failure,
     printer::{List, Printer},
 };
@@ -17,65 +18,55 @@ struct Place {
     channel: ChannelRef,
 }
 
-pub async fn run(command: ChannelPluginsCommand, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Failure> {
     match command {
-        ChannelPluginsCommand::List(args) => Place::find(&args.target, local).await?.list(printer).await,
+        ChannelPluginsCommand::List(target) => Place::find(&target, cx).await?.list(&cx.printer).await,
         ChannelPluginsCommand::Install(args) => {
-            let place = Place::find(&args.target, local).await?;
+            let place = Place::find(&args.target, cx).await?;
             let id = place.plugin_id(&args.plugin).await?;
             let new = json!({ "plugin_id": id, "version": args.version, "position": args.position });
             let path = format!("{}/install", place.path());
             let done = place.client.post(&path, &without_nulls(&new)).await?;
-            printer.note(&format!(
+            cx.printer.note(&format!(
                 "{} {} is installed in this channel",
                 cell(&done, "name"),
                 cell(&done, "version")
             ));
-            place.show(done, printer).await
+            place.show(done, &cx.printer).await
         }
         ChannelPluginsCommand::Uninstall(args) => {
-            let place = Place::find(&args.target, local).await?;
+            let place = Place::find(&args.target, cx).await?;
             let id = place.plugin_id(&args.plugin).await?;
             let what = format!(
                 "this uninstalls {} from this channel; its position in the order is lost",
                 args.plugin
             );
-            if args.confirm.is_meant(&what, printer).await? {
+            if args.confirm.is_confirmed(&what, &cx.printer).await? {
                 place.client.delete(&format!("{}/{id}", place.path())).await?;
-            } else {
-                printer.note(&format!("{what} (dry run: nothing was changed)"));
             }
-            place.list(printer).await
+            place.list(&cx.printer).await
         }
         ChannelPluginsCommand::Order(args) => {
-            let place = Place::find(&args.target, local).await?;
+            let place = Place::find(&args.target, cx).await?;
             for (position, plugin) in (0..).zip(&args.plugins) {
                 place.change(plugin, &json!({ "position": position })).await?;
             }
-            place.list(printer).await
+            place.list(&cx.printer).await
         }
-        ChannelPluginsCommand::Enable(args) => switch(&args.plugin, &args.target, true, local, printer).await,
-        ChannelPluginsCommand::Disable(args) => {
-            switch(&args.plugin, &args.target, false, local, printer).await
-        }
+        ChannelPluginsCommand::Enable(args) => switch(&args, true, cx).await,
+        ChannelPluginsCommand::Disable(args) => switch(&args, false, cx).await,
     }
 }
 
-async fn switch(
-    plugin: &str,
-    target: &ChannelTarget,
-    on: bool,
-    local: bool,
-    printer: &Printer,
-) -> Result<(), Failure> {
-    let place = Place::find(target, local).await?;
-    let done = place.change(plugin, &json!({ "enabled": on })).await?;
-    place.show(done, printer).await
+async fn switch(args: &ChannelPlugin, on: bool, cx: &Context) -> Result<(), Failure> {
+    let place = Place::find(&args.target, cx).await?;
+    let done = place.change(&args.plugin, &json!({ "enabled": on })).await?;
+    place.show(done, &cx.printer).await
 }
 
 impl Place {
-    async fn find(target: &ChannelTarget, local: bool) -> Result<Self, Failure> {
-        let client = Client::open(&target.hub, local).await?;
+    async fn find(target: &ChannelTarget, cx: &Context) -> Result<Self, Failure> {
+        let client = cx.hub(&target.hub).await?;
         let channel = client.channel_ref(&target.bot, &target.channel).await?;
         Ok(Self { client, channel })
     }
@@ -96,15 +87,13 @@ impl Place {
     async fn list(self, printer: &Printer) -> Result<(), Failure> {
         let page = PageArgs { limit: MAX_LIMIT, cursor: None };
         let installed = self.client.list(&self.path(), &[], &page).await?;
-        self.client.close().await;
         let row = |plugin: &Value| {
             let state = match plugin {
                 plugin if plugin["enabled"] == false => "off".to_owned(),
                 plugin if !plugin["paused"].is_null() => "paused".to_owned(),
                 plugin => cell(plugin, "status"),
             };
-            let [position, name, version, id] =
-                ["position", "name", "version", "plugin_id"].map(|field| cell(plugin, field));
+            let [position, name, version, id] = cells(plugin, ["position", "name", "version", "plugin_id"]);
             vec![position, name, version, state, id]
         };
         let columns = &["#", "NAME", "VERSION", "STATUS", "PLUGIN ID"];
@@ -112,9 +101,8 @@ impl Place {
     }
 
     async fn show(self, plugin: Value, printer: &Printer) -> Result<(), Failure> {
-        self.client.close().await;
         let state = if plugin["enabled"] == true { "on" } else { "off" };
-        let [position, name, version] = ["position", "name", "version"].map(|field| cell(&plugin, field));
+        let [position, name, version] = cells(&plugin, ["position", "name", "version"]);
         printer.one(plugin, &format!("{position}\t{name} {version}\t{state}"))
     }
 }

@@ -8,17 +8,18 @@ use hub_core::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{read_file, secret::first_line, traces, waterfall};
+use super::{channels::state, read_file, secret::first_line, waterfall};
 use crate::{
     args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile, Which},
     client::{ChannelRef, Client, read},
+    context::Context,
     document::cell,
     exit::{Exit, Failure},
     printer::Printer,
 };
 
-pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn set_webhook(args: SetWebhookArgs, cx: &Context) -> Result<Exit, Failure> {
+    let client = cx.hub(&args.hub).await?;
     let (place, channel) = find(&client, &args.which).await?;
     let is_new = cell(&channel["webhook"], "url").is_empty();
     let mut draft = Draft::of(&channel, Part::Webhook, args.settings.file.as_deref())?;
@@ -32,7 +33,6 @@ pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -
     }
     let mut channel = draft.store(&client, place).await?;
     let trace = if args.test { Some(ping(&client, place).await?) } else { None };
-    client.close().await;
     let webhook = &channel["webhook"];
     let mut text = line(&channel, &format!("webhook {}\t{}", state(webhook), cell(webhook, "url")));
     if let Some(secret) = webhook["auth"]["secret"].as_str() {
@@ -40,31 +40,30 @@ pub async fn set_webhook(args: SetWebhookArgs, local: bool, printer: &Printer) -
     }
     let mut exit = Exit::Done;
     if let Some(trace) = &trace {
-        text = format!("{text}\n{}", waterfall::draw(trace, Clock::system().now(), printer));
-        channel["test"] = traces::document(trace);
+        text = format!("{text}\n{}", waterfall::draw(trace, Clock::system().now(), &cx.printer));
+        channel["test"] = json!(trace);
         if trace.status == TraceStatus::Error {
             exit = Exit::Failed;
         }
     }
-    printer.one(channel, &text)?;
+    cx.printer.one(channel, &text)?;
     Ok(exit)
 }
 
-pub async fn set_websocket(args: SetWebSocketArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn set_websocket(args: SetWebSocketArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let (place, channel) = find(&client, &args.which).await?;
     let mut draft = Draft::of(&channel, Part::WebSocket, args.settings.file.as_deref())?;
     draft.switch(&args.settings, false);
     draft.put("include_outbound", args.include_outbound);
     draft.put("allowed_origins", args.allow_origin);
     let channel = draft.store(&client, place).await?;
-    client.close().await;
     let text = format!("websocket {}", state(&channel["websocket"]));
-    print(channel, &text, printer)
+    print(channel, &text, &cx.printer)
 }
 
-pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn set_ai(args: SetAiArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let (place, channel) = find(&client, &args.which).await?;
     let ai = &channel["ai"];
     let is_unset = |field: &str| cell(ai, field).is_empty();
@@ -80,16 +79,15 @@ pub async fn set_ai(args: SetAiArgs, local: bool, printer: &Printer) -> Result<(
         draft.put("api_key", Some(first_line(path)?.expose()));
     }
     let channel = draft.store(&client, place).await?;
-    client.close().await;
     if let Some(warning) = channel["ai"]["warning"].as_str() {
-        printer.note(&format!("warning: {warning} (hub-cli ai-config set)"));
+        cx.printer.note(&format!("warning: {warning} (hub-cli ai-config set)"));
     }
     let text = format!("ai {}\t{}", state(&channel["ai"]), cell(&channel["ai"], "model"));
-    print(channel, &text, printer)
+    print(channel, &text, &cx.printer)
 }
 
-pub async fn set_filter(args: SetFilterArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn set_filter(args: SetFilterArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let (place, channel) = find(&client, &args.which).await?;
     let before = if args.clear { json!({ "filter": {} }) } else { channel };
     let mut draft = Draft::of(&before, Part::Filter, args.file.as_deref())?;
@@ -99,9 +97,8 @@ pub async fn set_filter(args: SetFilterArgs, local: bool, printer: &Printer) -> 
     draft.put("match", args.mode);
     draft.put("expression", args.expression);
     let channel = draft.store(&client, place).await?;
-    client.close().await;
     let text = format!("filter {}", channel["filter"]);
-    print(channel, &text, printer)
+    print(channel, &text, &cx.printer)
 }
 
 async fn find(client: &Client, which: &Which) -> Result<(ChannelRef, Value), Failure> {
@@ -191,10 +188,6 @@ fn settable(mut settings: Value) -> Value {
         }
     }
     settings
-}
-
-fn state(sink: &Value) -> &'static str {
-    if sink["enabled"] == true { "on" } else { "off" }
 }
 
 fn print(channel: Value, text: &str, printer: &Printer) -> Result<(), Failure> {

@@ -4,40 +4,19 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{
-        ChannelArgs, ChannelsCommand, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs,
-        ChannelsListArgs, ChannelsRotateKeyArgs,
+        ChannelArgs, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
+        ChannelsRotateKeyArgs,
     },
-    client::Client,
+    context::Context,
     document::{cell, without_nulls},
     exit::Failure,
-    fields::Fields,
-    printer::{List, Printer},
+    printer::List,
 };
 
-pub const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
-
-/// The names in a command's JSON document.
-pub fn fields(command: &ChannelsCommand) -> Fields {
-    match command {
-        ChannelsCommand::List(_) => Fields::of("listChannels"),
-        ChannelsCommand::Show(_) => Fields::of("getChannel"),
-        ChannelsCommand::Create(_) => Fields::of("createChannel"),
-        ChannelsCommand::Edit(_) => Fields::of("updateChannel"),
-        ChannelsCommand::Delete(_) => Fields::own(&DELETE_FIELDS),
-        ChannelsCommand::RotateKey(_) => Fields::of("regenerateChannelKey").and(&["id"]),
-        ChannelsCommand::SetWebhook(_) => Fields::of("setWebhookSink").and(&["test"]),
-        ChannelsCommand::SetWebsocket(_) => Fields::of("setWebSocketSink"),
-        ChannelsCommand::SetAi(_) => Fields::of("setAiSink"),
-        ChannelsCommand::SetFilter(_) => Fields::of("setChannelFilter"),
-        ChannelsCommand::Plugins(_) => Fields::of("listChannelPlugins"),
-    }
-}
-
-pub async fn list(args: ChannelsListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.list.hub, local).await?;
+pub async fn list(args: ChannelsListArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.list.hub).await?;
     let path = format!("/api/bots/{}/channels", client.bot(&args.bot).await?);
     let page = client.list(&path, &[], &args.list.page).await?;
-    client.close().await;
     let row = |channel: &Value| {
         let sinks =
             ["websocket", "webhook", "ai"].into_iter().filter(|sink| channel[sink]["enabled"] == true);
@@ -51,19 +30,18 @@ pub async fn list(args: ChannelsListArgs, local: bool, printer: &Printer) -> Res
         ]
     };
     let columns = &["CHANNEL ID", "NAME", "STATE", "SINKS", "RECEIVED"];
-    printer.list(List::of(page, columns, row, "this bot has no channels"))
+    cx.printer.list(List::of(page, columns, row, "this bot has no channels"))
 }
 
-pub async fn show(args: ChannelArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn show(args: ChannelArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let channel = client.get(&client.channel_ref(&args.bot, &args.channel).await?.path()).await?;
-    client.close().await;
     let text = serde_json::to_string_pretty(&channel).unwrap_or_default();
-    printer.one(channel, &text)
+    cx.printer.one(channel, &text)
 }
 
-pub async fn create(args: ChannelsCreateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn create(args: ChannelsCreateArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     let mut body = without_nulls(&args.settings);
     body["name"] = args.name.as_str().into();
@@ -75,13 +53,12 @@ pub async fn create(args: ChannelsCreateArgs, local: bool, printer: &Printer) ->
         Some(channel) => channel,
         None => client.post(&format!("/api/bots/{bot}/channels"), &body).await?,
     };
-    client.close().await;
     let text = format!("{}\t{}", cell(&channel, "id"), cell(&channel, "api_key"));
-    printer.one(channel, &text)
+    cx.printer.one(channel, &text)
 }
 
-pub async fn edit(args: ChannelsEditArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn edit(args: ChannelsEditArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let channel = client.channel_ref(&args.which.bot, &args.which.channel).await?;
     let mut body = without_nulls(&args.settings);
     if let Some(name) = args.name {
@@ -91,41 +68,40 @@ pub async fn edit(args: ChannelsEditArgs, local: bool, printer: &Printer) -> Res
         body["handle"] = Value::Null;
     }
     let channel = client.put(&channel.path(), &body).await?;
-    client.close().await;
     let text = format!("{}\t{}\t{}", cell(&channel, "id"), cell(&channel, "name"), state(&channel));
-    printer.one(channel, &text)
+    cx.printer.one(channel, &text)
 }
 
-pub async fn delete(args: ChannelsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn delete(args: ChannelsDeleteArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let place = client.channel_ref(&args.which.bot, &args.which.channel).await?;
     let channel = client.get(&place.path()).await?;
     let (id, name) = (cell(&channel, "id"), cell(&channel, "name"));
     let what = format!("{name} ({id}), which received {} messages", cell(&channel["stats"], "received"));
-    let meant = args.confirm.is_meant_for_good(&format!("this deletes {what}"), &name, printer).await?;
+    let meant =
+        args.confirm.is_confirmed_by_name(&format!("this deletes {what}"), &name, &cx.printer).await?;
     if meant {
         client.delete(&place.path()).await?;
     }
-    client.close().await;
     let document = json!({ "id": id, "name": name, "deleted": meant });
     let verb = if meant { "deleted" } else { "would delete" };
-    printer.one(document, &format!("{verb} {what}"))
+    cx.printer.one(document, &format!("{verb} {what}"))
 }
 
-pub async fn rotate_key(args: ChannelsRotateKeyArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn rotate_key(args: ChannelsRotateKeyArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let place = client.channel_ref(&args.which.bot, &args.which.channel).await?;
     let grace = [("grace_hours", args.grace.map(|hours| hours.to_string()))];
     let path = format!("{}/regenerate-key", place.path());
     let made = client.call("POST", &path, &grace, &Value::Null).await?;
-    client.close().await;
     let key = cell(&made, "api_key");
     let document = json!({
         "id": place.channel, "api_key": made["api_key"], "old_key_expires_at": made["old_key_expires_at"],
     });
-    printer.one(document, &key)
+    cx.printer.one(document, &key)
 }
 
-fn state(channel: &Value) -> &'static str {
-    if channel["enabled"] == true { "on" } else { "off" }
+/// Whether a channel or a sink is enabled.
+pub fn state(part: &Value) -> &'static str {
+    if part["enabled"] == true { "on" } else { "off" }
 }

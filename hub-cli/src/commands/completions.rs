@@ -9,8 +9,6 @@ use crate::{
     printer::{Format, Printer},
 };
 
-pub const FIELDS: [&str; 0] = [];
-
 /// The variable of completion requests.
 pub const VARIABLE: &str = "COMPLETE";
 

@@ -11,11 +11,6 @@ use crate::{
     printer::{Format, List, Printer},
 };
 
-pub const INIT_FIELDS: [&str; 1] = ["file"];
-pub const CHECK_FIELDS: [&str; 2] = ["severity", "message"];
-pub const LIST_FIELDS: [&str; 3] = ["name", "value", "origin"];
-pub const SCHEMA_FIELDS: [&str; 5] = ["$schema", "title", "type", "properties", "additionalProperties"];
-
 /// Runs a command.
 ///
 /// # Errors
@@ -38,16 +33,6 @@ pub fn run(command: ConfigCommand, printer: &Printer) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// The names in each command's JSON document.
-pub fn fields(command: &ConfigCommand) -> &'static [&'static str] {
-    match command {
-        ConfigCommand::Init { .. } => &INIT_FIELDS,
-        ConfigCommand::Check { .. } => &CHECK_FIELDS,
-        ConfigCommand::List { .. } => &LIST_FIELDS,
-        ConfigCommand::Schema => &SCHEMA_FIELDS,
-    }
 }
 
 fn check(all: bool, file: ConfigFile, printer: &Printer) -> Result<Exit, Failure> {

@@ -11,8 +11,6 @@ use crate::{
     printer::Printer,
 };
 
-pub const FIELDS: [&str; 5] = ["id", "username", "display_name", "role", "created_at"];
-
 pub async fn run(args: CreateAdminArgs, printer: &Printer) -> Result<(), Failure> {
     let password = first_line(&args.password_file)?;
     let hub = local::open(&args.local, Open::Migrate).await?;

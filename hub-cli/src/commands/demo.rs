@@ -13,18 +13,17 @@ use hub_core::{
     random::Random,
     store::StoreConfig,
     time::{Clock, Timestamp},
-    traces::{StepName, Trace, TraceQuery, TraceStatus},
+    traces::{Step, StepName, Trace, TraceQuery, TraceStatus},
 };
 use serde_json::{Value, json};
 
-use super::{traces::document, waterfall};
+use super::waterfall;
 use crate::{
     exit::{Exit, Failure},
+    poll::within,
     printer::{Printer, Tone},
     screen::clean,
 };
-
-pub const FIELDS: [&str; 7] = ["said", "reply", "verified", "receiver", "trace_id", "trace", "elapsed_ms"];
 
 /// Timeout of one step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,18 +41,18 @@ struct Stage {
 }
 
 pub async fn run(printer: &Printer) -> Result<(), Failure> {
-    let stage = Stage::set().await?;
-    let played = stage.play().await;
+    let stage = Stage::open().await?;
+    let outcome = stage.run().await;
     stage.hub.shutdown().await;
-    let played = played?;
-    printer.one(played.document(), &played.text(printer))?;
+    let outcome = outcome?;
+    printer.one(outcome.document(), &outcome.text(printer))?;
     printer
         .note("\nnext: start hub-server, then in a second terminal: hub-cli sim say \"order 43\" --as Ada");
     Ok(())
 }
 
 impl Stage {
-    async fn set() -> Result<Self, Failure> {
+    async fn open() -> Result<Self, Failure> {
         let folder = tempfile::tempdir().map_err(|error| {
             Failure::new(Exit::Failed, "UNAVAILABLE", format!("no temporary folder: {error}"))
         })?;
@@ -76,7 +75,7 @@ impl Stage {
         Ok(Self { hub, simulator, receiver, clock, _folder: folder })
     }
 
-    async fn play(&self) -> Result<Played, Failure> {
+    async fn run(&self) -> Result<Outcome, Failure> {
         let begun = self.clock.now();
         self.hub.start().await?;
         let demo = seed(&self.hub, &self.simulator, &self.receiver).await?;
@@ -92,31 +91,22 @@ impl Stage {
             let what = format!("the receiver rejected the signature: {}", received.verdict.reason);
             return Err(Failure::new(Exit::Failed, "INTERNAL_ERROR", what));
         }
-        Ok(Played { reply, received, trace, begun, ended: self.clock.now() })
+        Ok(Outcome { reply, received, trace, begun, ended: self.clock.now() })
     }
 
     /// The trace, once the reply is in it.
     async fn trace(&self, demo: &Demo) -> Result<Option<Trace>, Failure> {
-        let until = self.clock.now() + STEP_TIMEOUT;
         let query = TraceQuery { channel_id: Some(demo.channel_id), ..TraceQuery::default() };
         let page = PageRequest::parse(&query.list_name(demo.bot_id), Some(1), None)?;
-        loop {
+        within(POLL_INTERVAL, STEP_TIMEOUT, async || {
             let newest = self.hub.traces().list(&Actor::Operator, demo.bot_id, &query, &page).await?;
-            if let Some(head) = newest.items.first() {
-                let trace = self.hub.traces().get(&Actor::Operator, demo.bot_id, head.trace_id).await?;
-                let replied = trace
-                    .steps
-                    .iter()
-                    .any(|step| step.name == StepName::Reply && step.status == TraceStatus::Ok);
-                if replied && trace.status == TraceStatus::Ok {
-                    return Ok(Some(trace));
-                }
-            }
-            if self.clock.now() >= until {
-                return Ok(None);
-            }
-            self.clock.sleep(POLL_INTERVAL).await;
-        }
+            let Some(head) = newest.items.first() else { return Ok(None) };
+            let trace = self.hub.traces().get(&Actor::Operator, demo.bot_id, head.trace_id).await?;
+            let is_reply = |step: &Step| step.name == StepName::Reply && step.status == TraceStatus::Ok;
+            let is_over = trace.status == TraceStatus::Ok && trace.steps.iter().any(is_reply);
+            Ok(is_over.then_some(trace))
+        })
+        .await
     }
 }
 
@@ -129,7 +119,7 @@ fn missing(what: &str) -> Failure {
 }
 
 /// The outcome of the demo.
-struct Played {
+struct Outcome {
     reply: Outbound,
     received: Received,
     trace: Trace,
@@ -137,7 +127,7 @@ struct Played {
     ended: Timestamp,
 }
 
-impl Played {
+impl Outcome {
     fn document(&self) -> Value {
         let elapsed = u64::try_from(self.ended.since(self.begun).as_millis()).unwrap_or(u64::MAX);
         json!({
@@ -146,7 +136,7 @@ impl Played {
             "verified": self.received.verdict.verified,
             "receiver": self.received,
             "trace_id": self.trace.trace_id,
-            "trace": document(&self.trace),
+            "trace": self.trace,
             "elapsed_ms": elapsed,
         })
     }

@@ -9,8 +9,6 @@ use crate::{
     printer::{Format, Printer},
 };
 
-pub const FIELDS: [&str; 2] = ["file", "equal"];
-
 const JSON: &str = include_str!("../../../openapi/hub.json");
 const YAML: &str = include_str!("../../../openapi/hub.yaml");
 const JSON_V3_1: &str = include_str!("../../../openapi/hub.v3_1.json");
@@ -75,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_has_a_line() {
+    fn the_first_differing_line_is_reported() {
         assert_eq!(first_difference("a\nb\n", "a\nb"), None);
         assert_eq!(first_difference("a\nb", "a\nc"), Some(2));
         assert_eq!(first_difference("a\nb", "a"), Some(2));

@@ -9,8 +9,6 @@ use crate::{
     printer::{Format, Printer},
 };
 
-pub const FIELDS: [&str; 5] = ["name", "about", "examples", "arguments", "commands"];
-
 pub fn run(args: &HelpArgs, printer: &Printer) -> Result<(), Failure> {
     if let [word] = &args.topic[..]
         && let Some((topic, text)) = TOPICS.iter().find(|(topic, _)| topic == word)
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_not_found() {
+    fn help_for_an_unknown_command_is_not_found() {
         let mut root = Cli::tree();
         root.build();
         assert_eq!(find(&mut root, &["sim".into(), "say".into()]).unwrap().get_name(), "say");

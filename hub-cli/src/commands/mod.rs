@@ -36,16 +36,17 @@ mod waterfall;
 
 use std::io::Read;
 
-use hub_core::accounts::UserStatus;
+use hub_core::{accounts::UserStatus, plugins::VersionState};
 
 use crate::{
     args::{
-        AiConfigCommand, AuditCommand, ChannelsCommand, Cli, Command, OpenapiCommand, ProfilesCommand,
-        SignatureCommand, UserSessionsCommand, UsersCommand,
+        AiConfigCommand, AppsCommand, AuditCommand, ChannelsCommand, Cli, Command, DbCommand, OpenapiCommand,
+        PluginsCommand, TracesCommand, UsersCommand,
     },
+    context::Context,
     exit::{Exit, Failure},
     fields::Fields,
-    printer::{Color, Format, Printer, Talk},
+    printer::{Color, Format, Printer, Verbosity},
 };
 
 /// Maximum size of stdin or of a small file, in bytes.
@@ -57,10 +58,10 @@ const MAX_INPUT: u64 = 1 << 20;
 /// The failure, with its exit code.
 pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     if let Format::Json(Some(wanted)) = &printer.format {
-        let known = fields(&cli.command).names();
+        let known = fields(&cli).names();
         if wanted.len() == 1 && wanted[0] == "?" {
             let names = known.join("\n");
-            return Printer::new(Format::Text, Talk::Quiet, Color::Never)
+            return Printer::new(Format::Text, Verbosity::Quiet, Color::Never)
                 .one(serde_json::Value::Null, &names)
                 .map(|()| Exit::Done);
         }
@@ -69,137 +70,91 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
                 .with_hint(format!("fields of this command: {}", known.join(", "))));
         }
     }
-    if cli.is_local_in_vain() {
+    if cli.rejects_local() {
         return Err(Failure::usage("--local: this command does not use a data folder").with_hint(
             "send, traces, replay, tail, bots, channels, sim say, plugins, apps, users, ai-config, stats, audit, db and doctor do; leave --local out",
         ));
     }
-    let local = cli.is_local();
-    match cli.command {
-        Command::Demo(_) => demo::run(printer).await?,
-        Command::Login(args) => login::run(args, printer).await?,
-        Command::Logout(args) => login::logout(args, printer).await?,
-        Command::Whoami(args) => login::whoami(args, printer).await?,
-        Command::Profiles(command) => profiles::run(command, printer).await?,
-        Command::Send(args) => send::run(args, local, printer).await?,
-        Command::Tail(args) => tail::run(args, local, printer).await?,
-        Command::Listen(args) => listen::run(*args, local, printer).await?,
-        Command::Bots(command) => bots::run(command, local, printer).await?,
-        Command::Channels(ChannelsCommand::List(args)) => channels::list(args, local, printer).await?,
-        Command::Channels(ChannelsCommand::Show(args)) => channels::show(args, local, printer).await?,
-        Command::Channels(ChannelsCommand::Create(args)) => channels::create(args, local, printer).await?,
-        Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, local, printer).await?,
-        Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, local, printer).await?,
-        Command::Channels(ChannelsCommand::RotateKey(args)) => {
-            channels::rotate_key(args, local, printer).await?;
-        }
-        Command::Replay(args) => return replay::run(*args, local, printer).await,
-        Command::Traces(command) => traces::run(command, local, printer).await?,
-        Command::Signature(command) => return signature::run(command, printer),
-        Command::Debug(command) => return debug::run(command, local, printer).await,
+    let cx = Context::new(printer.clone(), cli.is_local());
+    let ended = dispatch(cli.command, &cx).await;
+    cx.close().await;
+    ended
+}
+
+async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Demo => demo::run(&cx.printer).await?,
+        Command::Login(args) => login::run(args, &cx.printer).await?,
+        Command::Logout(args) => login::logout(args, &cx.printer).await?,
+        Command::Whoami(args) => login::whoami(args, &cx.printer).await?,
+        Command::Profiles(command) => profiles::run(command, &cx.printer).await?,
+        Command::Send(args) => send::run(args, cx).await?,
+        Command::Tail(args) => tail::run(args, cx).await?,
+        Command::Listen(args) => listen::run(*args, cx).await?,
+        Command::Bots(command) => bots::run(command, cx).await?,
+        Command::Channels(ChannelsCommand::List(args)) => channels::list(args, cx).await?,
+        Command::Channels(ChannelsCommand::Show(args)) => channels::show(args, cx).await?,
+        Command::Channels(ChannelsCommand::Create(args)) => channels::create(args, cx).await?,
+        Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, cx).await?,
+        Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, cx).await?,
+        Command::Channels(ChannelsCommand::RotateKey(args)) => channels::rotate_key(args, cx).await?,
+        Command::Replay(args) => return replay::run(*args, cx).await,
+        Command::Traces(command) => traces::run(command, cx).await?,
+        Command::Signature(command) => return signature::run(command, &cx.printer),
+        Command::Debug(command) => return debug::run(command, cx).await,
         Command::Channels(ChannelsCommand::SetWebhook(args)) => {
-            return channel_sinks::set_webhook(*args, local, printer).await;
+            return channel_sinks::set_webhook(*args, cx).await;
         }
         Command::Channels(ChannelsCommand::SetWebsocket(args)) => {
-            channel_sinks::set_websocket(*args, local, printer).await?;
+            channel_sinks::set_websocket(*args, cx).await?
         }
-        Command::Channels(ChannelsCommand::SetAi(args)) => {
-            channel_sinks::set_ai(*args, local, printer).await?;
-        }
-        Command::Channels(ChannelsCommand::SetFilter(args)) => {
-            channel_sinks::set_filter(*args, local, printer).await?;
-        }
-        Command::Channels(ChannelsCommand::Plugins(command)) => {
-            channel_plugins::run(command, local, printer).await?;
-        }
-        Command::Plugins(command) => return plugins::run(command, local, printer).await,
-        Command::Apps(command) => apps::run(command, local, printer).await?,
-        Command::Sim(command) => sim::run(command, printer).await?,
-        Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, printer).await?,
-        Command::Users(UsersCommand::List(args)) => users::list(args, local, printer).await?,
-        Command::Users(UsersCommand::Show(args)) => users::show(args, local, printer).await?,
-        Command::Users(UsersCommand::Create(args)) => users::create(args, local, printer).await?,
-        Command::Users(UsersCommand::Edit(args)) => users::edit(args, local, printer).await?,
-        Command::Users(UsersCommand::Disable(args)) => {
-            users::switch(args, UserStatus::Disabled, local, printer).await?;
-        }
-        Command::Users(UsersCommand::Enable(args)) => {
-            users::switch(args, UserStatus::Active, local, printer).await?;
-        }
-        Command::Users(UsersCommand::Delete(args)) => users::delete(args, local, printer).await?,
-        Command::Users(UsersCommand::Sessions(command)) => {
-            user_sessions::run(command, local, printer).await?;
-        }
-        Command::Users(UsersCommand::Invite(args)) => users::invite(args, local, printer).await?,
-        Command::Users(UsersCommand::ResetLink(args)) => users::reset_link(args, local, printer).await?,
-        Command::Stats(args) => audit::stats(args, local, printer).await?,
-        Command::Audit(AuditCommand::List(args)) => audit::list(args, local, printer).await?,
-        Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, local, printer).await?,
-        Command::AiConfig(AiConfigCommand::Set(args)) => ai_config::set(args, local, printer).await?,
-        Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, local, printer).await?,
-        Command::Db(command) => return db::run(command, printer).await,
-        Command::Doctor(args) => return doctor::run(args, printer).await,
-        Command::Config(command) => return config::run(command, printer),
-        Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, printer)?,
-        Command::Completions(args) => completions::run(&args, printer)?,
-        Command::Man(args) => man::run(&args, printer)?,
-        Command::Version(_) => version::run(printer)?,
-        Command::Help(args) => help::run(&args, printer)?,
+        Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, cx).await?,
+        Command::Channels(ChannelsCommand::SetFilter(args)) => channel_sinks::set_filter(*args, cx).await?,
+        Command::Channels(ChannelsCommand::Plugins(command)) => channel_plugins::run(command, cx).await?,
+        Command::Plugins(command) => return plugins::run(command, cx).await,
+        Command::Apps(command) => apps::run(command, cx).await?,
+        Command::Sim(command) => sim::run(command, &cx.printer).await?,
+        Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, &cx.printer).await?,
+        Command::Users(UsersCommand::List(args)) => users::list(args, cx).await?,
+        Command::Users(UsersCommand::Show(args)) => users::show(args, cx).await?,
+        Command::Users(UsersCommand::Create(args)) => users::create(args, cx).await?,
+        Command::Users(UsersCommand::Edit(args)) => users::edit(args, cx).await?,
+        Command::Users(UsersCommand::Disable(args)) => users::switch(args, UserStatus::Disabled, cx).await?,
+        Command::Users(UsersCommand::Enable(args)) => users::switch(args, UserStatus::Active, cx).await?,
+        Command::Users(UsersCommand::Delete(args)) => users::delete(args, cx).await?,
+        Command::Users(UsersCommand::Sessions(command)) => user_sessions::run(command, cx).await?,
+        Command::Users(UsersCommand::Invite(args)) => users::invite(args, cx).await?,
+        Command::Users(UsersCommand::ResetLink(args)) => users::reset_link(args, cx).await?,
+        Command::Stats(args) => audit::stats(args, cx).await?,
+        Command::Audit(AuditCommand::List(args)) => audit::list(args, cx).await?,
+        Command::AiConfig(AiConfigCommand::Show(args)) => ai_config::show(args, cx).await?,
+        Command::AiConfig(AiConfigCommand::Set(args)) => ai_config::set(args, cx).await?,
+        Command::AiConfig(AiConfigCommand::Test(args)) => ai_config::test(args, cx).await?,
+        Command::Db(command) => return db::run(command, &cx.printer).await,
+        Command::Doctor(args) => return doctor::run(args, &cx.printer).await,
+        Command::Config(command) => return config::run(command, &cx.printer),
+        Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, &cx.printer)?,
+        Command::Completions(args) => completions::run(&args, &cx.printer)?,
+        Command::Man(args) => man::run(&args, &cx.printer)?,
+        Command::Version => version::run(&cx.printer)?,
+        Command::Help(args) => help::run(&args, &cx.printer)?,
     }
     Ok(Exit::Done)
 }
 
-/// The names in a command's JSON document, or in the items of its list.
-fn fields(command: &Command) -> Fields {
-    match command {
-        Command::Demo(_) => Fields::own(&demo::FIELDS),
-        Command::Login(_) => Fields::own(&login::FIELDS),
-        Command::Logout(_) => Fields::own(&login::LOGOUT_FIELDS),
-        Command::Whoami(_) => Fields::own(&login::WHOAMI_FIELDS),
-        Command::Profiles(ProfilesCommand::List) => Fields::own(&profiles::FIELDS),
-        Command::Profiles(ProfilesCommand::Use { .. }) => Fields::own(&profiles::FIELDS[..1]),
-        Command::Profiles(ProfilesCommand::Delete { .. }) => Fields::own(&profiles::DELETE_FIELDS),
-        Command::Send(_) => Fields::own(&send::FIELDS),
-        Command::Tail(_) => traces::list_fields(),
-        Command::Listen(_) => Fields::own(&listen::FIELDS),
-        Command::Bots(command) => bots::fields(command),
-        Command::Channels(command) => channels::fields(command),
-        Command::Replay(_) => Fields::own(&replay::FIELDS),
-        Command::Traces(command) => traces::fields(command),
-        Command::Signature(SignatureCommand::Sign(_)) => Fields::own(&signature::SIGN_FIELDS),
-        Command::Signature(SignatureCommand::Verify(_)) => Fields::own(&signature::VERIFY_FIELDS),
-        Command::Debug(_) => Fields::own(&debug::FIELDS),
-        Command::Plugins(command) => plugins::fields(command),
-        Command::Apps(command) => apps::fields(command),
-        Command::Sim(command) => Fields::own(sim::fields(command)),
-        Command::Users(UsersCommand::CreateAdmin(_)) => Fields::own(&create_admin::FIELDS),
-        Command::Users(UsersCommand::Delete(_)) => Fields::own(&users::DELETE_FIELDS),
-        Command::Users(UsersCommand::Invite(_)) => Fields::of("createInvite"),
-        Command::Users(UsersCommand::ResetLink(_)) => Fields::of("createResetLink"),
-        Command::Users(UsersCommand::Sessions(UserSessionsCommand::List(_))) => {
-            Fields::of("listUserSessions")
+/// The names in the JSON document of a command, or in the items of its list: those that it declares, unless a flag
+/// chooses another document.
+fn fields(cli: &Cli) -> Fields {
+    match &cli.command {
+        Command::Apps(AppsCommand::List(args)) if args.bot.is_some() => Fields::of("listInstalledApps"),
+        Command::Db(DbCommand::Migrate { dry_run: true, .. }) => Fields::own(&["version", "name"]),
+        Command::Plugins(PluginsCommand::List(args)) if args.status == VersionState::Pending => {
+            Fields::of("listPendingPlugins")
         }
-        Command::Users(UsersCommand::Sessions(UserSessionsCommand::Revoke(_))) => {
-            Fields::own(&user_sessions::REVOKE_FIELDS)
-        }
-        Command::Users(UsersCommand::Create(_)) => Fields::of("getUser").and(&users::LINK_FIELDS),
-        Command::Users(UsersCommand::List(_)) => Fields::of("listUsers"),
-        Command::Users(UsersCommand::Show(_)) => Fields::of("getUser"),
-        Command::Users(UsersCommand::Edit(_) | UsersCommand::Disable(_) | UsersCommand::Enable(_)) => {
-            Fields::of("updateUser")
-        }
-        Command::Stats(_) => Fields::of("getStats"),
-        Command::Audit(_) => Fields::of("listAudit"),
-        Command::AiConfig(AiConfigCommand::Show(_) | AiConfigCommand::Set(_)) => Fields::of("getAiConfig"),
-        Command::AiConfig(AiConfigCommand::Test(_)) => Fields::of("testAiConfig"),
-        Command::Db(command) => Fields::own(db::fields(command)),
-        Command::Doctor(_) => Fields::own(&doctor::FIELDS),
-        Command::Config(command) => Fields::own(config::fields(command)),
-        Command::Openapi(OpenapiCommand::Export(_)) => Fields::own(&export::FIELDS),
-        Command::Completions(_) => Fields::own(&completions::FIELDS),
-        Command::Man(_) => Fields::own(&man::FIELDS),
-        Command::Version(_) => Fields::own(&version::FIELDS),
-        Command::Help(_) => Fields::own(&help::FIELDS),
+        Command::Traces(TracesCommand::Show(args)) if args.raw => Fields::own(&["raw"]),
+        Command::Traces(TracesCommand::Show(args)) if args.curl => Fields::own(&["curl"]),
+        Command::Traces(TracesCommand::Show(args)) if args.har => Fields::own(&["log"]),
+        _ => cli.fields,
     }
 }
 

@@ -9,10 +9,6 @@ use crate::{
     profiles::{Profile, Profiles},
 };
 
-pub const FIELDS: [&str; 4] = ["name", "server", "username", "current"];
-
-pub const DELETE_FIELDS: [&str; 2] = ["name", "deleted"];
-
 pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Failure> {
     let mut profiles = Profiles::load()?;
     let unknown = |name: &str| {
@@ -31,12 +27,10 @@ pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Fail
         ProfilesCommand::Delete { name, confirm } => {
             let profile = profiles.all.get(&name).ok_or_else(|| unknown(&name))?;
             let what = format!("this removes {name} and its key for {}", profile.server);
-            let meant = confirm.is_meant(&what, printer).await?;
+            let meant = confirm.is_confirmed(&what, printer).await?;
             if meant {
                 profiles.all.remove(&name);
                 profiles.save()?;
-            } else {
-                printer.note(&format!("{what} (dry run: nothing was changed)"));
             }
             printer.one(json!({ "name": name, "deleted": meant }), &name)
         }

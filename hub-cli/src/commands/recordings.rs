@@ -30,8 +30,8 @@ pub async fn query(client: &Client, bot: BotId, filter: &TraceFilterArgs) -> Res
         None => None,
     };
     let times = Times::of(filter.since.as_ref(), filter.until.as_ref())?;
-    let status = filter.status.map(Into::into);
-    Ok(TraceQuery { channel_id, status, since: times.since, until: times.until, ..TraceQuery::default() })
+    let (since, until) = (times.since, times.until);
+    Ok(TraceQuery { channel_id, status: filter.status, since, until, ..TraceQuery::default() })
 }
 
 /// The time range.
@@ -99,12 +99,12 @@ pub fn line(recording: &Recording) -> String {
 }
 
 /// Iterates over the traces of a query, oldest first, with a page of recordings in memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Recordings<'r> {
     client: &'r Client,
     bot: BotId,
     query: TraceQuery,
-    behind: Option<TraceId>,
+    after: Option<TraceId>,
     /// Whether traces of replays are among them.
     replays: bool,
     page: VecDeque<Recording>,
@@ -118,21 +118,21 @@ impl<'r> Recordings<'r> {
         client: &'r Client,
         bot: BotId,
         mut query: TraceQuery,
-        behind: Option<TraceId>,
+        after: Option<TraceId>,
         replays: bool,
     ) -> Self {
         query.oldest_first = true;
         let now = Clock::system().now();
         query.until = Some(query.until.map_or(now, |until| until.min(now)));
-        if let Some(behind) = behind {
+        if let Some(after) = after {
             // The id contains its time; traces before it are skipped one by one.
-            let made = behind.made_at();
+            let made = after.made_at();
             query.since =
                 Some(query.since.map_or(made - ID_CLOCK_SLACK, |since| since.max(made - ID_CLOCK_SLACK)));
             // Empty when the whole range is in the future.
             query.since = query.since.min(query.until);
         }
-        Self { client, bot, query, behind, replays, page: VecDeque::new(), cursor: None, is_last: false }
+        Self { client, bot, query, after, replays, page: VecDeque::new(), cursor: None, is_last: false }
     }
 
     /// Their number.
@@ -150,12 +150,6 @@ impl<'r> Recordings<'r> {
                 return Ok(count);
             }
         }
-    }
-
-    /// Starts over.
-    pub fn again(&self) -> Self {
-        let (page, cursor) = (VecDeque::new(), None);
-        Self { query: self.query.clone(), page, cursor, is_last: false, ..*self }
     }
 
     /// The next one.
@@ -181,8 +175,7 @@ impl<'r> Recordings<'r> {
     }
 
     fn is_wanted(&self, trace: &Trace) -> bool {
-        self.behind.is_none_or(|behind| trace.trace_id > behind)
-            && (self.replays || trace.replay_of.is_none())
+        self.after.is_none_or(|after| trace.trace_id > after) && (self.replays || trace.replay_of.is_none())
     }
 }
 
@@ -191,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_moments_or_as_so_long_ago() {
+    fn times_are_absolute_or_relative_to_now() {
         let now = Timestamp::from_millis(1_790_000_000_000);
         for (text, seconds) in [("30s", 30), ("10m", 600), ("2h", 7_200), ("7d", 604_800), ("0s", 0)] {
             assert_eq!(moment(text, now), Some(now - Duration::from_secs(seconds)), "{text}");

@@ -7,7 +7,6 @@ use hub_core::{
     apps::token_prefix,
     id::{AppId, BotId, TraceId},
     secret::Secret,
-    time::Clock,
     traces::{Trace, TraceStatus},
 };
 use serde_json::{Value, json};
@@ -15,14 +14,12 @@ use serde_json::{Value, json};
 use super::text_or_stdin;
 use crate::{
     args::SendArgs,
-    client::{Client, InstallationRef, id_of},
+    client::{Client, InstallationRef, Request, id_of},
+    context::Context,
     document::cell,
     exit::{Exit, Failure},
-    poll::every,
-    printer::Printer,
+    poll::within,
 };
-
-pub const FIELDS: [&str; 4] = ["message_id", "trace_id", "bot_id", "status"];
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The operation with which an app sends.
@@ -30,12 +27,12 @@ const BOT_API_SEND: &str = "/bot/v1/messages/send";
 /// Source of an app's token: arguments are visible to every user of the machine.
 const APP_TOKEN: &str = "HUB_APP_TOKEN";
 
-pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
     let content = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     if args.wait {
-        client.expect_work().await?;
+        client.expect_running_server().await?;
     }
     let body = json!({ "to_user_id": args.to, "content": content });
     let sent = match &args.via_app {
@@ -59,26 +56,26 @@ pub async fn run(args: SendArgs, local: bool, printer: &Printer) -> Result<(), F
     } else {
         cell(&sent, "status")
     };
-    client.close().await;
     let text = format!("{}\t{}\t{status}", cell(&sent, "message_id"), cell(&sent, "trace_id"));
     let document = json!({
         "message_id": sent["message_id"], "trace_id": sent["trace_id"], "bot_id": bot, "status": status,
     });
-    printer.one(document, &text)
+    cx.printer.one(document, &text)
 }
 
 /// Sends as an app on a bot, through the bot API: with its token to a server; on files the operator acts for the app,
 /// and the call is in the app's log all the same.
 async fn send_as_app(client: &Client, app: &str, bot: BotId, body: &Value) -> Result<Value, Failure> {
     let app: AppId = id_of(&client.app(app).await?)?;
+    let request = Request { method: "POST", path: BOT_API_SEND, query: &[], body };
     let mut sent = if let Some(hub) = client.hub() {
         let app = hub.apps().acting(&Actor::Operator, bot, app).await?;
-        client.acting_as(app).exchange("POST", BOT_API_SEND, &[], body).await?
+        client.acting_as(app).exchange(request).await?
     } else {
         let installation = client.installation(InstallationRef { bot, app }).await?;
         let token = app_token(&installation["app_token_prefix"])?;
         let server = client.server().ok_or_else(|| Failure::usage("there is no local hub"))?;
-        server.as_app(token)?.exchange("POST", BOT_API_SEND, &[], body).await?
+        server.with_token(Some(token))?.exchange(request).await?
     };
     sent["status"] = "queued".into();
     Ok(sent)
@@ -105,16 +102,10 @@ fn trace_of(sent: &Value) -> Result<TraceId, Failure> {
 
 /// The trace of a completed send; `None` when that takes longer than `limit`.
 async fn wait(client: &Client, bot: BotId, id: TraceId, limit: Duration) -> Result<Option<Trace>, Failure> {
-    let clock = Clock::system();
-    let until = clock.now() + limit;
-    every(POLL_INTERVAL, async || {
-        let trace = match client.trace(Some(bot), id).await {
-            // A server creates it when it starts to process the message.
-            Err(failure) if failure.exit == Exit::NotFound => None,
-            found => Some(found?),
-        };
-        let over = trace.filter(|trace| trace.status != TraceStatus::Pending);
-        Ok((over.is_some() || clock.now() >= until).then_some(over))
+    within(POLL_INTERVAL, limit, async || match client.trace(Some(bot), id).await {
+        // A server creates it when it starts to process the message.
+        Err(failure) if failure.exit == Exit::NotFound => Ok(None),
+        found => Ok(Some(found?).filter(|trace| trace.status != TraceStatus::Pending)),
     })
     .await
 }

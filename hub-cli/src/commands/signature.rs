@@ -21,10 +21,6 @@ use crate::{
 /// Maximum size of a body, in bytes.
 const MAX_BODY: u64 = 16 << 20;
 
-pub const SIGN_FIELDS: [&str; 5] =
-    ["X-Signature", "X-Timestamp", "webhook-id", "webhook-timestamp", "webhook-signature"];
-pub const VERIFY_FIELDS: [&str; 2] = ["verified", "findings"];
-
 pub fn run(command: SignatureCommand, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         SignatureCommand::Sign(args) => sign(&args, printer).map(|()| Exit::Done),
@@ -146,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_found_among_other_lines() {
+    fn header_lines_are_found_among_other_lines() {
         assert_eq!(header("X-Signature: sha256=a:b"), Some(("X-Signature".into(), "sha256=a:b".into())));
         assert_eq!(header("HTTP_X_SIGNATURE : v\r"), Some(("HTTP_X_SIGNATURE".into(), "v".into())));
         for line in ["POST /hook HTTP/1.1", "", ": x", "{\"a\": 1}", "GET http://a/ HTTP/1.1"] {

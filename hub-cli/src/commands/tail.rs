@@ -14,19 +14,21 @@ use super::{recordings::moment, traces};
 use crate::{
     args::{PageArgs, TailArgs},
     client::Client,
-    document::{cell, next_cursor, take_items},
+    context::Context,
+    document::cell,
     exit::Failure,
+    poll::every,
     printer::{Printer, Tone},
     screen,
 };
 
 /// Maximum number of known traces that are read again for unfinished ones.
-const MAX_BACK: u32 = MAX_LIMIT;
+const MAX_REREAD: u32 = MAX_LIMIT;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
     let start = Start::of(args.since.as_ref())?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     let channel = match &args.channel {
         Some(channel) => Some(client.channel(bot, channel).await?),
@@ -40,7 +42,7 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
     };
     let (mut after, mut said) = match start {
         // Ids of all kinds are in the order of time, and a message exists before its trace.
-        Start::Behind(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
+        Start::After(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
         Start::At(_) => (None, None),
         Start::Now => (
             tail.newer(None, 1, None).await?.last().map(|trace| trace.trace_id),
@@ -50,18 +52,18 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
     if args.follow {
         Printer::ready("ready");
     }
-    let wanted: Option<TraceStatus> = args.status.map(Into::into);
-    let (clock, mut open) = (Clock::system(), BTreeMap::<TraceId, Trace>::new());
-    loop {
+    let wanted = args.status;
+    let mut open = BTreeMap::<TraceId, Trace>::new();
+    every(POLL_INTERVAL, async || {
         if wanted.is_none() {
             for message in tail.messages(said, usize::MAX).await? {
                 said = id(&message);
                 if tail.is_of_channel(&message) {
-                    show_message(&message, printer)?;
+                    show_message(&message, &cx.printer)?;
                 }
             }
         }
-        let last_look = !args.follow;
+        let is_last = !args.follow;
         let mut over = Vec::new();
         let listed = tail.newer(after, usize::MAX, open.keys().next().copied()).await?;
         // Traces that are no longer listed were deleted, or are too old: they are shown in their last state.
@@ -73,7 +75,7 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
             let id = trace.trace_id;
             if after.is_none_or(|after| id > after) || open.remove(&id).is_some() {
                 after = after.max(Some(id));
-                if trace.status == TraceStatus::Pending && !last_look {
+                if trace.status == TraceStatus::Pending && !is_last {
                     open.insert(id, trace);
                 } else {
                     over.push(trace);
@@ -81,22 +83,18 @@ pub async fn run(args: TailArgs, local: bool, printer: &Printer) -> Result<(), F
             }
         }
         for trace in over.iter().filter(|trace| wanted.is_none_or(|wanted| trace.status == wanted)) {
-            show(trace, printer)?;
+            show(trace, &cx.printer)?;
         }
-        if last_look {
-            break;
-        }
-        clock.sleep(POLL_INTERVAL).await;
-    }
-    client.close().await;
-    Ok(())
+        Ok(is_last.then_some(()))
+    })
+    .await
 }
 
 /// The start.
 #[derive(Clone, Copy)]
 enum Start {
     Now,
-    Behind(TraceId),
+    After(TraceId),
     At(Timestamp),
 }
 
@@ -104,7 +102,7 @@ impl Start {
     fn of(since: Option<&String>) -> Result<Self, Failure> {
         let Some(text) = since else { return Ok(Self::Now) };
         if let Ok(trace) = text.parse() {
-            return Ok(Self::Behind(trace));
+            return Ok(Self::After(trace));
         }
         moment(text, Clock::system().now()).map(Self::At).ok_or_else(|| {
             Failure::usage(format!(
@@ -124,7 +122,7 @@ struct Tail<'r> {
 
 impl Tail<'_> {
     /// Traces after a known one, oldest first, at most `most` of the newest; with an `open` one, also those back to
-    /// it, at most [`MAX_BACK`].
+    /// it, at most [`MAX_REREAD`].
     async fn newer(
         &self,
         after: Option<TraceId>,
@@ -138,7 +136,7 @@ impl Tail<'_> {
             for trace in page.items {
                 if after.is_some_and(|after| trace.trace_id <= after) {
                     back += 1;
-                    if back > MAX_BACK || open.is_none_or(|open| trace.trace_id < open) {
+                    if back > MAX_REREAD || open.is_none_or(|open| trace.trace_id < open) {
                         break 'pages;
                     }
                 }
@@ -160,22 +158,13 @@ impl Tail<'_> {
     async fn messages(&self, after: Option<MessageId>, most: usize) -> Result<Vec<Value>, Failure> {
         let path = format!("/api/bots/{}/messages", self.bot);
         let filters = [("since", self.since.map(|since| since.to_string()))];
-        let (mut found, mut cursor) = (Vec::new(), None);
-        'pages: loop {
-            let page = PageArgs { limit: MAX_LIMIT, cursor };
-            let mut page = self.client.list(&path, &filters, &page).await?;
-            cursor = next_cursor(&page);
-            for message in take_items(&mut page) {
-                let is_known = |after| id(&message).is_none_or(|id| id <= after);
-                if after.is_some_and(is_known) || found.len() >= most {
-                    break 'pages;
-                }
-                found.push(message);
-            }
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let mut count = 0;
+        let is_new = |message: &Value| {
+            let is_known = after.is_some_and(|after| id(message).is_none_or(|id| id <= after));
+            count += 1;
+            !is_known && count <= most
+        };
+        let mut found = self.client.items_while(&path, &filters, is_new).await?;
         found.reverse();
         Ok(found)
     }

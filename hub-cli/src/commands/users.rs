@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use hub_core::{
-    access::Actor,
+    access::{Actor, Role},
     accounts::{NewUser, UserStatus},
     bots::qr::qr_text_art,
     random::Random,
@@ -12,52 +12,51 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{
-        HubArgs, InviteArgs, ResetLinkArgs, RoleArg, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs,
-        UsersListArgs, UsersShowArgs, word,
+        HubArgs, InviteArgs, ResetLinkArgs, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs, UsersListArgs,
+        UsersShowArgs,
     },
     client::Client,
-    document::{cell, without_nulls},
+    context::Context,
+    document::{cell, cells, lines, without_nulls},
     exit::Failure,
     fields::Fields,
     printer::{List, Printer},
     screen,
 };
 
-pub const DELETE_FIELDS: [&str; 3] = ["id", "username", "deleted"];
 /// Validity of the link for a new user.
 pub const LINK_FIELDS: [&str; 2] = ["reset_link", "expires_at"];
 
-pub async fn list(args: UsersListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let filters =
-        [("role", args.role.as_ref().map(word)), ("status", args.status.as_ref().map(word)), ("q", args.q)];
-    let client = Client::open(&args.list.hub, local).await?;
+pub async fn list(args: UsersListArgs, cx: &Context) -> Result<(), Failure> {
+    let filters = [
+        ("role", args.role.map(|role| role.as_str().to_owned())),
+        ("status", args.status.map(|status| status.as_str().to_owned())),
+        ("q", args.q),
+    ];
+    let client = cx.hub(&args.list.hub).await?;
     let page = client.list("/api/admin/users", &filters, &args.list.page).await?;
-    client.close().await;
-    let row = |user: &Value| {
-        ["id", "username", "role", "status", "bots", "last_seen_at"].map(|field| cell(user, field)).to_vec()
-    };
+    let row =
+        |user: &Value| cells(user, ["id", "username", "role", "status", "bots", "last_seen_at"]).to_vec();
     let columns = &["USER ID", "NAME", "ROLE", "STATUS", "BOTS", "LAST SEEN"];
-    printer.list(List::of(page, columns, row, "no such users"))
+    cx.printer.list(List::of(page, columns, row, "no such users"))
 }
 
-pub async fn show(args: UsersShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn show(args: UsersShowArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let user = client.user(&args.user).await?;
-    client.close().await;
-    print(user, printer)
+    print(user, &cx.printer)
 }
 
-pub async fn create(args: UsersCreateArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn create(args: UsersCreateArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let path = create_account(&client, &args).await?;
     let mut user = client.get(&path).await?;
     let name = cell(&user, "username");
     let mut link = client.post(&format!("{path}/reset-link"), &Value::Null).await?;
-    client.close().await;
     for field in LINK_FIELDS {
         user[field] = link[field].take();
     }
-    show_link(user, &name, args.qr, printer)
+    show_link(user, &name, args.qr, &cx.printer)
 }
 
 /// Creates an account with an undisclosed password; returns its path. The API has no operation for it: with local
@@ -69,7 +68,7 @@ async fn create_account(client: &Client, args: &UsersCreateArgs) -> Result<Strin
     let Some(server) = client.server() else {
         let hub = client.hub().ok_or_else(|| Failure::usage("there is no local hub"))?;
         let new = NewUser { username, password, display_name, email: None };
-        let user = hub.accounts().create_user(&Actor::Operator, new, args.role.into()).await?;
+        let user = hub.accounts().create_user(&Actor::Operator, new, args.role).await?;
         return Ok(format!("/api/admin/users/{}", user.id));
     };
     let invite = client.post("/api/admin/invites", &json!({ "expires_in_days": 1 })).await?;
@@ -79,84 +78,65 @@ async fn create_account(client: &Client, args: &UsersCreateArgs) -> Result<Strin
         "display_name": display_name,
         "invite": invite["invite"],
     }));
-    let registered = server.anonymously()?.call("POST", "/api/auth/register", &[], &body).await?;
+    let registered = Client::from(server.with_token(None)?).post("/api/auth/register", &body).await?;
     let path = client.user_path(registered["username"].as_str().unwrap_or(&username)).await?;
     client.delete(&format!("{path}/sessions")).await?;
-    if args.role == RoleArg::Admin {
+    if args.role == Role::Admin {
         client.put(&path, &json!({ "role": "admin" })).await?;
     }
     Ok(path)
 }
 
-pub async fn edit(args: UsersEditArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn edit(args: UsersEditArgs, cx: &Context) -> Result<(), Failure> {
     let changes = without_nulls(&json!({
-        "role": args.role.as_ref().map(word),
-        "status": args.status.as_ref().map(word),
+        "role": args.role.map(Role::as_str),
+        "status": args.status.map(UserStatus::as_str),
         "display_name": args.display_name,
     }));
     if changes == json!({}) {
         return Err(Failure::usage("nothing to change").with_hint("add --role, --status or --display-name"));
     }
-    change(&args.hub, &args.user, &changes, local, printer).await
+    change(&args.hub, &args.user, &changes, cx).await
 }
 
-pub async fn switch(
-    args: UsersShowArgs,
-    status: UserStatus,
-    local: bool,
-    printer: &Printer,
-) -> Result<(), Failure> {
-    change(&args.hub, &args.user, &json!({ "status": status.as_str() }), local, printer).await
+pub async fn switch(args: UsersShowArgs, status: UserStatus, cx: &Context) -> Result<(), Failure> {
+    change(&args.hub, &args.user, &json!({ "status": status.as_str() }), cx).await
 }
 
-async fn change(
-    hub: &HubArgs,
-    user: &str,
-    changes: &Value,
-    local: bool,
-    printer: &Printer,
-) -> Result<(), Failure> {
-    let client = Client::open(hub, local).await?;
+async fn change(hub: &HubArgs, user: &str, changes: &Value, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(hub).await?;
     let user = client.put(&client.user_path(user).await?, changes).await?;
-    client.close().await;
-    print(user, printer)
+    print(user, &cx.printer)
 }
 
-pub async fn delete(args: UsersDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn delete(args: UsersDeleteArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let user = client.user(&args.user).await?;
     let name = cell(&user, "username");
     let what =
         format!("this permanently deletes {name} with {} bots and all their data", cell(&user, "bots"));
-    let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/admin/users/{}", cell(&user, "id"))).await?;
+        cx.printer.note(&format!("{name} was deleted"));
     }
-    client.close().await;
-    printer.note(&if meant {
-        format!("{name} was deleted")
-    } else {
-        format!("{name} would be deleted with {} bots; nothing was changed", cell(&user, "bots"))
-    });
     let document = json!({ "id": user["id"], "username": user["username"], "deleted": meant });
-    printer.one(document, &cell(&user, "id"))
+    cx.printer.one(document, &cell(&user, "id"))
 }
 
-pub async fn invite(args: InviteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn invite(args: InviteArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let invite = client.post("/api/admin/invites", &json!({ "expires_in_days": args.days })).await?;
-    client.close().await;
-    printer.note(&format!("one user can register with it until {}", cell(&invite, "expires_at")));
+    cx.printer.note(&format!("one user can register with it until {}", cell(&invite, "expires_at")));
     let text = screen::clean(&cell(&invite, "invite_link"));
-    printer.one(invite, &text)
+    cx.printer.one(invite, &text)
 }
 
-pub async fn reset_link(args: ResetLinkArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn reset_link(args: ResetLinkArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let made =
         client.post(&format!("{}/reset-link", client.user_path(&args.user).await?), &Value::Null).await?;
-    client.close().await;
-    show_link(made, &args.user, args.qr, printer)
+    show_link(made, &args.user, args.qr, &cx.printer)
 }
 
 /// A document with a link that sets the password of a user.
@@ -172,7 +152,6 @@ fn show_link(made: Value, user: &str, qr: bool, printer: &Printer) -> Result<(),
 }
 
 fn print(user: Value, printer: &Printer) -> Result<(), Failure> {
-    let line = |field| format!("{field:<13}  {}", screen::clean(&cell(&user, field)));
-    let text = Fields::of("getUser").names().into_iter().map(line).collect::<Vec<_>>().join("\n");
+    let text = lines(&user, Fields::of("getUser").names(), 13);
     printer.one(user, &text)
 }

@@ -4,8 +4,6 @@ use serde_json::json;
 
 use crate::{exit::Failure, printer::Printer};
 
-pub const FIELDS: [&str; 1] = ["version"];
-
 pub fn run(printer: &Printer) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     printer.one(json!({ "version": version }), &format!("hub-cli {version}"))

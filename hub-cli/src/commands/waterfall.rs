@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Columns of the bar, narrow and otherwise.
-const BAR: [usize; 2] = [8, 16];
+const BAR_COLUMNS: [usize; 2] = [8, 16];
 /// Minimum width of a detail, in columns.
 const MIN_DETAIL: usize = 10;
 
@@ -73,7 +73,7 @@ impl Columns {
             |text: fn(&Step) -> &str| trace.steps.iter().map(|step| text(step).len()).max().unwrap_or(0);
         let name = longest(|step| step.name.as_str());
         let status = longest(|step| step.status.as_str());
-        let bar = BAR[usize::from(total >= 70)];
+        let bar = BAR_COLUMNS[usize::from(total >= 70)];
         let detail = total.saturating_sub(8 + 2 + name + 2 + status + 2 + 7 + 2 + bar + 2);
         let end = |step: &Step| offset(trace, step) + step.duration_ms;
         let span = trace.steps.iter().map(end).max().unwrap_or(0).max(1);
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_short() {
+    fn durations_use_the_largest_unit() {
         for (ms, text) in [
             (0, "0 ms"),
             (999, "999 ms"),

@@ -43,7 +43,7 @@ const CREATE: [&str; 14] = [
 ];
 
 #[test]
-fn an_app_from_its_making_to_its_end() {
+fn an_app_is_created_installed_uninstalled_and_deleted() {
     let folder = hub_of_one_moment();
     let path = folder.path();
     let (none, empty) = told(path, &["apps", "list"]);
@@ -103,7 +103,7 @@ fn an_app_from_its_making_to_its_end() {
 }
 
 #[test]
-fn refusals_have_their_exit_codes() {
+fn app_errors_have_their_exit_codes() {
     let folder = hub_of_one_moment();
     let path = folder.path();
     refuses(path, &["apps", "create", "Weather"], 2, "INVALID_PARAMS");
@@ -167,7 +167,7 @@ impl LocalService for Url {
 }
 
 #[test]
-fn what_comes_is_followed() {
+fn apps_events_follow_shows_new_events() {
     let folder = hub_of_one_moment();
     let path = folder.path();
     // No one answers there yet: the app is not told of messages.

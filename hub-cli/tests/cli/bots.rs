@@ -39,7 +39,7 @@ fn link(state: &Value) -> String {
 }
 
 #[test]
-fn without_a_terminal_a_bind_is_a_document_per_state() {
+fn without_a_terminal_a_bind_prints_a_document_per_state() {
     let stage = Stage::new();
     let image = stage.path().join("code.png").display().to_string();
     let (child, mut states) = bind(&stage, &["--name", "Shop", "--png", &image]);
@@ -68,7 +68,7 @@ fn without_a_terminal_a_bind_is_a_document_per_state() {
 
 /// The simulator is the one inside the server on this machine, and the server takes the bot up.
 #[test]
-fn a_bind_on_the_files_reaches_the_network_of_the_server_beside_it() {
+fn a_bind_on_local_files_uses_the_network_of_the_running_server() {
     let stage = Stage::new();
     let mut command = command(stage.path());
     command.env("HUB_SIM_URL", &stage.sim);
@@ -79,7 +79,7 @@ fn a_bind_on_the_files_reaches_the_network_of_the_server_beside_it() {
 }
 
 #[test]
-fn a_number_of_the_phone_is_read_from_stdin_when_that_is_said() {
+fn code_stdin_reads_the_number_of_the_phone_from_stdin() {
     let stage = Stage::new();
     let asks = |more: &[&str]| {
         let (child, mut states) = bind(&stage, more);
@@ -107,7 +107,7 @@ fn a_number_of_the_phone_is_read_from_stdin_when_that_is_said() {
 }
 
 #[test]
-fn a_bind_that_nobody_confirms_or_the_network_refuses_has_its_exit_code() {
+fn a_bind_that_times_out_or_is_refused_by_the_network_has_its_exit_code() {
     let stage = Stage::new();
     let late = stage.server(&["bots", "bind", "--network", "sim", "--wait", "1s"]);
     assert_eq!(late.status.code(), Some(8));
@@ -123,7 +123,7 @@ fn a_bind_that_nobody_confirms_or_the_network_refuses_has_its_exit_code() {
 
 /// A person binds an account at a terminal.
 #[test]
-fn c5_at_a_terminal_the_code_is_drawn_and_replaced_in_place() {
+fn at_a_terminal_a_bind_replaces_the_code_in_place() {
     let stage = Stage::new();
     let mut command = stage.signed_in();
     command.env("NO_COLOR", "1").args(["bots", "bind", "--network", "sim", "--name", "Shop"]);
@@ -153,7 +153,7 @@ fn c5_at_a_terminal_the_code_is_drawn_and_replaced_in_place() {
 
 /// Interrupted by the key.
 #[test]
-fn c5_ctrl_c_ends_a_bind_with_130() {
+fn ctrl_c_ends_a_bind_with_130() {
     let stage = Stage::new();
     let mut command = stage.signed_in();
     command.env("NO_COLOR", "1").args(["bots", "bind", "--network", "sim", "--invert"]);
@@ -167,7 +167,7 @@ fn c5_ctrl_c_ends_a_bind_with_130() {
 
 /// A connection is watched.
 #[test]
-fn c5_a_connection_is_watched_until_somebody_has_seen_enough() {
+fn bots_status_watch_runs_until_it_is_interrupted() {
     let stage = Stage::new();
     stage.say("order 42");
     let mut command = stage.signed_in();
@@ -184,7 +184,7 @@ fn c5_a_connection_is_watched_until_somebody_has_seen_enough() {
 }
 
 #[test]
-fn a_bot_is_the_same_on_its_files_and_on_the_server() {
+fn bot_documents_are_the_same_with_files_and_with_a_server() {
     let stage = Stage::new();
     stage.say("order 42");
     let both = |arguments: &[&str]| {
@@ -238,7 +238,7 @@ fn a_bot_is_the_same_on_its_files_and_on_the_server() {
 }
 
 #[test]
-fn the_network_and_the_receiver_misbehave_on_demand() {
+fn sim_faults_affect_the_network_and_the_receiver() {
     let stage = Stage::new();
     let accounts = stage.document(&["sim", "accounts"]);
     assert_eq!(accounts["items"][0]["wx_id"], stage.demo.wx_id);

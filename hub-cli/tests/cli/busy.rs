@@ -117,7 +117,7 @@ fn exports_and_replays_make_one_request_per_page_and_none_per_trace() {
 }
 
 #[test]
-fn a_command_waits_until_the_server_takes_requests_again() {
+fn a_command_retries_when_the_server_is_busy() {
     let stage = Stage::new();
     let refusals = &["429 Too Many Requests\r\nretry-after: 1", "503 Service Unavailable\r\nretry-after: 1"];
     let gate = Gate::before(&stage.url, refusals);
@@ -131,7 +131,7 @@ fn a_command_waits_until_the_server_takes_requests_again() {
 }
 
 #[test]
-fn a_wait_that_is_too_long_is_a_failure_of_its_own() {
+fn a_send_that_is_not_sent_in_time_exits_with_8() {
     let stage = Stage::new();
     let gate = Gate::before(&stage.url, &["429 Too Many Requests\r\nretry-after: 3600"]);
     let (output, requests) = gate.run(&stage, &["channels", "list", "--bot", "demo"]);

@@ -46,7 +46,7 @@ fn the_settings_of_a_channel_are_edited_and_shown() {
 }
 
 #[test]
-fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
+fn channel_settings_are_set_by_flags_or_from_a_file() {
     let folder = hub_with_demo();
     let set = |arguments: &[&str]| {
         let output = run(folder.path(), &[&["channels"], arguments, &["--bot", "demo", "--json"]].concat());
@@ -123,7 +123,7 @@ fn a_channels_settings_are_set_one_by_one_or_from_a_file() {
 }
 
 #[test]
-fn a_refused_address_names_the_setting_and_the_running_server_decides() {
+fn a_refused_private_address_names_the_setting() {
     let folder = hub_with_demo();
     let url = "http://127.0.0.1:5678/hook";
     let set = |allowed_here: &str| {

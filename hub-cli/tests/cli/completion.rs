@@ -17,7 +17,7 @@ fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn commands_options_and_values_are_offered() {
+fn completion_offers_commands_options_and_values() {
     let folder = temp();
     assert!(offered(folder.path(), &["chan"]).contains(&"channels".to_owned()));
     assert!(offered(folder.path(), &["channels", "set-w"]).contains(&"set-webhook".to_owned()));
@@ -27,7 +27,7 @@ fn commands_options_and_values_are_offered() {
 }
 
 #[test]
-fn names_of_the_hub_are_offered_and_a_missing_hub_is_no_mistake() {
+fn completion_offers_names_of_the_hub_and_ignores_a_missing_hub() {
     let folder = hub_of_one_moment();
     // The budget is for people at a quiet machine; a busy one gets more tries.
     let offers = |words: &[&str], name: &str| {

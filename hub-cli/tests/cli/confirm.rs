@@ -87,7 +87,7 @@ fn program(path: &Path, arguments: &[String]) -> std::process::Command {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_asked_and_the_flag_is_named() {
+fn without_a_terminal_a_deletion_needs_a_flag() {
     let folder = hub();
     let path = folder.path();
     let before = inventory(path);
@@ -106,7 +106,7 @@ fn without_a_terminal_nothing_is_asked_and_the_flag_is_named() {
 }
 
 #[test]
-fn at_a_terminal_everything_asks_and_nothing_but_the_answer_goes_on() {
+fn at_a_terminal_deletions_ask_for_confirmation() {
     let folder = hub();
     let path = folder.path();
     let before = inventory(path);
@@ -145,7 +145,7 @@ fn at_a_terminal_everything_asks_and_nothing_but_the_answer_goes_on() {
 }
 
 #[test]
-fn a_name_is_the_whole_name_and_the_right_one() {
+fn a_confirmation_needs_the_exact_name() {
     let folder = hub_with_demo();
     for (typed, exit) in [("dem\r", 2), ("Demo\r", 2), (" demo \r", 0)] {
         let mut delete = command(folder.path());
@@ -163,7 +163,7 @@ fn a_name_is_the_whole_name_and_the_right_one() {
 }
 
 #[test]
-fn a_hub_that_is_not_there_is_restored_without_a_question() {
+fn a_restore_without_an_existing_hub_needs_no_confirmation() {
     let (folder, empty) = (hub_with_demo(), temp());
     let file = folder.path().join("hub.tar").display().to_string();
     ends(&run(folder.path(), &["db", "backup", "--to", &file]), 0);
@@ -179,7 +179,7 @@ fn a_hub_that_is_not_there_is_restored_without_a_question() {
 }
 
 #[test]
-fn a_replay_of_many_asks_before_anything_is_sent() {
+fn a_bulk_replay_asks_before_anything_is_sent() {
     let folder = hub_with_demo();
     let mut replay = command(folder.path());
     replay.args(["replay", "--bot", "demo"]);

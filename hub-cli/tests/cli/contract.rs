@@ -19,7 +19,7 @@ use crate::{
 };
 
 #[test]
-fn c1_every_command_has_two_examples_an_exit_code_and_something_to_see_also() {
+fn the_help_of_every_command_has_examples_exit_codes_and_related_commands() {
     for (words, examples) in leaves() {
         assert!(examples.len() >= 2, "{words:?}: {examples:?}");
         let arguments: Vec<&str> = std::iter::once("help").chain(words.split(' ')).collect();
@@ -30,7 +30,7 @@ fn c1_every_command_has_two_examples_an_exit_code_and_something_to_see_also() {
 }
 
 #[test]
-fn c5_a_person_signs_in_by_a_code_at_a_terminal() {
+fn a_user_signs_in_by_a_code_at_a_terminal() {
     let stage = Stage::new();
     let mut command = stage.signed_in();
     let config = temp();
@@ -46,7 +46,7 @@ fn c5_a_person_signs_in_by_a_code_at_a_terminal() {
 }
 
 #[test]
-fn c5_a_person_who_is_confirmed_elsewhere_is_signed_in_at_the_terminal() {
+fn a_login_confirmed_on_another_device_signs_in_at_the_terminal() {
     let (stage, config) = (Stage::new(), temp());
     let mut command = stage.signed_in();
     command.env_remove("HUB_TOKEN").env("XDG_CONFIG_HOME", config.path()).env("NO_COLOR", "1").arg("login");
@@ -99,7 +99,7 @@ fn a_code_with_a_link_to_this_machine_is_drawn_only_with_qr() {
 }
 
 #[test]
-fn the_numbers_are_shown_again_when_they_change() {
+fn stats_watch_prints_changed_numbers() {
     let stage = Stage::new();
     let mut command = stage.signed_in();
     let mut child = command.args(["stats", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -124,7 +124,7 @@ fn the_numbers_are_shown_again_when_they_change() {
 }
 
 #[test]
-fn as_much_is_said_as_somebody_wants_to_hear() {
+fn quiet_and_verbose_set_how_much_is_printed() {
     let stage = Stage::new();
     let said = |arguments: &[&str], exit: i32| {
         let mut command = stage.signed_in();
@@ -145,7 +145,7 @@ fn as_much_is_said_as_somebody_wants_to_hear() {
 }
 
 #[test]
-fn a_listener_finds_its_server_as_every_command_does() {
+fn listen_selects_its_server_like_other_commands() {
     let stage = Stage::new();
     let (config, nobody) = (temp(), "http://127.0.0.1:1");
     let key = stage.document(&["channels", "rotate-key", "demo", "--bot", "demo"])["api_key"].clone();
@@ -191,7 +191,7 @@ fn signs_in(stage: &Stage, command: &mut Command) -> Value {
 
 /// A whole session of a program, with nothing but documents and exit codes.
 #[test]
-fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
+fn json_documents_and_exit_codes_suffice_for_programs() {
     let stage = Stage::new();
     let config = temp();
     let bare = || {
@@ -256,7 +256,7 @@ fn c6_a_program_needs_nothing_but_documents_and_exit_codes() {
 
 /// What people write is shown and cannot do anything.
 #[test]
-fn c9_a_message_cannot_change_the_terminal() {
+fn a_message_cannot_change_the_terminal() {
     let stage = Stage::new();
     let hostile = format!(
         "\u{1b}[31mred\u{1b}]52;c;ZXZpbA==\u{7} \u{9b}2J \u{202e}olleh\u{2066} \u{1f600} {}",

@@ -53,7 +53,7 @@ fn a_backup_is_verified_restored_and_looked_at() {
 }
 
 #[test]
-fn checks_say_what_is_broken_and_exit_9() {
+fn db_check_reports_problems_with_exit_9() {
     let folder = hub();
     assert_eq!(succeed(folder.path(), &["db", "check"])["items"], json!([]));
     let whole = run(folder.path(), &["db", "check"]);
@@ -66,7 +66,7 @@ fn checks_say_what_is_broken_and_exit_9() {
 }
 
 #[test]
-fn keys_are_rotated_and_old_backups_keep_theirs() {
+fn rotating_the_key_keeps_old_backups_readable() {
     let (folder, other) = (hub(), tempfile::tempdir().unwrap());
     let bare = folder.path().join("bare.tar").display().to_string();
     succeed(folder.path(), &["db", "backup", "--to", &bare, "--no-key"]);
@@ -102,7 +102,7 @@ fn keys_are_rotated_and_old_backups_keep_theirs() {
 }
 
 #[test]
-fn pruning_and_vacuuming_want_to_be_meant() {
+fn pruning_needs_a_confirmation_and_vacuuming_does_not() {
     let folder = hub();
     let missing = refuse(folder.path(), &["db", "prune", "--older-than", "30d"], 2);
     assert!(missing.contains("--yes"), "{missing}");

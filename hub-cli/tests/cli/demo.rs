@@ -59,7 +59,7 @@ fn the_demo_delivers_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_demo_as_a_document() {
+fn the_demo_prints_its_outcome_as_json() {
     let folder = temp();
     let output = run(folder.path(), &["demo", "--json"]);
     let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -79,7 +79,7 @@ fn the_demo_as_a_document() {
 }
 
 #[test]
-fn colour_is_forced_and_refused() {
+fn colour_follows_the_flag_and_the_environment() {
     let folder = temp();
     assert!(stdout(&run(folder.path(), &["demo", "--color", "always"])).contains('\u{1b}'));
     let forced = command(folder.path()).arg("demo").env("CLICOLOR_FORCE", "1").output().unwrap();

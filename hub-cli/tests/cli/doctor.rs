@@ -50,7 +50,7 @@ fn report(command: &mut Command) -> (Option<i32>, std::collections::BTreeMap<Str
 }
 
 #[test]
-fn a_hub_that_is_well_has_nothing_to_mend() {
+fn doctor_reports_no_problem_for_a_working_hub() {
     let folder = hub();
     // Whether the test runs in a container, and how full its disk is, is not the hub's doing.
     let only = "store.open,store.integrity,store.migrations,store.backup-age,keys,public-url,clock,version,sinks,plugins,sandbox";
@@ -85,7 +85,7 @@ fn a_hub_that_is_well_has_nothing_to_mend() {
 }
 
 #[test]
-fn a_lost_or_exchanged_key_and_an_emptied_database_are_named_with_what_helps() {
+fn doctor_reports_a_lost_or_replaced_key_and_an_empty_database() {
     let folder = hub();
     let key = folder.path().join("hub/secret.key");
     let check = |id: &str| {
@@ -106,7 +106,7 @@ fn a_lost_or_exchanged_key_and_an_emptied_database_are_named_with_what_helps() {
 }
 
 #[test]
-fn nightly_backups_are_looked_for_where_they_are_to_lie() {
+fn doctor_looks_for_nightly_backups_in_their_folder() {
     let folder = hub();
     let nights = folder.path().join("nights");
     let look = |more: &[&str]| {
@@ -136,7 +136,7 @@ fn nightly_backups_are_looked_for_where_they_are_to_lie() {
 
 #[cfg(unix)]
 #[test]
-fn permissions_are_mended_only_when_that_is_asked() {
+fn doctor_fixes_permissions_only_with_fix() {
     use std::os::unix::fs::PermissionsExt;
     let folder = hub();
     let key = folder.path().join("hub/secret.key");
@@ -154,7 +154,7 @@ fn permissions_are_mended_only_when_that_is_asked() {
 }
 
 #[test]
-fn settings_that_do_not_fit_are_found() {
+fn doctor_finds_inconsistent_settings() {
     let folder = hub();
     let mut command = hub_cli(folder.path());
     command.env("HUB_LISTEN", "0.0.0.0:9800").env("HUB_PUBLIC_URL", "http://203.0.113.7:9800");

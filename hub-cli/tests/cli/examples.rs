@@ -211,7 +211,7 @@ fn fault(words: &str, ended: &Ended) -> Option<String> {
 }
 
 #[test]
-fn c4_no_example_hangs_or_colours_without_a_terminal() {
+fn no_example_hangs_or_colours_without_a_terminal() {
     let (surroundings, stage, copies) = (surroundings(), Stage::new(), temp());
     let hub = surroundings.path().join("hub");
     let traces = document(&hub, &["traces", "list", "--bot", "demo"]);

@@ -30,7 +30,7 @@ fn works(path: &Path) -> std::fs::File {
 
 /// All of them, next to each other; the tests below know more about some.
 #[test]
-fn c3_every_exit_code_comes_from_a_real_case() {
+fn every_exit_code_comes_from_a_real_case() {
     let folder = hub_with_demo();
     let path = folder.path();
     let _working = works(path);
@@ -84,7 +84,7 @@ fn c3_every_exit_code_comes_from_a_real_case() {
 }
 
 #[test]
-fn exit_1_refused() {
+fn exit_1_rejected() {
     let folder = hub_with_demo();
     refuses(folder.path(), &["send", "demo", "stranger@im.wechat", "hi"], 1, "WINDOW_CLOSED");
     refuses(folder.path(), &["send", "demo", ADA, " "], 2, "INVALID_PARAMS");
@@ -138,7 +138,7 @@ fn exit_6_conflict_or_unreadable_file() {
 }
 
 #[test]
-fn exit_7_nobody_answers() {
+fn exit_7_unreachable() {
     let folder = temp();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = format!("http://{free}");
@@ -198,7 +198,7 @@ fn exit_9_a_check_failed() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let folder = temp();
     let mut child = command(folder.path())
         .args(["openapi", "export"])

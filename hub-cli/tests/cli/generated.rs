@@ -26,7 +26,7 @@ fn assert_golden(path: &str, is: &str) {
 }
 
 #[test]
-fn c7_the_reference_is_that_of_this_program() {
+fn the_reference_matches_this_program() {
     let page = prints(temp().path(), &["man", "--markdown"], 0);
     assert_golden("REFERENCE.md", &page);
     // The same each time, whatever the surroundings are.
@@ -36,7 +36,7 @@ fn c7_the_reference_is_that_of_this_program() {
 }
 
 #[test]
-fn c7_pages_and_scripts_are_the_same_each_time() {
+fn man_pages_and_completion_scripts_are_deterministic() {
     let (one, other) = (temp(), temp());
     for folder in [&one, &other] {
         ends(&command(folder.path()).args(["man", "--out"]).arg(folder.path()).output().unwrap(), 0);
@@ -127,7 +127,7 @@ const SHOWN: [&[&str]; 16] = [
 ];
 
 #[test]
-fn c2_lists_and_views_look_as_they_did() {
+fn lists_and_views_match_their_golden_files() {
     let folder = hub_of_one_moment();
     let traces = document(folder.path(), &["traces", "list", "--bot", "demo"]);
     let trace = traces["items"][0]["trace_id"].as_str().unwrap();
@@ -164,7 +164,7 @@ fn c2_lists_and_views_look_as_they_did() {
 }
 
 #[test]
-fn c2_help_looks_as_it_did() {
+fn help_matches_its_golden_files() {
     let folder = temp();
     let help = |words: &[&str]| {
         let mut command = command(folder.path());

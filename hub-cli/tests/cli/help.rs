@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn help_tells_what_scripts_need() {
+fn help_lists_exit_codes_variables_and_options() {
     let folder = temp();
     let codes = run(folder.path(), &["help", "exit-codes"]);
     for code in ["  0  done", "  7  unreachable", "130  interrupted"] {
@@ -23,7 +23,7 @@ fn help_tells_what_scripts_need() {
 }
 
 #[test]
-fn the_first_page_fits_a_terminal_and_the_options_are_behind_help() {
+fn the_first_page_fits_a_terminal_without_the_options() {
     let folder = temp();
     let (out, first) = ends(&run(folder.path(), &[]), 2);
     assert!(out.is_empty() && first.trim_end().lines().count() < 24, "{first}");
@@ -52,7 +52,7 @@ fn shell(folder: &Path, line: &str) -> Output {
 }
 
 #[test]
-fn the_examples_of_filters_are_taken() {
+fn the_filters_of_the_help_topic_are_accepted() {
     let folder = hub_with_demo();
     for expression in lines("filters", "Expressions:") {
         let set = ["channels", "set-filter", "demo", "--bot", "demo", "--expression", &expression];
@@ -64,7 +64,7 @@ fn the_examples_of_filters_are_taken() {
 }
 
 #[test]
-fn the_examples_of_formatting_print_something() {
+fn the_commands_of_the_formatting_topic_print_data() {
     let folder = hub_with_demo();
     for line in lines("formatting", "Examples:") {
         let (out, err) = ends(&shell(folder.path(), &line), 0);
@@ -77,7 +77,7 @@ fn the_examples_of_formatting_print_something() {
 }
 
 #[test]
-fn what_is_no_form_is_refused_and_fields_are_told_without_anything_else() {
+fn invalid_output_options_are_rejected_and_fields_are_listed() {
     let folder = hub_with_demo();
     let path = folder.path();
     let (out, err) = ends(&run(path, &["bots", "list", "--jq", ".items.x"]), 2);

@@ -54,7 +54,7 @@ fn assert_is_as_before(seen: &str) {
 
 /// Messages are watched.
 #[test]
-fn c5_the_panel_shows_what_comes_and_ends_with_q() {
+fn the_panel_shows_messages_and_ends_with_q() {
     let (stage, key) = stage();
     let sink = Sink::new(|number| match number {
         0 => (200, "{\"reply\":\"coming\"}".to_owned()),
@@ -79,7 +79,7 @@ fn c5_the_panel_shows_what_comes_and_ends_with_q() {
 }
 
 #[test]
-fn c5_ctrl_c_ends_the_panel_with_a_summary_and_130() {
+fn ctrl_c_ends_the_panel_with_a_summary_and_130() {
     let (stage, key) = stage();
     let sink = Sink::kind();
     let mut command = then_look_at_the_terminal(&listen(&stage, &key, &sink.url, &["--ui"]));
@@ -94,7 +94,7 @@ fn c5_ctrl_c_ends_the_panel_with_a_summary_and_130() {
 }
 
 #[test]
-fn c5_a_panel_that_fails_gives_the_terminal_back() {
+fn a_failing_panel_restores_the_terminal() {
     let (stage, key) = stage();
     let mut command = then_look_at_the_terminal(&listen(&stage, &key, "http://127.0.0.1:1/", &["--ui"]));
     let terminal = Terminal::start(command.env("NO_COLOR", "1"));
@@ -107,7 +107,7 @@ fn c5_a_panel_that_fails_gives_the_terminal_back() {
 }
 
 #[test]
-fn without_a_terminal_the_panel_is_lines() {
+fn without_a_terminal_listen_prints_lines() {
     let (stage, _) = stage();
     let refused = listen(&stage, "hubc_nobody", "http://127.0.0.1:1/", &["--ui"]).output().unwrap();
     let (out, err) = ends(&refused, 4);
@@ -115,7 +115,7 @@ fn without_a_terminal_the_panel_is_lines() {
 }
 
 #[test]
-fn what_was_recorded_is_replayed_with_the_same_bodies() {
+fn recordings_of_listen_are_replayed_with_the_same_bodies() {
     let (stage, key) = stage();
     let (folder, first, second) =
         (temp(), Sink::new(|number| (if number == 0 { 200 } else { 500 }, "{}".into())), Sink::kind());
@@ -156,7 +156,7 @@ fn what_was_recorded_is_replayed_with_the_same_bodies() {
 }
 
 #[test]
-fn of_two_listeners_with_one_key_the_first_answers_and_the_other_says_so() {
+fn of_two_listeners_with_one_key_only_the_first_reply_is_sent() {
     let (stage, key) = stage();
     let start = |reply: &'static str| {
         let sink = Sink::new(move |_| (200, format!("{{\"reply\":\"{reply}\"}}")));
@@ -202,7 +202,7 @@ fn temporary(stage: &Stage) -> Vec<String> {
 }
 
 #[test]
-fn a_listener_on_a_bot_has_a_channel_of_its_own_until_it_ends() {
+fn listen_on_a_bot_creates_a_temporary_channel() {
     let stage = Stage::new();
     let sink = Sink::new(|_| (200, "{}".to_owned()));
     let start = || {

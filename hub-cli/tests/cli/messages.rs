@@ -34,7 +34,7 @@ fn sends_and_traces_of_a_stopped_hub() {
 }
 
 #[test]
-fn tail_shows_messages_and_traces_and_goes_on_behind_one() {
+fn tail_shows_messages_and_traces_and_continues_after_a_trace() {
     let folder = hub_with_demo();
     let tail = |more: &[&str]| {
         let arguments = [&["tail", "--bot", "demo", "--follow=false", "--json"], more].concat();
@@ -59,7 +59,7 @@ fn tail_shows_messages_and_traces_and_goes_on_behind_one() {
 }
 
 #[test]
-fn tail_follows_one_channel_and_begins_so_long_ago() {
+fn tail_follows_one_channel_since_a_time() {
     let stage = Stage::new();
     stage.document(&["channels", "create", "orders", "--bot", "demo"]);
     ends(&stage.server(&["channels", "set-filter", "orders", "--bot", "demo", "--keywords", "order"]), 0);
@@ -90,7 +90,7 @@ fn tail_follows_one_channel_and_begins_so_long_ago() {
 }
 
 #[test]
-fn an_app_sends_and_its_log_tells_it() {
+fn a_send_as_an_app_is_in_its_log() {
     let stage = Stage::new();
     stage.say("hello");
     for (name, scope) in [("Weather", "message:write"), ("Reader", "message:read")] {
@@ -137,7 +137,7 @@ fn an_app_sends_and_its_log_tells_it() {
 }
 
 #[test]
-fn what_nobody_would_send_is_not_waited_for() {
+fn waits_and_replays_without_a_running_server_fail_at_once() {
     let folder = hub_with_demo();
     let traces = || document(folder.path(), &["traces", "list", "--bot", "demo"]);
     let before = traces();
@@ -150,7 +150,7 @@ fn what_nobody_would_send_is_not_waited_for() {
 }
 
 #[test]
-fn a_trace_is_shown_in_the_forms_of_other_tools() {
+fn a_trace_is_shown_as_http_curl_and_har() {
     let stage = Stage::new();
     let trace = stage.say("it's order 42").trace_id.to_string();
     let shown = |form: &str| ends(&stage.server(&["traces", "show", &trace, form]), 0);

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn channels_are_made_set_and_taken_away_on_a_server() {
+fn channels_are_created_changed_and_deleted_on_a_server() {
     let stage = Stage::new();
     let on_demo = |arguments: &[&str]| {
         let arguments = [&["channels"], arguments, &["--bot", "demo"]].concat();
@@ -77,7 +77,7 @@ fn channels_are_made_set_and_taken_away_on_a_server() {
 }
 
 #[test]
-fn a_send_is_accepted_seen_leaving_and_followed() {
+fn a_send_is_accepted_sent_and_shown_by_tail() {
     let stage = Stage::new();
     let before = stage.say("order 42");
     let sent = stage.document(&["send", "demo", "ada@im.wechat", "on its way", "--wait"]);
@@ -97,7 +97,7 @@ fn a_send_is_accepted_seen_leaving_and_followed() {
 }
 
 #[test]
-fn plugins_of_a_channel_are_put_there_moved_and_switched_on_a_server() {
+fn channel_plugins_are_installed_ordered_and_disabled_on_a_server() {
     let stage = Stage::new();
     let at = ["--bot", "demo", "--channel", "demo"];
     let list = stage.document(&[&["channels", "plugins", "list"], &at[..]].concat());

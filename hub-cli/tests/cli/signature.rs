@@ -32,7 +32,7 @@ fn signed(body: &str, more: &[&str]) -> tempfile::TempDir {
 
 /// Key, id, time and body are those that the libraries of Standard Webhooks are tested with.
 #[test]
-fn the_headers_are_those_of_the_webhook_sink() {
+fn signature_sign_prints_the_headers_of_the_webhook_sink() {
     let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
     let folder = signed(BODY, &["--id", id]);
     let headers = std::fs::read_to_string(folder.path().join("headers")).unwrap();
@@ -52,7 +52,7 @@ fn the_headers_are_those_of_the_webhook_sink() {
 }
 
 #[test]
-fn what_arrived_is_checked_and_what_is_wrong_is_told() {
+fn signature_verify_explains_a_mismatch() {
     for more in [&[][..], &["--app"]] {
         let body = r#"{"test":2432232314}"#;
         let folder = signed(body, more);
@@ -85,7 +85,7 @@ fn what_arrived_is_checked_and_what_is_wrong_is_told() {
 }
 
 #[test]
-fn refusals_say_what_to_do_and_no_secret_is_shown() {
+fn signature_errors_have_hints_and_no_secrets() {
     let folder = signed(BODY, &[]);
     let refused = |arguments: &[&str], exit: i32| {
         let (out, err) = ends(&signature(folder.path(), arguments, None, ""), exit);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn a_simulator_of_its_own() {
+fn sim_serve_runs_a_separate_simulator() {
     use std::io::{BufRead, BufReader};
     let folder = temp();
     let mut command = command(folder.path());
@@ -30,7 +30,7 @@ fn a_simulator_of_its_own() {
 }
 
 #[test]
-fn what_the_person_gets_back_is_printed_with_the_trace() {
+fn sim_say_prints_the_reply_and_the_trace() {
     let stage = Stage::new();
     let mut command = command(stage.path());
     command.env("HUB_SIM_URL", &stage.sim).args(["sim", "say", "order 42", "--as", "Ada", "--wait", "20s"]);
@@ -44,7 +44,7 @@ fn what_the_person_gets_back_is_printed_with_the_trace() {
 }
 
 #[test]
-fn the_people_of_a_bot_are_listed() {
+fn sim_contacts_lists_the_people_of_a_bot() {
     let stage = Stage::new();
     let people = || stage.document(&["sim", "contacts"])["items"].as_array().unwrap().clone();
     let is_carol = |person: &Value| person["user_id"] == "carol@im.wechat";

@@ -124,7 +124,7 @@ const OTHERS: [&str; 78] = [
 ];
 
 #[test]
-fn every_command_is_known_to_read_or_not_to() {
+fn every_command_is_compared_with_both_transports_or_listed_as_changing() {
     let reads = READS.iter().chain(&READS_OF_CHANGING_VALUES).map(|(command, _)| *command);
     let known: Vec<&str> = reads.chain(OTHERS).collect();
     let leaves: Vec<String> = leaves().into_iter().map(|(command, _)| command).collect();
@@ -158,7 +158,7 @@ fn commands_that_read_print_the_same_with_a_server_and_with_files() {
 }
 
 #[test]
-fn refusals_are_the_same_with_a_server_and_with_files() {
+fn errors_are_the_same_with_a_server_and_with_files() {
     let stage = Stage::new();
     for arguments in [
         &["bots", "show", "demp"][..],

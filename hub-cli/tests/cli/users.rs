@@ -71,7 +71,7 @@ fn users_are_listed_shown_changed_and_deleted() {
 }
 
 #[test]
-fn an_account_is_made_and_its_user_sets_the_password() {
+fn users_create_prints_a_link_that_sets_the_password() {
     let stage = Stage::new();
     let made = document(stage.path(), &["users", "create", "bob", "--display-name", "Bob B."]);
     assert_eq!(
@@ -97,7 +97,7 @@ fn an_account_is_made_and_its_user_sets_the_password() {
 }
 
 #[test]
-fn a_link_sets_a_password_and_is_drawn() {
+fn a_reset_link_sets_a_password_and_is_drawn_as_a_qr_code() {
     let folder = hub_with_bob();
     let path = folder.path();
     let made = document(path, &["users", "reset-link", "bob"]);
@@ -135,7 +135,7 @@ fn a_link_sets_a_password_and_is_drawn() {
 }
 
 #[test]
-fn refusals_have_their_exit_codes() {
+fn user_errors_have_their_exit_codes() {
     let folder = hub_with_bob();
     let path = folder.path();
     refuses(path, &["users", "edit", "ada"], 2, "INVALID_PARAMS");
@@ -163,7 +163,7 @@ fn refusals_have_their_exit_codes() {
 }
 
 #[test]
-fn statistics_and_the_log_read_well() {
+fn statistics_and_the_audit_log_are_listed() {
     let folder = hub_with_bob();
     let path = folder.path();
     let stats = document(path, &["stats"]);
@@ -186,7 +186,7 @@ fn statistics_and_the_log_read_well() {
 }
 
 #[test]
-fn an_admin_as_a_document() {
+fn create_admin_prints_the_administrator_as_json() {
     let folder = temp();
     let made = run_with_input(
         folder.path(),

@@ -9,18 +9,12 @@ use sha2::{Digest, Sha256};
 
 use super::loopback::{Loopback, is_here};
 use crate::{
-    args::AppsAuthorizeArgs,
-    browser,
-    client::{Client, id_of},
-    exit::Failure,
+    args::AppsAuthorizeArgs, browser, client::id_of, context::Context, document::lines, exit::Failure,
     printer::Printer,
-    screen,
 };
 
-pub const FIELDS: [&str; 4] = ["installation_id", "bot_id", "app_token", "webhook_secret"];
-
-pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn run(args: AppsAuthorizeArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let Some(server) = client.server() else {
         return Err(Failure::usage("apps authorize needs a server").with_hint(
             "name it with --server, or sign in to it: hub-cli login. With --local, use hub-cli apps install",
@@ -58,10 +52,9 @@ pub async fn run(args: AppsAuthorizeArgs, local: bool, printer: &Printer) -> Res
     let code = loopback.code(Duration::from_secs(args.timeout)).await?;
     let body = json!({ "code": code, "code_verifier": verifier });
     let granted = client.post(&format!("/api/apps/{id}/oauth/exchange"), &body).await?;
-    printer.note("the token, and the signing secret of events, are shown only now");
-    let text = FIELDS
-        .map(|name| format!("{name:<15}  {}", screen::clean(granted[name].as_str().unwrap_or_default())));
-    printer.one(granted, &text.join("\n"))
+    cx.printer.note("the token, and the signing secret of events, are shown only now");
+    let text = lines(&granted, ["installation_id", "bot_id", "app_token", "webhook_secret"], 15);
+    cx.printer.one(granted, &text)
 }
 
 /// The app's registered address on this machine: the chosen one, or the first.

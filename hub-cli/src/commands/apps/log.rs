@@ -2,14 +2,16 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use hub_core::{page::MAX_LIMIT, time::Clock};
+use hub_core::page::MAX_LIMIT;
 use serde_json::Value;
 
 use crate::{
     args::{AppsLogArgs, PageArgs},
     client::{Client, InstallationRef},
+    context::Context,
     document::{next_cursor, take_items, words},
     exit::Failure,
+    poll::every,
     printer::{List, Printer, Tone},
     screen,
 };
@@ -37,21 +39,20 @@ impl Log {
     }
 }
 
-pub async fn run(log: Log, args: AppsLogArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.list.hub, local).await?;
+pub async fn run(log: Log, args: AppsLogArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.list.hub).await?;
     let place = client.installation_ref(&args.app, &args.bot).await?;
     if args.follow {
-        return follow(&client, log, place, printer).await;
+        return follow(&client, log, place, &cx.printer).await;
     }
     let page = client.list(&log.path(place), &[], &args.list.page).await?;
-    client.close().await;
     let (columns, empty): (&[&str], _) = match log {
         Log::Events => {
             (&["EVENT ID", "AT", "KIND", "STATUS", "ATTEMPTS", "ANSWER", "ERROR"], "no events yet")
         }
         Log::Calls => (&["CALL ID", "AT", "CALL", "STATUS", "MS", "TRACE ID"], "no calls yet"),
     };
-    printer.list(List::of(page, columns, |item| row(log, item), empty))
+    cx.printer.list(List::of(page, columns, |item| row(log, item), empty))
 }
 
 fn row(log: Log, item: &Value) -> Vec<String> {
@@ -68,12 +69,10 @@ fn row(log: Log, item: &Value) -> Vec<String> {
 
 /// Shows new entries, oldest first, and events again whenever their state changes.
 async fn follow(client: &Client, log: Log, place: InstallationRef, printer: &Printer) -> Result<(), Failure> {
-    let clock = Clock::system();
     let newest = client.list(&log.path(place), &[], &PageArgs { limit: MAX_LIMIT, cursor: None }).await?;
     let mut known = states(newest["items"].as_array().map(Vec::as_slice).unwrap_or_default());
     Printer::ready("ready");
-    loop {
-        clock.sleep(POLL_INTERVAL).await;
+    every(POLL_INTERVAL, async || {
         let items = since(client, log, place, &known).await?;
         for item in items.iter().rev() {
             if known.get(&id(item)) != Some(&state(item)) {
@@ -82,7 +81,9 @@ async fn follow(client: &Client, log: Log, place: InstallationRef, printer: &Pri
         }
         // Entries that were not listed this time are older, and completed.
         known = states(&items);
-    }
+        Ok(None)
+    })
+    .await
 }
 
 /// The newest items, newest first, back to a page of known ones.

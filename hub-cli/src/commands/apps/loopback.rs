@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_http_on_this_machine_is_listened_on() {
+    fn only_http_redirect_uris_on_this_machine_are_accepted() {
         for (uri, address) in [
             ("http://127.0.0.1:8976/callback", "127.0.0.1:8976"),
             ("http://localhost:80/", "127.0.0.1:80"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_the_question_counts() {
+    fn only_a_redirect_with_the_state_is_accepted() {
         let (tell, _answers) = mpsc::channel(1);
         let expected = Expected { path: "/callback".to_owned(), state: "s1".to_owned(), tell };
         let read = |method: Method, uri: &str| {

@@ -16,30 +16,28 @@ use crate::{
     args::BotsBindArgs,
     ask,
     client::{Client, id_of},
+    context::Context,
     document::{cell, without_nulls},
     exit::{Exit, Failure},
+    poll::every,
     printer::Printer,
     screen,
 };
 
-/// Fields of each state; the last two are optional.
-pub const FIELDS: [&str; 6] = ["status", "bind_id", "qr_text", "expires_at", "reason", "bot"];
-
 /// Timeout of one request for the state; the bar is updated after it.
-const WAIT: Duration = Duration::from_secs(1);
+const STATE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time from the login until the bot is online; it is bound in either case.
 const ONLINE_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub async fn run(args: BotsBindArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn run(args: BotsBindArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let owner = client.as_user("--owner", args.owner.as_deref()).await?;
     let body = without_nulls(&json!({ "network": args.network, "name": args.name }));
     let started = owner.post("/api/bots/bind/start", &body).await?;
-    let mut flow = Flow::new(&owner, started, &args, printer);
+    let mut flow = Flow::new(&owner, started, &args, &cx.printer);
     let bot = flow.until_bound().await?;
     let (status, bot) = flow.until_online(bot).await?;
     flow.view.show_end(&status, bot)?;
-    client.close().await;
     Ok(())
 }
 
@@ -79,19 +77,19 @@ impl<'a> Flow<'a> {
                     let what = format!("the chat network rejected the login: {why}");
                     return Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", what));
                 }
-                "expired" => return Err(too_late()),
+                "expired" => return Err(not_confirmed()),
                 "need_code" => number = Some(self.ask_number(&step).await?),
                 _ => {}
             }
             if self.clock.now() >= until {
-                return Err(too_late());
+                return Err(not_confirmed());
             }
         }
     }
 
     /// The next step of the bind: `status`, `qr_text`, `reason`, `bot`.
     async fn confirm(&self, code: Option<String>) -> Result<Value, Failure> {
-        let wait_ms = u64::try_from(WAIT.as_millis()).unwrap_or(u64::MAX);
+        let wait_ms = u64::try_from(STATE_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
         let body = json!({ "bind_id": self.started["bind_id"], "verify_code": code, "wait_ms": wait_ms });
         self.client.post("/api/bots/bind/confirm", &without_nulls(&body)).await
     }
@@ -155,7 +153,7 @@ impl<'a> Flow<'a> {
         }
         let why = if why.is_empty() { why } else { format!(" ({why})") };
         Printer::ready(&format!("the number that the phone shows{why}:"));
-        let line = self.clock.timeout(self.age().left, ask::line()).await.ok_or_else(too_late)?;
+        let line = self.clock.timeout(self.age().left, ask::line()).await.ok_or_else(not_confirmed)?;
         match line.ok().flatten().map(|line| line.trim().to_owned()) {
             Some(number) if !number.is_empty() => Ok(number),
             _ => Err(Failure::usage("no number was entered")
@@ -167,24 +165,22 @@ impl<'a> Flow<'a> {
     async fn until_online(&mut self, bot: Value) -> Result<(String, Value), Failure> {
         let id: BotId = id_of(&bot)?;
         let until = self.clock.now() + ONLINE_TIMEOUT;
-        loop {
+        let (status, bot) = every(super::POLL_INTERVAL, async || {
             let bot = self.client.get(&super::path(id)).await?;
             let status = cell(&bot, "status");
             let is_over = matches!(status.as_str(), "online" | "expired" | "error");
-            if is_over || self.clock.now() >= until {
-                if status == "online" {
-                    self.view.show_time(&status, self.age());
-                } else {
-                    self.printer
-                        .note(&format!("it is bound; current status: {status} (hub-cli bots status {id})"));
-                }
-                return Ok((status, bot));
-            }
-            self.clock.sleep(super::POLL_INTERVAL).await;
+            Ok((is_over || self.clock.now() >= until).then_some((status, bot)))
+        })
+        .await?;
+        if status == "online" {
+            self.view.show_time(&status, self.age());
+        } else {
+            self.printer.note(&format!("it is bound; current status: {status} (hub-cli bots status {id})"));
         }
+        Ok((status, bot))
     }
 }
 
-fn too_late() -> Failure {
+fn not_confirmed() -> Failure {
     Failure::timed_out("the code was not confirmed in time").with_hint("hub-cli bots bind")
 }

@@ -20,10 +20,9 @@ pub fn draw(text: &str, inverted: bool) -> Result<String, Error> {
 /// Writes the code as a PNG image, whole or not at all.
 pub fn write_png(path: &Path, text: &str) -> Result<(), Failure> {
     let image = png(text)?;
-    let shown = path.display().to_string();
     let fresh = path.with_extension(format!("{}.new", std::process::id()));
     let written = fs::write(&fresh, image).and_then(|()| fs::rename(&fresh, path));
-    written.map_err(|error| Failure::file(&shown, error))
+    written.map_err(|error| Failure::file(path, error))
 }
 
 fn png(text: &str) -> Result<Vec<u8>, Error> {
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_independent_reader_finds_the_link_in_the_drawing() {
+    fn a_qr_reader_finds_the_link_in_the_drawing() {
         for link in links() {
             assert_eq!(scan(&draw(&link, false).unwrap(), true), [link.as_str()], "{}", link.len());
             assert_eq!(scan(&draw(&link, true).unwrap(), false), [link.as_str()], "{}", link.len());

@@ -1,4 +1,6 @@
 //! The output of a bind: a code and a line below it, updated in place at a terminal, or a document per state.
+//!
+//! It is drawn here and not with `indicatif`, which cuts what is higher than the terminal: half a code cannot be scanned.
 
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use crate::{
 /// The states of a bind that succeeds.
 const STATES: [&str; 4] = ["waiting", "scanned", "confirmed", "online"];
 /// Columns of the bar.
-const BAR: usize = 20;
+const BAR_COLUMNS: usize = 20;
 
 /// The output of a bind.
 #[derive(Debug)]
@@ -98,9 +100,9 @@ impl<'p> View<'p> {
 /// `[█████░░░░░░░░░░░░░░░]  code 1, 0:42 old  7:18 left`
 fn bar(age: Age, codes: u32) -> String {
     let whole = age.whole.as_secs().max(1);
-    let full = usize::try_from(age.left.as_secs() * 20 / whole).unwrap_or(0).min(BAR);
+    let full = usize::try_from(age.left.as_secs() * 20 / whole).unwrap_or(0).min(BAR_COLUMNS);
     let clock = |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
-    let (full, empty) = ("█".repeat(full), "░".repeat(BAR - full));
+    let (full, empty) = ("█".repeat(full), "░".repeat(BAR_COLUMNS - full));
     format!("[{full}{empty}]  code {codes}, {} old  {} left", clock(age.of_code), clock(age.left))
 }
 
@@ -120,10 +122,10 @@ fn states(status: &str, printer: &Printer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printer::{Color, Format, Talk};
+    use crate::printer::{Color, Format, Verbosity};
 
     #[test]
-    fn the_lines_below_the_code_say_how_far_it_is() {
+    fn the_lines_below_the_code_show_the_progress() {
         let age = |left| Age {
             of_code: Duration::from_secs(42),
             left: Duration::from_secs(left),
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(bar(age(240), 2), half);
         assert!(bar(age(0), 1).starts_with(&format!("[{}]", "░".repeat(20))));
         assert!(bar(age(9_999), 1).starts_with(&format!("[{}]", "█".repeat(20))));
-        let printer = Printer::new(Format::Text, Talk::Normal, Color::Never);
+        let printer = Printer::new(Format::Text, Verbosity::Normal, Color::Never);
         assert_eq!(states("scanned", &printer), "✓ waiting → ● scanned → confirmed → online");
         assert_eq!(states("online", &printer), "✓ waiting → ✓ scanned → ✓ confirmed → ● online");
         assert_eq!(states("need\u{1b}_code", &printer), "need_code");

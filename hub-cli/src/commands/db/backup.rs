@@ -22,11 +22,6 @@ use crate::{
     printer::Printer,
 };
 
-pub const FIELDS: [&str; 8] =
-    ["file", "bytes", "created_at", "schema", "key_id", "has_key", "files", "missing_files"];
-pub const RESTORE_FIELDS: [&str; 8] =
-    ["file", "restored", "created_at", "version", "schema", "key_id", "files", "replaced"];
-
 pub async fn create(args: DbBackupArgs, printer: &Printer) -> Result<(), Failure> {
     let passphrase = passphrase(args.passphrase_file.as_deref())?;
     let config = local::settings(&args.local)?;
@@ -93,7 +88,7 @@ pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failu
     let file = from.to_string();
     let folder = home.data_dir.display().to_string();
     let replaces = backup::would_replace(&home)?;
-    if args.verify_only || args.confirm.is_rehearsal() {
+    if args.verify_only || args.confirm.is_dry_run() {
         let manifest = backup::verify(&from, &home, passphrase, &random).await?;
         let would = match (args.verify_only, replaces) {
             (true, _) => String::new(),
@@ -105,7 +100,7 @@ pub async fn restore(args: DbRestoreArgs, printer: &Printer) -> Result<(), Failu
     }
     if replaces {
         let what = format!("this replaces the hub in {folder}, which is kept until the next restore");
-        args.confirm.is_meant(&what, printer).await?;
+        args.confirm.is_confirmed(&what, printer).await?;
     }
     let restored = backup::restore(&from, &home, passphrase, replaces, &random).await?;
     printer.note(&format!("{}, restored to {folder}", summary(&restored.manifest)));

@@ -18,11 +18,6 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const CHECK_FIELDS: [&str; 2] = ["check", "message"];
-pub const VACUUM_FIELDS: [&str; 2] = ["bytes_before", "bytes_after"];
-pub const PRUNE_FIELDS: [&str; 6] = ["before", "pruned", "traces", "messages", "app_calls", "app_events"];
-pub const ROTATE_FIELDS: [&str; 4] = ["old_key_id", "key_id", "sealed", "unreadable"];
-
 pub async fn check(args: &LocalArgs, printer: &Printer) -> Result<Exit, Failure> {
     let home = local::settings(args)?.home();
     let checked = upkeep::check(&home, &Random::system()).await?;
@@ -55,7 +50,7 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
         Failure::usage("--older-than: must be like 12h or 30d, or a time like 2026-01-31T12:00:00Z")
     })?;
     let what = format!("this permanently deletes traces, messages and logs before {before}");
-    let meant = args.confirm.is_meant_for_good(&what, "prune", printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, "prune", printer).await?;
     let counts = if meant {
         let hub = local::open(&args.local, Open::Existing).await?;
         let forgotten = hub.forget(before).await;
@@ -81,7 +76,7 @@ fn pruned(before: Timestamp, done: bool, counts: &[(&str, u64)], printer: &Print
     document.insert("before".into(), json!(before));
     document.insert("pruned".into(), done.into());
     document.extend(counts.iter().map(|(name, count)| ((*name).to_owned(), json!(count))));
-    printer.note(if done { "deleted:" } else { "would be deleted; nothing was changed:" });
+    printer.note(if done { "deleted:" } else { "would be deleted:" });
     let lines: Vec<String> = counts.iter().map(|(name, count)| format!("{name:<10}  {count}")).collect();
     printer.one(Value::Object(document), &lines.join("\n"))
 }

@@ -31,21 +31,6 @@ pub async fn run(command: DbCommand, printer: &Printer) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// The names in each command's JSON document.
-pub fn fields(command: &DbCommand) -> &'static [&'static str] {
-    match command {
-        DbCommand::Status { .. } => &status::FIELDS,
-        DbCommand::Migrate { dry_run: true, .. } => &status::PENDING_FIELDS,
-        DbCommand::Migrate { dry_run: false, .. } => &status::FIELDS[..1],
-        DbCommand::Backup(_) => &backup::FIELDS,
-        DbCommand::Restore(_) => &backup::RESTORE_FIELDS,
-        DbCommand::Check { .. } => &maintenance::CHECK_FIELDS,
-        DbCommand::Vacuum { .. } => &maintenance::VACUUM_FIELDS,
-        DbCommand::Prune(_) => &maintenance::PRUNE_FIELDS,
-        DbCommand::Encrypt(_) => &maintenance::ROTATE_FIELDS,
-    }
-}
-
 /// Bytes in readable units.
 pub fn bytes(count: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -61,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_short() {
+    fn byte_counts_use_binary_units() {
         for (count, text) in
             [(0, "0 B"), (1_023, "1023 B"), (1_536, "1.5 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3.0 GiB")]
         {

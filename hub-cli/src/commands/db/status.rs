@@ -17,10 +17,6 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const FIELDS: [&str; 9] =
-    ["database", "schema", "newest", "pending", "bytes", "rows", "key_id", "running", "last_backup_at"];
-pub const PENDING_FIELDS: [&str; 2] = ["version", "name"];
-
 pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
     let config = local::settings(args)?;
     let mut upkeep = Upkeep::open(&config.store).await?;

@@ -5,20 +5,20 @@ use serde_json::Value;
 
 use crate::{
     args::DebugInput,
-    client::Client,
     commands::{
         plugins::run::payload,
         read_file,
         recordings::{of_trace, trace_id},
         text_or_stdin,
     },
+    context::Context,
     exit::Failure,
 };
 
 /// The message of the arguments.
-pub async fn of(input: &DebugInput, local: bool) -> Result<Value, Failure> {
+pub async fn of(input: &DebugInput, cx: &Context) -> Result<Value, Failure> {
     if let Some(trace) = &input.trace {
-        return recorded(input, trace, local).await;
+        return recorded(input, trace, cx).await;
     }
     if let Some(file) = &input.message {
         let message = serde_json::from_str(&read_file(file)?).map_err(|error| Failure::file(file, error))?;
@@ -29,11 +29,10 @@ pub async fn of(input: &DebugInput, local: bool) -> Result<Value, Failure> {
 }
 
 /// The message of a trace, as its channel received it.
-async fn recorded(input: &DebugInput, trace: &str, local: bool) -> Result<Value, Failure> {
+async fn recorded(input: &DebugInput, trace: &str, cx: &Context) -> Result<Value, Failure> {
     let id = trace_id(trace)?;
-    let client = Client::open(&input.hub, local).await?;
+    let client = cx.hub(&input.hub).await?;
     let trace = client.trace(None, id).await?;
     let recording = of_trace(&client, trace).await?;
-    client.close().await;
     recording.message.ok_or_else(|| Failure::not_found("the message of this trace is no longer stored"))
 }

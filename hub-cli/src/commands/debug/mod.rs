@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     args::{DebugChecks, DebugCommand, DebugInput, DebugReplArgs, DebugRequestArgs, DebugResponseArgs},
+    context::Context,
     exit::{Exit, Failure},
     printer::Printer,
 };
@@ -28,27 +29,6 @@ mod view;
 mod watch;
 
 use hosts::Hosts;
-
-pub const FIELDS: [&str; 18] = [
-    "hook",
-    "matched",
-    "present",
-    "before",
-    "request",
-    "response",
-    "replies",
-    "skipped",
-    "logs",
-    "state",
-    "error",
-    "duration_ms",
-    "memory_bytes",
-    "permissions",
-    "warnings",
-    "sent",
-    "remote",
-    "differences",
-];
 
 /// A hook to run.
 struct Trial {
@@ -76,22 +56,22 @@ impl Tried {
 }
 
 /// Runs a command; with `local` a named server is not used.
-pub async fn run(command: DebugCommand, local: bool, printer: &Printer) -> Result<Exit, Failure> {
+pub async fn run(command: DebugCommand, cx: &Context) -> Result<Exit, Failure> {
     match command {
         DebugCommand::Request(DebugRequestArgs { input, checks, send }) => {
-            let message = message::of(&input, local).await?;
+            let message = message::of(&input, cx).await?;
             let trial = Trial { message, response: None, state: None, send };
-            try_hook(&input, &checks, trial, local, printer).await
+            try_hook(&input, &checks, trial, cx).await
         }
         DebugCommand::Response(args) => {
-            let message = message::of(&args.input, local).await?;
+            let message = message::of(&args.input, cx).await?;
             let (response, state) = (Some(answer(&args)?), state(args.state.as_deref())?);
             let trial = Trial { message, response, state, send: false };
-            try_hook(&args.input, &args.checks, trial, local, printer).await
+            try_hook(&args.input, &args.checks, trial, cx).await
         }
         DebugCommand::Repl(DebugReplArgs { input }) => {
-            let message = message::of(&input, local).await?;
-            repl::run(&input, message, printer).await.map(|()| Exit::Done)
+            let message = message::of(&input, cx).await?;
+            repl::run(&input, message, &cx.printer).await.map(|()| Exit::Done)
         }
     }
 }
@@ -101,22 +81,21 @@ async fn try_hook(
     input: &DebugInput,
     checks: &DebugChecks,
     trial: Trial,
-    local: bool,
-    printer: &Printer,
+    cx: &Context,
 ) -> Result<Exit, Failure> {
     let (sandbox, hosts) = (sandbox(), Hosts::read(&input.host)?);
     let server = match &checks.remote {
-        Some(channel) => Some(remote::Server::open(&input.hub, channel, local)?),
+        Some(channel) => Some(remote::Server::open(&input.hub, channel, cx)?),
         None => None,
     };
-    let once = async || try_once(&sandbox, &hosts, input, checks, &trial, server.as_ref(), printer).await;
+    let once = async || try_once(&sandbox, &hosts, input, checks, &trial, server.as_ref(), &cx.printer).await;
     if checks.watch {
-        watch::run(&input.script, once, printer).await?;
+        watch::run(&input.script, once, &cx.printer).await?;
         return Ok(Exit::Done);
     }
     let tried = once().await?;
     sandbox.close();
-    printer.one(tried.document, &tried.text)?;
+    cx.printer.one(tried.document, &tried.text)?;
     Ok(tried.exit)
 }
 

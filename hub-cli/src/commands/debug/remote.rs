@@ -6,26 +6,27 @@ use serde_json::{Value, json};
 use super::Tried;
 use crate::{
     args::HubArgs,
-    client::{self, HttpClient},
+    client::Client,
     commands::plugins::cases::compare,
+    context::Context,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
     screen,
 };
 
 /// The fields that are compared; times are not.
-const COMPARED: [&str; 7] = ["matched", "present", "request", "replies", "skipped", "state", "logs"];
+const COMPARED_FIELDS: [&str; 7] = ["matched", "present", "request", "replies", "skipped", "state", "logs"];
 
 /// A channel of a server.
 pub struct Server {
-    client: HttpClient,
+    client: Client,
     channel: String,
 }
 
 impl Server {
     /// The server of the arguments.
-    pub fn open(hub: &HubArgs, channel: &str, local: bool) -> Result<Self, Failure> {
-        let client = client::server(hub, local)?;
+    pub fn open(hub: &HubArgs, channel: &str, cx: &Context) -> Result<Self, Failure> {
+        let client = Client::server_of(hub, cx.local)?;
         let client = client.ok_or_else(|| {
             Failure::usage("--remote needs a server").with_hint("name it with --server, its key in HUB_TOKEN")
         })?;
@@ -54,7 +55,7 @@ impl Server {
             }
         };
         let path = format!("/api/webhooks/{}/debug/{hook}", self.channel);
-        let theirs = self.client.call("POST", &path, &[], &body).await?;
+        let theirs = self.client.post(&path, &body).await?;
         if let Some(url) = theirs["before"]["url"].as_str() {
             url.clone_into(&mut run.url);
         }
@@ -68,7 +69,7 @@ impl Server {
 /// Prints the differences of the two runs.
 pub fn compare_runs(theirs: &Value, tried: &mut Tried, printer: &Printer) {
     let mut differences = Vec::new();
-    for name in COMPARED {
+    for name in COMPARED_FIELDS {
         compare(name, &untimed(&theirs[name]), &untimed(&tried.document[name]), &mut differences);
     }
     for name in ["kind", "message", "line", "column"] {

@@ -26,7 +26,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of the response, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 /// Maximum width of the shown part of the response, in columns.
-const MAX_SHOWN: usize = 200;
+const MAX_BODY_COLUMNS: usize = 200;
 
 /// A plugin with what runs it.
 pub struct Plugin<'p> {
@@ -53,7 +53,7 @@ pub async fn send(
     let watch = Stopwatch::start();
     let response = post(&request).await?;
     let took = millis(u64::try_from(watch.elapsed().as_micros()).unwrap_or(u64::MAX));
-    let body = screen::fit(&screen::clean(&response.body.replace('\n', " ")), MAX_SHOWN);
+    let body = screen::fit(&screen::clean(&response.body.replace('\n', " ")), MAX_BODY_COLUMNS);
     tried.say(&format!("  sent  status {} in {took} ms  {body}", response.status));
     let run = DebugRun {
         script: plugin.source.to_owned(),

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Maximum width of a reply, in columns.
-const MAX_REPLY: usize = 200;
+const MAX_REPLY_COLUMNS: usize = 200;
 
 pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, printer: &Printer) -> String {
     let mut lines = vec![head(path, manifest, debugged, printer)];
@@ -55,7 +55,7 @@ pub fn draw(path: &str, source: &str, manifest: &Manifest, debugged: &Debugged, 
         lines.extend(changes(&debugged.before, request, printer));
     }
     if let Some(state) = &debugged.state {
-        lines.push(format!("  state {}", screen::fit(&screen::clean(state.get()), MAX_REPLY)));
+        lines.push(format!("  state {}", screen::fit(&screen::clean(state.get()), MAX_REPLY_COLUMNS)));
     }
     if let Some(error) = &debugged.error {
         lines.extend(failure(path, source, error, printer));
@@ -92,7 +92,7 @@ fn head(path: &str, manifest: &Manifest, debugged: &Debugged, printer: &Printer)
 
 pub fn shown(reply: &Reply) -> String {
     match reply {
-        Reply::Text(text) => screen::fit(&format!("{:?}", screen::clean(text)), MAX_REPLY),
+        Reply::Text(text) => screen::fit(&format!("{:?}", screen::clean(text)), MAX_REPLY_COLUMNS),
         Reply::DataUri(uri) => format!("a data: URI of {} bytes", uri.len()),
         Reply::File { base64, filename } => {
             format!("a file {} of about {} bytes", screen::clean(filename), base64.len() / 4 * 3)

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Editors write in several steps: wait for the next one.
-const SETTLE: Duration = Duration::from_millis(20);
+const SETTLE_DELAY: Duration = Duration::from_millis(20);
 
 /// Runs now and after every change, until interrupted. At a terminal each output replaces the previous one; while the
 /// source has errors, its last good output stays.
@@ -61,7 +61,7 @@ pub async fn run(
         if changed.recv().await.is_none() {
             return Ok(());
         }
-        clock.sleep(SETTLE).await;
+        clock.sleep(SETTLE_DELAY).await;
         let _ = changed.try_recv();
     }
 }

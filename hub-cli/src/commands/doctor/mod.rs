@@ -19,8 +19,6 @@ use crate::{
 };
 use permissions::Place;
 
-pub const FIELDS: [&str; 5] = ["id", "status", "message", "advice", "fixed"];
-
 /// Every check, in the order of the report; names that end in a dot are prefixes of several checks.
 const CHECKS: [&str; 24] = [
     "store.open",
@@ -156,10 +154,10 @@ pub async fn run(args: DoctorArgs, printer: &Printer) -> Result<Exit, Failure> {
     }
     let config = local::settings(&args.local)?;
     let subject = Subject { config: &config, args: &args };
-    let mut outcomes = storage::look(&subject).await;
-    outcomes.extend(settings::look(&subject));
-    outcomes.extend(server::look(&subject).await);
-    outcomes.extend(plugins::look(&subject).await);
+    let mut outcomes = storage::check(&subject).await;
+    outcomes.extend(settings::check(&subject));
+    outcomes.extend(server::check(&subject).await);
+    outcomes.extend(plugins::check(&subject).await);
     outcomes.retain(|outcome| subject.wants(&outcome.id));
     outcomes.sort_by_key(|outcome| {
         CHECKS.iter().position(|id| outcome.id == *id || (id.ends_with('.') && outcome.id.starts_with(id)))
@@ -220,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_are_named_whole_or_by_their_beginning() {
+    fn checks_are_selected_by_name_or_prefix() {
         assert!(covers("store", "store.open") && covers("store.open", "store.open"));
         assert!(covers("oauth.callback", "oauth.callback.github"));
         assert!(!covers("sto", "store.open") && !covers("store.open", "store"));

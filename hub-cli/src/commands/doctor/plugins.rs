@@ -11,7 +11,7 @@ use crate::commands::plugins::run::sandbox;
 /// A plugin that the sandbox has to run.
 const PROBE: &str = "function onRequest(ctx) { ctx.req.headers['x-probe'] = 'yes'; }";
 
-pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
+pub async fn check(subject: &Subject<'_>) -> Vec<Outcome> {
     if !subject.wants("sandbox.limits") && !subject.wants("plugins.compile") {
         return Vec::new();
     }

@@ -22,15 +22,15 @@ const MAX_ANSWER: usize = 8 << 20;
 /// Maximum number of receivers to try.
 const MAX_HOSTS: usize = 50;
 /// Difference of clocks for a warning, and one with which signatures and logins fail.
-const SKEW: Duration = Duration::from_secs(5);
-const BAD_SKEW: Duration = Duration::from_secs(60);
+const WARN_SKEW: Duration = Duration::from_secs(5);
+const FAIL_SKEW: Duration = Duration::from_secs(60);
 
 const OF_SERVER: [&str; 3] = ["public-url.matches-origin", "clock.skew", "version.skew"];
 
-pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
+pub async fn check(subject: &Subject<'_>) -> Vec<Outcome> {
     if subject.args.offline {
-        let ids = OF_SERVER.iter().chain(&["sinks.reachable"]);
-        return ids.map(|id| Outcome::skipped(*id, "it needs a connection, and --offline is set")).collect();
+        let ids = [&OF_SERVER[..], &["sinks.reachable"]].concat();
+        return skipped(&ids, "it needs a connection, and --offline is set");
     }
     let mut outcomes = Vec::new();
     if OF_SERVER.iter().any(|id| subject.wants(id)) {
@@ -42,26 +42,24 @@ pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
     outcomes
 }
 
+fn skipped(ids: &[&str], reason: &str) -> Vec<Outcome> {
+    ids.iter().map(|id| Outcome::skipped(*id, reason)).collect()
+}
+
 async fn server(subject: &Subject<'_>) -> Vec<Outcome> {
     let Some(base) = address(subject) else {
-        return OF_SERVER
-            .iter()
-            .map(|id| Outcome::skipped(*id, "the address of the server is not known"))
-            .collect();
+        return skipped(&OF_SERVER, "the address of the server is not known");
     };
     let shown = base.origin().ascii_serialization();
     let asked_at = Clock::system().now();
     let answer = match ask(&base).await {
         Ok(answer) => answer,
         Err(reason) if subject.args.server.is_some() => {
-            let failed = Outcome::failed(OF_SERVER[0], format!("no hub at {shown}: {reason}"));
-            let rest = OF_SERVER[1..].iter().map(|id| Outcome::skipped(*id, "the hub is unreachable"));
-            return std::iter::once(failed).chain(rest).collect();
+            let mut outcomes = skipped(&OF_SERVER, "the hub is unreachable");
+            outcomes[0] = Outcome::failed(OF_SERVER[0], format!("no hub at {shown}: {reason}"));
+            return outcomes;
         }
-        Err(_) => {
-            let told = format!("no hub at {shown}");
-            return OF_SERVER.iter().map(|id| Outcome::skipped(*id, told.clone())).collect();
-        }
+        Err(_) => return skipped(&OF_SERVER, &format!("no hub at {shown}")),
     };
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     vec![origin(subject, &document, &shown), clock(&answer, asked_at), version(&document)]
@@ -133,9 +131,9 @@ fn clock(answer: &Answer, asked_at: Timestamp) -> Outcome {
     };
     let difference = Duration::from_millis(theirs.as_millis().abs_diff(asked_at.as_millis()));
     let told = format!("the server's clock differs from this machine's by {} s", difference.as_secs());
-    if difference > BAD_SKEW {
+    if difference > FAIL_SKEW {
         Outcome::failed(id, told).advise("timedatectl set-ntp true, on the one that is wrong")
-    } else if difference > SKEW {
+    } else if difference > WARN_SKEW {
         Outcome::warning(id, told).advise("timedatectl set-ntp true, on the one that is wrong")
     } else {
         Outcome::ok(id, told)

@@ -5,7 +5,7 @@ use url::Host;
 
 use super::{Outcome, Subject};
 
-pub fn look(subject: &Subject<'_>) -> Vec<Outcome> {
+pub fn check(subject: &Subject<'_>) -> Vec<Outcome> {
     let mut outcomes =
         vec![exposed(subject), https(subject), passkeys(subject), proxies(subject), registration(subject)];
     outcomes.extend(callbacks(subject));

@@ -20,12 +20,12 @@ use crate::commands::db::bytes;
 const MIN_FREE_BYTES: u64 = 256 << 20;
 const LOW_FREE_BYTES: u64 = 2 << 30;
 /// Age of a backup for a warning.
-const OLD_BACKUP: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_BACKUP_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Age of a nightly backup for a warning.
-const MISSED_NIGHT: Duration = Duration::from_secs(26 * 3600);
+const MAX_NIGHTLY_AGE: Duration = Duration::from_secs(26 * 3600);
 
-pub async fn look(subject: &Subject<'_>) -> Vec<Outcome> {
-    let mut outcomes = vec![folder(subject), room(&subject.config.data_dir), mount(subject)];
+pub async fn check(subject: &Subject<'_>) -> Vec<Outcome> {
+    let mut outcomes = vec![folder(subject), free_space(&subject.config.data_dir), mount(subject)];
     outcomes.extend(database(subject).await);
     outcomes
 }
@@ -113,7 +113,7 @@ async fn backup_age(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
         let is_far = !matches!(nightly.shelf, Shelf::Folder(_));
         return match (subject.args.offline && is_far, &nightly.shelf) {
             (true, _) => Outcome::skipped(id, "checking a bucket needs a connection"),
-            (false, shelf) => nights(id, shelf).await,
+            (false, shelf) => nightly_age(id, shelf).await,
         };
     }
     let noted = database.noted(LAST_BACKUP).await.ok().flatten();
@@ -121,12 +121,12 @@ async fn backup_age(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
         "HUB_BACKUP_TO=/another/disk creates one each night; or hub-cli db backup --to /another/disk/hub.tar";
     match noted.and_then(|text| text.parse().ok()).map(Timestamp::from_millis) {
         None => match database.created_at().await.ok().flatten() {
-            Some(at) if at + OLD_BACKUP > Clock::system().now() => {
+            Some(at) if at + MAX_BACKUP_AGE > Clock::system().now() => {
                 Outcome::ok(id, format!("no backup yet; the database was created at {at}"))
             }
             _ => Outcome::warning(id, "this database was never backed up").advise(advice),
         },
-        Some(at) if at + OLD_BACKUP < Clock::system().now() => {
+        Some(at) if at + MAX_BACKUP_AGE < Clock::system().now() => {
             Outcome::warning(id, format!("the last backup is of {at}")).advise(advice)
         }
         Some(at) => Outcome::ok(id, format!("the last backup is of {at}")),
@@ -134,13 +134,13 @@ async fn backup_age(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
 }
 
 /// The nightly backups that exist now.
-async fn nights(id: &str, shelf: &Shelf) -> Outcome {
+async fn nightly_age(id: &str, shelf: &Shelf) -> Outcome {
     let advice = "search the log of hub-server for \"the nightly backup failed\"";
     match newest_nightly(shelf).await {
         Err(error) => Outcome::failed(id, error.message()).advise("check HUB_BACKUP_TO"),
         Ok(None) => Outcome::warning(id, format!("there is no nightly backup in {shelf}"))
             .advise("hub-server creates the first one at its start"),
-        Ok(Some(at)) if at + MISSED_NIGHT < Clock::system().now() => {
+        Ok(Some(at)) if at + MAX_NIGHTLY_AGE < Clock::system().now() => {
             Outcome::warning(id, format!("the last nightly backup in {shelf} is of {at}")).advise(advice)
         }
         Ok(Some(at)) => Outcome::ok(id, format!("the last nightly backup in {shelf} is of {at}")),
@@ -230,7 +230,7 @@ fn folder(subject: &Subject<'_>) -> Outcome {
     }
 }
 
-fn room(folder: &Path) -> Outcome {
+fn free_space(folder: &Path) -> Outcome {
     // For a missing folder, the free space of its parent.
     let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     match data_dir::free_bytes(there) {
@@ -294,7 +294,7 @@ mod tests {
     use super::{super::Status, *};
 
     #[test]
-    fn only_a_folder_that_is_meant_to_stay_and_goes_with_the_container_is_warned_of() {
+    fn doctor_warns_of_a_data_folder_inside_a_container() {
         let mounts = "22 1 0:20 / / rw - overlay overlay rw\n23 22 8:1 /v /var/lib/hub rw - ext4 /dev/sda1 rw\n\
                       24 22 8:1 /w /with\\040space rw - ext4 /dev/sda1 rw\n\
                       25 22 0:5 / /dev/shm rw shared:2 - tmpfs tmpfs rw\n\

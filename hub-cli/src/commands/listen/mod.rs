@@ -8,7 +8,7 @@ use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use hub_core::{
     delivery::signing::{self, Method, Signing},
     egress::{Answer, Call, CheckedHeaders, Egress, EgressConfig},
@@ -28,7 +28,9 @@ use url::Url;
 use crate::{
     args::ListenArgs,
     client::address,
+    context::Context,
     exit::{Exit, Failure},
+    poll::every,
     printer::Printer,
     screen, signals,
 };
@@ -42,8 +44,6 @@ use keys::Keys;
 use record::{Exchange, Recorder};
 use temporary::Temporary;
 use view::{Delivery, View};
-
-pub const FIELDS: [&str; 4] = ["seq", "id", "status", "reply"];
 
 /// Timeout of connecting and of the first frame.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -82,17 +82,17 @@ struct Channel {
     bot: BotId,
 }
 
-pub async fn run(args: ListenArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: ListenArgs, cx: &Context) -> Result<(), Failure> {
     // Handled from here on, so that the temporary channel is deleted after a signal.
     let stopped = signals::stopped();
     let (server, key, temporary) = if let Some(bot) = &args.bot {
-        let temporary = Temporary::create(&args.hub, bot, local).await?;
+        let temporary = Temporary::create(&args.hub, bot, cx).await?;
         (temporary.server.clone(), temporary.key.clone(), Some(temporary))
     } else {
         let server = address(args.hub.server.as_ref(), args.hub.profile.profile.as_deref())?;
         (server, args.key.clone().unwrap_or_default(), None)
     };
-    let ended = forward_all(args, server, key, stopped, printer).await;
+    let ended = forward_all(args, server, key, stopped, &cx.printer).await;
     match temporary {
         Some(temporary) => ended.and(temporary.delete().await),
         None => ended,
@@ -173,14 +173,14 @@ impl Listen<'_> {
                 Err(why) => why,
             };
             self.view.lost(&format!("connection lost: {lost}; retrying"));
-            loop {
-                self.clock.sleep(RECONNECT_INTERVAL).await;
-                match self.channel().await {
-                    Ok(still) => break channel = still,
-                    Err(failure) if failure.exit == Exit::Unreachable || failure.code == "RATE_LIMITED" => {}
-                    Err(failure) => return Err(failure),
+            self.clock.sleep(RECONNECT_INTERVAL).await;
+            channel = every(RECONNECT_INTERVAL, async || match self.channel().await {
+                Err(failure) if failure.exit == Exit::Unreachable || failure.code == "RATE_LIMITED" => {
+                    Ok(None)
                 }
-            }
+                found => found.map(Some),
+            })
+            .await?;
         }
     }
 
@@ -356,14 +356,9 @@ impl Listen<'_> {
         if answer.status.is_success() && document["success"] == true {
             return Ok(document["data"].take());
         }
-        let code = document["error"]["code"].as_str().unwrap_or_default();
-        let Some(code) = hub_core::ErrorCode::ALL.into_iter().find(|known| known.as_str() == code) else {
-            return Err(Failure::unreachable(format!("{url} is not a hub: it responded {}", answer.status)));
-        };
-        let message = document["error"]["message"].as_str().unwrap_or("the hub rejected the request");
-        let exit =
-            if answer.status == StatusCode::UNAUTHORIZED { Exit::Denied } else { crate::exit::exit_of(code) };
-        Err(Failure::new(exit, code.as_str(), message))
+        Err(Failure::of_response(&document).unwrap_or_else(|| {
+            Failure::unreachable(format!("{url} is not a hub: it responded {}", answer.status))
+        }))
     }
 
     async fn call(

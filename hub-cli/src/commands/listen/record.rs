@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_off_or_cannot_be_written_is_refused() {
+    fn a_truncated_or_unwritable_recording_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("orders.jsonl");
         std::fs::write(&path, "{\"trace_id\":").unwrap();

@@ -8,6 +8,7 @@ use url::Url;
 use crate::{
     args::HubArgs,
     client::{ChannelRef, Client, address, id_of},
+    context::Context,
     document::cell,
     exit::Failure,
     local,
@@ -26,8 +27,8 @@ pub struct Temporary {
 
 impl Temporary {
     /// Creates a channel on a bot, for all of its messages.
-    pub async fn create(hub: &HubArgs, bot: &str, local: bool) -> Result<Self, Failure> {
-        let client = Client::open(hub, local).await?;
+    pub async fn create(hub: &HubArgs, bot: &str, cx: &Context) -> Result<Self, Failure> {
+        let client = cx.hub(hub).await?;
         let server = if client.hub().is_some() {
             let settings = local::settings(&hub.local)?;
             public_url(&settings, &settings.listen)
@@ -45,7 +46,6 @@ impl Temporary {
     /// Deletes the channel, with its messages.
     pub async fn delete(self) -> Result<(), Failure> {
         let deleted = self.client.delete(&self.place.path()).await;
-        self.client.close().await;
         deleted.map(drop).map_err(|failure| {
             let hint =
                 format!("hub-cli channels delete {} --bot {} --yes", self.place.channel, self.place.bot);

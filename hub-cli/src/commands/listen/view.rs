@@ -16,7 +16,7 @@ use crate::{
 const SHOWN_DELIVERIES: usize = 10;
 /// Maximum redraws per second, and the delay of a redraw.
 const REDRAWS_PER_SECOND: u8 = 20;
-const TICK: Duration = Duration::from_millis(200);
+const TICK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A message that was posted.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl<'p> View<'p> {
 
     /// Ready for messages: always the same line, which scripts wait for.
     pub fn ready(&mut self, line: &str) {
-        self.aside(|_| Printer::ready(line));
+        self.above(|_| Printer::ready(line));
         self.state(Tone::Good, line.to_owned());
     }
 
@@ -106,7 +106,7 @@ impl<'p> View<'p> {
 
     /// A note.
     pub fn note(&self, line: &str) {
-        self.aside(|printer| printer.note(line));
+        self.above(|printer| printer.note(line));
     }
 
     /// A message was posted.
@@ -120,7 +120,7 @@ impl<'p> View<'p> {
             let text = screen::fit(&delivery.text, 40);
             let answer = screen::fit(&delivery.answer, 60);
             let line = format!("{}  {}  {text}  {answer}", delivery.seq, delivery.told(self.printer));
-            self.aside(|printer| printer.one(delivery.document(), &line))?;
+            self.above(|printer| printer.one(delivery.document(), &line))?;
         }
         if let Some(panel) = &mut self.panel {
             panel.last.push_back(delivery);
@@ -148,7 +148,7 @@ impl<'p> View<'p> {
     }
 
     /// Prints above the panel.
-    fn aside<T>(&self, write: impl FnOnce(&Printer) -> T) -> T {
+    fn above<T>(&self, write: impl FnOnce(&Printer) -> T) -> T {
         match &self.panel {
             Some(panel) => panel.bar.suspend(|| write(self.printer)),
             None => write(self.printer),
@@ -178,7 +178,7 @@ impl Panel {
         bar.set_style(
             ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
-        bar.enable_steady_tick(TICK);
+        bar.enable_steady_tick(TICK_INTERVAL);
         Self { bar, state: (Tone::Doubtful, "connecting".to_owned()), last: VecDeque::new() }
     }
 
@@ -209,11 +209,11 @@ impl Panel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printer::{Color, Format, Talk};
+    use crate::printer::{Color, Format, Verbosity};
 
     #[test]
     fn the_panel_has_the_state_the_counts_and_the_last_messages_in_its_columns() {
-        let printer = Printer::new(Format::Text, Talk::Normal, Color::Never);
+        let printer = Printer::new(Format::Text, Verbosity::Normal, Color::Never);
         let mut panel = Panel::new();
         panel.state = (Tone::Good, "ready channel=demo forward=http://localhost:3000/".to_owned());
         let mut counts = Counts::default();

@@ -1,14 +1,16 @@
 //! All commands on one page of Markdown: `REFERENCE.md`.
+//!
+//! `clap-markdown` leaves out variables, and lists global options again for each command.
 
 use std::fmt::Write as _;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
 use crate::args::{Cli, TOPICS};
 
 /// The page.
 pub fn page() -> String {
-    let mut root = Cli::command();
+    let mut root = Cli::tree();
     root.build();
     let mut page =
         "# The command line of Message Hub\n\nWritten by `hub-cli man --markdown`; a test compares it.\n\n"

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use serde_json::json;
 
 use crate::{
@@ -12,8 +12,6 @@ use crate::{
 };
 
 mod markdown;
-
-pub const FIELDS: [&str; 2] = ["folder", "pages"];
 
 pub fn run(args: &ManArgs, printer: &Printer) -> Result<(), Failure> {
     let Some(out) = &args.out else {
@@ -32,7 +30,7 @@ pub fn run(args: &ManArgs, printer: &Printer) -> Result<(), Failure> {
 /// Writes the pages, and returns their number.
 fn write(folder: &Path) -> std::io::Result<usize> {
     fs::create_dir_all(folder)?;
-    let mut command = Cli::command();
+    let mut command = Cli::tree();
     command.build();
     write_page(&command, folder)
 }

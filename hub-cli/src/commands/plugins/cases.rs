@@ -17,8 +17,6 @@ use crate::{
     printer::{List, Printer},
 };
 
-pub const FIELDS: [&str; 4] = ["case", "result", "differences", "duration_ms"];
-
 /// A case, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,14 +96,13 @@ async fn make(sandbox: &Sandbox, folder: &Path, case: &Case) -> Result<Debugged,
 }
 
 fn only_script(folder: &Path) -> Result<PathBuf, Failure> {
-    let shown = folder.display().to_string();
-    let entries = std::fs::read_dir(folder).map_err(|error| Failure::file(&shown, error))?;
+    let entries = std::fs::read_dir(folder).map_err(|error| Failure::file(folder, error))?;
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
     let mut scripts: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|end| end == "js")).collect();
     match (scripts.pop(), scripts.is_empty()) {
         (Some(script), true) => Ok(script),
-        _ => Err(Failure::file(&shown, "needs exactly one *.js; or name the script in the case")),
+        _ => Err(Failure::file(folder, "needs exactly one *.js; or name the script in the case")),
     }
 }
 
@@ -130,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_has_to_be_so() {
+    fn only_named_fields_are_compared() {
         let found = json!({ "request": { "url": "u", "headers": { "A": "1" } }, "replies": [], "error": { "kind": "throw" } });
         let differs = |expected: Value| {
             let mut differences = Vec::new();

@@ -5,14 +5,15 @@ use std::path::Path;
 use hub_core::plugins::Manifest;
 
 /// Default name of a plugin.
-const NAMELESS: &str = "plugin";
+const DEFAULT_NAME: &str = "plugin";
 
 /// The source with an added metadata block, or an added name in its block. `None` when it has both, or when its block
 /// has other errors.
-pub fn mended(file: &str, source: &str) -> Option<String> {
+pub fn completed(file: &str, source: &str) -> Option<String> {
     let manifest = Manifest::inspect(source).ok()?;
     let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = stem.filter(|stem| (1..=64).contains(&stem.chars().count())).unwrap_or(NAMELESS.to_owned());
+    let name =
+        stem.filter(|stem| (1..=64).contains(&stem.chars().count())).unwrap_or(DEFAULT_NAME.to_owned());
     match manifest.dialect {
         None => {
             let block = format!(
@@ -36,19 +37,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_and_a_name_are_added_and_nothing_else_is_touched() {
+    fn lint_fix_adds_only_a_metadata_block_or_a_name() {
         let code = "function onRequest(ctx) { ctx.skip(); }\n";
-        let mended_once = mended("a/tagger.js", code).unwrap();
+        let mended_once = completed("a/tagger.js", code).unwrap();
         assert!(mended_once.ends_with(code));
         let manifest = Manifest::parse(&mended_once).unwrap();
         assert_eq!((manifest.name.as_deref(), manifest.version.as_deref()), (Some("tagger"), Some("0.1.0")));
-        assert_eq!(mended("a/tagger.js", &mended_once), None);
+        assert_eq!(completed("a/tagger.js", &mended_once), None);
         let nameless =
             format!("// mine\n// ==WebhookPlugin==\r\n// @timeout 2\n// ==/WebhookPlugin==\n{code}");
-        let named = mended("bridge.js", &nameless).unwrap();
+        let named = completed("bridge.js", &nameless).unwrap();
         let manifest = Manifest::parse(&named).unwrap();
         assert_eq!((manifest.name.as_deref(), manifest.timeout.as_millis()), (Some("bridge"), 2000));
         assert_eq!(named.len(), nameless.len() + "// @name         bridge\n".len());
-        assert_eq!(mended("x.js", "// ==UserScript==\n// @timeout soon\n// ==/UserScript==\n"), None);
+        assert_eq!(completed("x.js", "// ==UserScript==\n// @timeout soon\n// ==/UserScript==\n"), None);
     }
 }

@@ -11,8 +11,6 @@ use crate::{
     screen,
 };
 
-pub const FIELDS: [&str; 6] = ["file", "line", "column", "severity", "rule", "message"];
-
 /// A finding.
 pub struct Finding {
     pub file: String,
@@ -31,7 +29,7 @@ pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Fail
     for file in &args.files {
         let mut source = read_file(file)?;
         if args.fix {
-            source = mend(file, source, printer)?;
+            source = fix(file, source, printer)?;
         }
         found.extend(rules::check(&sandbox, file, &source).await?);
     }
@@ -48,14 +46,14 @@ pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Fail
 }
 
 /// Fixes a file, if necessary.
-fn mend(file: &str, source: String, printer: &Printer) -> Result<String, Failure> {
+fn fix(file: &str, source: String, printer: &Printer) -> Result<String, Failure> {
     if file == "-" {
         return Err(Failure::usage("--fix cannot fix stdin"));
     }
-    let Some(mended) = fix::mended(file, &source) else { return Ok(source) };
-    std::fs::write(file, &mended).map_err(|error| Failure::file(file, error))?;
+    let Some(completed) = fix::completed(file, &source) else { return Ok(source) };
+    std::fs::write(file, &completed).map_err(|error| Failure::file(file, error))?;
     printer.note(&format!("{file}: the metadata block was completed"));
-    Ok(mended)
+    Ok(completed)
 }
 
 fn list(found: &[Finding], format: LintFormat, printer: &Printer) -> Result<(), Failure> {

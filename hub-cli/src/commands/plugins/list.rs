@@ -1,21 +1,22 @@
 //! `plugins list`, `plugins pending`.
 
+use hub_core::plugins::VersionState;
 use serde_json::Value;
 
 use super::texts;
 use crate::{
-    args::{ListArgs, PluginStatusArg, PluginsListArgs},
-    client::Client,
-    document::cell,
+    args::{ListArgs, PluginsListArgs},
+    context::Context,
+    document::{cell, cells},
     exit::Failure,
-    printer::{List, Printer},
+    printer::List,
 };
 
-pub async fn run(args: PluginsListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    if args.status == PluginStatusArg::Pending {
-        return pending(&args.list, local, printer).await;
+pub async fn run(args: PluginsListArgs, cx: &Context) -> Result<(), Failure> {
+    if args.status == VersionState::Pending {
+        return pending(&args.list, cx).await;
     }
-    let client = Client::open(&args.list.hub, local).await?;
+    let client = cx.hub(&args.list.hub).await?;
     if args.mine && client.hub().is_some() {
         return Err(
             Failure::usage("--mine needs a server").with_hint("with --local, name the author: --author NAME")
@@ -28,20 +29,16 @@ pub async fn run(args: PluginsListArgs, local: bool, printer: &Printer) -> Resul
     let is_own = args.mine || args.author.is_some();
     let page =
         caller.list("/api/plugins", &[("mine", is_own.then(|| "true".to_owned()))], &args.list.page).await?;
-    client.close().await;
     let row = |plugin: &Value| {
-        ["id", "name", "version", "status", "author", "installs", "description"]
-            .map(|field| cell(plugin, field))
-            .to_vec()
+        cells(plugin, ["id", "name", "version", "status", "author", "installs", "description"]).to_vec()
     };
     let columns = &["PLUGIN ID", "NAME", "VERSION", "STATUS", "AUTHOR", "INSTALLS", "DESCRIPTION"];
-    printer.list(List::of(page, columns, row, "no plugins yet"))
+    cx.printer.list(List::of(page, columns, row, "no plugins yet"))
 }
 
-pub async fn pending(list: &ListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&list.hub, local).await?;
+pub async fn pending(list: &ListArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&list.hub).await?;
     let page = client.list("/api/admin/plugins/pending", &[], &list.page).await?;
-    client.close().await;
     let row = |waits: &Value| {
         let diff = waits["diff"].as_str().unwrap_or_default();
         let lines = diff.lines().filter(|line| line.starts_with(['+', '-'])).count();
@@ -57,5 +54,5 @@ pub async fn pending(list: &ListArgs, local: bool, printer: &Printer) -> Result<
         ]
     };
     let columns = &["VERSION ID", "NAME", "VERSION", "AUTHOR", "REPLACES", "CHANGED LINES", "MAY REACH"];
-    printer.list(List::of(page, columns, row, "no versions wait for a review"))
+    cx.printer.list(List::of(page, columns, row, "no versions wait for a review"))
 }

@@ -10,8 +10,6 @@ use crate::{
     printer::Printer,
 };
 
-pub const FIELDS: [&str; 2] = ["folder", "files"];
-
 /// The types of the plugin API, for editors.
 const TYPES: &str = include_str!("plugin.d.ts");
 const TEMPLATE: &str = include_str!("template.js");
@@ -43,5 +41,5 @@ pub fn run(args: &PluginsNewArgs, printer: &Printer) -> Result<(), Failure> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::file(&path.display().to_string(), error))
+    std::fs::write(path, text).map_err(|error| Failure::file(path, error))
 }

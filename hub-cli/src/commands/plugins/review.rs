@@ -10,17 +10,15 @@ use crate::{
         PluginsWithdrawArgs,
     },
     client::Client,
+    context::Context,
     document::{cell, without_nulls},
     exit::Failure,
     printer::Printer,
 };
 
-pub const DELETE_FIELDS: [&str; 3] = ["id", "name", "deleted"];
-pub const WITHDRAW_FIELDS: [&str; 4] = ["id", "version_id", "version", "status"];
-
-pub async fn submit(args: PluginsSubmitArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn submit(args: PluginsSubmitArgs, cx: &Context) -> Result<(), Failure> {
     let script = read_file(&args.file)?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let author = client.as_user("--author", args.author.as_deref()).await?;
     // The author's own plugin gets a new version; the name of another author's plugin is rejected either way.
     let known = match Manifest::parse(&script)?.name {
@@ -32,26 +30,29 @@ pub async fn submit(args: PluginsSubmitArgs, local: bool, printer: &Printer) -> 
         Some(id) => author.put(&format!("/api/plugins/{id}"), &body).await?,
         None => author.post("/api/plugins", &body).await?,
     };
-    client.close().await;
-    printer.note(&format!("{} {} waits for a review", cell(&plugin, "name"), cell(&plugin, "version")));
+    cx.printer.note(&format!("{} {} waits for a review", cell(&plugin, "name"), cell(&plugin, "version")));
     let id = cell(&plugin, "id");
-    printer.one(plugin, &id)
+    cx.printer.one(plugin, &id)
 }
 
-pub async fn approve(args: PluginsApproveArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn approve(args: PluginsApproveArgs, cx: &Context) -> Result<(), Failure> {
     let hash = args.content_hash.as_deref();
-    let done = review(&args.hub, &args.plugins, Verdict::Approve, hash, local, |plugin| {
-        printer.note(&format!("{} {} is approved", cell(plugin, "name"), cell(plugin, "approved_version")));
+    let done = review(&args.hub, &args.plugins, Verdict::Approve, hash, cx, |plugin| {
+        cx.printer.note(&format!(
+            "{} {} is approved",
+            cell(plugin, "name"),
+            cell(plugin, "approved_version")
+        ));
     });
-    reviewed(&done.await?, printer)
+    reviewed(&done.await?, &cx.printer)
 }
 
-pub async fn reject(args: PluginsRejectArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn reject(args: PluginsRejectArgs, cx: &Context) -> Result<(), Failure> {
     let (verdict, hash) = (Verdict::Reject(&args.reason), args.content_hash.as_deref());
-    let done = review(&args.hub, &args.plugins, verdict, hash, local, |plugin| {
-        printer.note(&format!("the reason is shown to {}", cell(plugin, "author")));
+    let done = review(&args.hub, &args.plugins, verdict, hash, cx, |plugin| {
+        cx.printer.note(&format!("the reason is shown to {}", cell(plugin, "author")));
     });
-    reviewed(&done.await?, printer)
+    reviewed(&done.await?, &cx.printer)
 }
 
 /// Decides on one after another; decisions before a failure remain.
@@ -60,17 +61,16 @@ async fn review(
     plugins: &[String],
     verdict: Verdict<'_>,
     hash: Option<&str>,
-    local: bool,
+    cx: &Context,
     tell: impl Fn(&Value),
 ) -> Result<Vec<Value>, Failure> {
-    let client = Client::open(hub, local).await?;
+    let client = cx.hub(hub).await?;
     let mut done = Vec::new();
     for plugin in plugins {
         let plugin = decide(&client, plugin, verdict, hash).await?;
         tell(&plugin);
         done.push(plugin);
     }
-    client.close().await;
     Ok(done)
 }
 
@@ -105,30 +105,27 @@ fn reviewed(done: &[Value], printer: &Printer) -> Result<(), Failure> {
     printer.one(json!({ "items": done }), &text.join("\n"))
 }
 
-pub async fn withdraw(args: PluginsWithdrawArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn withdraw(args: PluginsWithdrawArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let plugin = client.plugin(&args.plugin).await?;
     let version = show::version(&plugin, &args.version)?;
     let name = cell(&plugin, "name");
     let what = format!("this permanently stops {name} {} everywhere", args.version);
-    if !args.confirm.is_meant_for_good(&what, &name, printer).await? {
-        client.close().await;
-        printer.note(&format!("{what} (dry run: nothing was changed)"));
+    if !args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await? {
         let is_it = |one: &&Value| one["id"] == version;
         let found = plugin["versions"].as_array().into_iter().flatten().find(is_it).cloned();
-        return withdrawn(&plugin, &version, &found.unwrap_or_default(), printer);
+        return withdrawn(&plugin, &version, &found.unwrap_or_default(), &cx.printer);
     }
     match &args.reason {
         Some(reason) => decide(&client, &version, Verdict::Reject(reason), None).await?,
         None => client.delete(&format!("/api/plugins/{version}")).await?,
     };
     let plugin = client.plugin(&args.plugin).await?;
-    client.close().await;
     let mut versions = plugin["versions"].as_array().into_iter().flatten();
     // Only its author still sees it.
     let left = versions.find(|one| one["id"] == version).cloned().unwrap_or_default();
-    printer.note(&format!("{name} {} is withdrawn and no longer runs", args.version));
-    withdrawn(&plugin, &version, &left, printer)
+    cx.printer.note(&format!("{name} {} is withdrawn and no longer runs", args.version));
+    withdrawn(&plugin, &version, &left, &cx.printer)
 }
 
 /// A version that is withdrawn, or would be, with its status.
@@ -139,8 +136,8 @@ fn withdrawn(plugin: &Value, id: &str, version: &Value, printer: &Printer) -> Re
     printer.one(document, id)
 }
 
-pub async fn delete(args: PluginsDeleteArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn delete(args: PluginsDeleteArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let plugin = client.plugin(&args.plugin).await?;
     let name = cell(&plugin, "name");
     let what = if args.plugin.parse::<PluginVersionId>().is_ok() {
@@ -151,13 +148,10 @@ pub async fn delete(args: PluginsDeleteArgs, local: bool, printer: &Printer) -> 
             cell(&plugin, "installs")
         )
     };
-    let meant = args.confirm.is_meant_for_good(&what, &name, printer).await?;
+    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
     if meant {
         client.delete(&format!("/api/plugins/{}", client.plugin_ref(&args.plugin).await?)).await?;
-    } else {
-        printer.note(&format!("{what} (dry run: nothing was changed)"));
     }
-    client.close().await;
     let document = json!({ "id": plugin["id"], "name": name, "deleted": meant });
-    printer.one(document, &cell(&plugin, "id"))
+    cx.printer.one(document, &cell(&plugin, "id"))
 }

@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, for code hosts.
+//! Findings as SARIF 2.1.0, for code hosts. Ten of its fields are needed, so the types of `serde-sarif` are not.
 
 use serde_json::{Value, json};
 

@@ -7,38 +7,32 @@ use super::texts;
 use crate::{
     args::{PluginsShowArgs, PluginsVersionsArgs},
     client::Client,
-    document::cell,
+    context::Context,
+    document::{cell, cells},
     exit::Failure,
     printer::{List, Printer, Tone},
     screen::{clean, code_line},
 };
 
-pub const VERSION_FIELDS: [&str; 8] =
-    ["id", "version", "description", "content_hash", "status", "reason", "reviewed_at", "created_at"];
-
-pub async fn run(args: PluginsShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn run(args: PluginsShowArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let mut document = client.plugin(&args.plugin).await?;
     let (old, new) = ends(&document, args.diff.as_deref())?;
     let changes = match old {
         Some(old) => diff::unified(&source(&client, &old).await?, &source(&client, &new).await?),
         None => String::new(),
     };
-    client.close().await;
     document["diff"] = json!(changes);
-    let text = described(&document, args.source, printer);
-    printer.one(document, &text)
+    let text = described(&document, args.source, &cx.printer);
+    cx.printer.one(document, &text)
 }
 
-pub async fn versions(args: PluginsVersionsArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn versions(args: PluginsVersionsArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let mut document = client.plugin(&args.plugin).await?;
-    client.close().await;
     let items = document["versions"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    let row = |version: &Value| {
-        ["id", "version", "status", "created_at", "reason"].map(|field| cell(version, field)).to_vec()
-    };
-    printer.list(List {
+    let row = |version: &Value| cells(version, ["id", "version", "status", "created_at", "reason"]).to_vec();
+    cx.printer.list(List {
         columns: &["VERSION ID", "VERSION", "STATUS", "SUBMITTED", "REASON"],
         rows: items.iter().map(row).collect(),
         items,

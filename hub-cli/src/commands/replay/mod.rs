@@ -13,6 +13,7 @@ use super::recordings::{self, Recordings, trace_id};
 use crate::{
     args::ReplayArgs,
     client::Client,
+    context::Context,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
     screen,
@@ -26,28 +27,25 @@ use progress::Progress;
 use route::Route;
 use source::{LineFilter, Source};
 
-pub const FIELDS: [&str; 8] =
-    ["trace_id", "outcome", "status", "reason", "duration_ms", "new_trace_id", "replies", "differences"];
-
 /// Runs the command; with `local` the files are used although a server is named.
-pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exit, Failure> {
+pub async fn run(args: ReplayArgs, cx: &Context) -> Result<Exit, Failure> {
     let reads_stdin = args.traces == ["-"] || args.from.as_deref() == Some("-");
     if reads_stdin && args.secret.secret_file.as_deref() == Some("-") {
         return Err(Failure::usage("only one of the files can be stdin"));
     }
-    let route = Route::of(&args, printer)?;
+    let route = Route::of(&args, &cx.printer)?;
     let is_bulk = args.from.is_some() || args.traces.is_empty() || args.traces == ["-"];
-    if is_bulk && route.leaves_this_machine() {
+    let dry_run = args.confirm.is_dry_run();
+    if is_bulk && route.leaves_this_machine() && !dry_run {
         let what = "this sends requests to the recorded URLs, and people may receive replies";
-        args.confirm.is_meant(what, printer).await?;
+        args.confirm.is_confirmed(what, &cx.printer).await?;
     }
-    let dry_run = args.confirm.is_rehearsal();
     let client = match &args.from {
         Some(_) => None,
-        None => Some(Client::open(&args.hub, local).await?),
+        None => Some(cx.hub(&args.hub).await?),
     };
     if let (Route::Hub { .. }, Some(client), false) = (&route, &client, dry_run) {
-        client.expect_work().await?;
+        client.expect_running_server().await?;
     }
     let replay = Replay {
         rate: args.pace.rate,
@@ -59,12 +57,9 @@ pub async fn run(args: ReplayArgs, local: bool, printer: &Printer) -> Result<Exi
     let source = source(&args, client.as_ref()).await?;
     let stop = Stop::default();
     let ended = tokio::select! {
-        ended = drive(&replay, source, route, client.as_ref(), &stop, printer) => ended,
-        never = interrupted(&stop, printer) => match never {},
+        ended = drive(&replay, source, route, client.as_ref(), &stop, &cx.printer) => ended,
+        never = interrupted(&stop, &cx.printer) => match never {},
     };
-    if let Some(client) = client {
-        client.close().await;
-    }
     ended
 }
 
@@ -81,22 +76,22 @@ async fn interrupted(stop: &Stop, printer: &Printer) -> std::convert::Infallible
 }
 
 async fn source<'r>(args: &ReplayArgs, client: Option<&'r Client>) -> Result<Source<'r>, Failure> {
-    let behind = args.pace.resume_from.as_deref().map(trace_id).transpose()?;
+    let after = args.pace.resume_from.as_deref().map(trace_id).transpose()?;
     let Some(client) = client else {
         let from = args.from.as_deref().unwrap_or("-");
         let paths = if from == "-" { Vec::new() } else { source::files(from)? };
-        return Ok(Source::Files { paths, filter: LineFilter::of(&args.filter)?, behind });
+        return Ok(Source::Files { paths, filter: LineFilter::of(&args.filter)?, after });
     };
     let bot = match &args.bot {
         Some(bot) => Some(client.bot(bot).await?),
         None => None,
     };
     if args.traces == ["-"] {
-        return Ok(Source::StdinIds { client, bot, behind });
+        return Ok(Source::StdinIds { client, bot, after });
     }
     if !args.traces.is_empty() {
         let ids = args.traces.iter().map(|text| trace_id(text)).collect::<Result<_, _>>()?;
-        return Ok(Source::Ids { client, bot, ids, behind });
+        return Ok(Source::Ids { client, bot, ids, after });
     }
     let bot = match bot {
         Some(bot) => bot,
@@ -104,7 +99,7 @@ async fn source<'r>(args: &ReplayArgs, client: Option<&'r Client>) -> Result<Sou
     };
     let query = recordings::query(client, bot, &args.filter).await?;
     // A replay of a replay would reach the receiver again for the same message.
-    Ok(Source::Query(Box::new(Recordings::new(client, bot, query, behind, false))))
+    Ok(Source::Query(Box::new(Recordings::new(client, bot, query, after, false))))
 }
 
 async fn only_bot(client: &Client) -> Result<BotId, Failure> {
@@ -131,20 +126,21 @@ async fn drive(
     };
     let mut progress = Progress::new(total, printer);
     let (watch, mut written) = (Stopwatch::start(), Ok(()));
-    let mut headed = false;
-    let told = |report: &Report, totals: &Totals| {
-        let is_told = progress.leaves_room(printer) || report.outcome != Outcome::Ok || differs(report);
-        if is_told && written.is_ok() {
-            let head = printer.is_terminal() && !std::mem::replace(&mut headed, true);
-            written = progress.aside(|| print(report, head, printer));
+    let mut has_head = false;
+    let reported = |report: &Report, totals: &Totals| {
+        let is_reported =
+            progress.prints_successes(printer) || report.outcome != Outcome::Ok || differs(report);
+        if is_reported && written.is_ok() {
+            let head = printer.is_terminal() && !std::mem::replace(&mut has_head, true);
+            written = progress.above(|| print(report, head, printer));
             if written.is_err() {
                 // Their outcome is no longer read.
                 stop.soon.cancel();
             }
         }
-        progress.tell(totals, printer);
+        progress.update(totals, printer);
     };
-    let summary = replay.run(source.stream(), &*carrier, &Clock::system(), stop, told).await;
+    let summary = replay.run(source.stream(), &*carrier, &Clock::system(), stop, reported).await;
     progress.finish();
     if let Some(sandbox) = sandbox {
         sandbox.close();
@@ -277,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_code_says_how_much_went_well() {
+    fn the_exit_code_of_a_replay_reflects_its_totals() {
         let exit_of = |ok, failed, differing| exit(&Totals { ok, failed, skipped: 1, differing });
         assert_eq!(exit_of(2, 0, 0), Exit::Done);
         assert_eq!(exit_of(0, 0, 0), Exit::Done);
@@ -297,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_in_words() {
+    fn replay_differences_are_described() {
         let differences = Differences { status: Some((Some(200), None)), body: Some("-a".to_owned()) };
         assert_eq!(in_words(&differences), "status 200 → none, body");
         assert_eq!(in_words(&Differences::default()), "");

@@ -25,7 +25,7 @@ impl Progress {
     /// Nothing is shown for a single request, for scripts, or without progress.
     pub fn new(total: Option<u64>, printer: &Printer) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_wanted = printer.tells_progress() && total != Some(1);
+        let is_wanted = printer.shows_progress() && total != Some(1);
         let draws = is_wanted && printer.draws() && !set("CI");
         let progress = Self {
             total,
@@ -40,7 +40,7 @@ impl Progress {
     }
 
     /// Counts one result.
-    pub fn tell(&mut self, totals: &Totals, printer: &Printer) {
+    pub fn update(&mut self, totals: &Totals, printer: &Printer) {
         if let Some(bar) = &self.bar {
             // The message first: setting the position redraws.
             bar.set_message(counts(totals));
@@ -65,12 +65,12 @@ impl Progress {
     }
 
     /// Whether each success is printed in a line of its own: only without a bar.
-    pub fn leaves_room(&self, printer: &Printer) -> bool {
+    pub fn prints_successes(&self, printer: &Printer) -> bool {
         self.bar.is_none() || !printer.is_terminal()
     }
 
     /// Prints above the bar.
-    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn above<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),
             None => write(),
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_grouped_and_what_is_nothing_is_left_out() {
+    fn counts_are_grouped_and_zeros_are_left_out() {
         let totals = Totals { ok: 1_180, failed: 24, skipped: 0, differing: 0 };
         assert_eq!(line(Some(5_000), &totals), "replay 1,204/5,000 ok 1,180 fail 24");
         let totals = Totals { ok: 1, failed: 0, skipped: 2, differing: 1 };

@@ -8,11 +8,11 @@ use hub_core::{
     sandbox::Sandbox,
     time::Clock,
 };
-use url::{Host, Url};
+use url::Url;
 
 use crate::{
     args::ReplayArgs,
-    client::Client,
+    client::{Client, is_loopback},
     commands::{plugins::run::sandbox, read_file, secret},
     exit::Failure,
     local,
@@ -128,13 +128,4 @@ fn script(path: &Path) -> Result<Script, Failure> {
     let shown = path.display().to_string();
     let name = path.file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned());
     Ok(Script::parse(name, read_file(&shown)?)?)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
 }

@@ -28,16 +28,17 @@ const READ_AHEAD: usize = 16;
 /// Traces of one request: their ids fit into a URL, of which a request has 2048 bytes.
 const BATCH: usize = 40;
 
-/// A source of recordings.
+/// A source of recordings; a clone starts over.
+#[derive(Clone)]
 pub enum Source<'r> {
     /// Traces of a hub by their ids.
-    Ids { client: &'r Client, bot: Option<BotId>, ids: Vec<TraceId>, behind: Option<TraceId> },
+    Ids { client: &'r Client, bot: Option<BotId>, ids: Vec<TraceId>, after: Option<TraceId> },
     /// The same, from stdin.
-    StdinIds { client: &'r Client, bot: Option<BotId>, behind: Option<TraceId> },
+    StdinIds { client: &'r Client, bot: Option<BotId>, after: Option<TraceId> },
     /// Those of a query.
     Query(Box<Recordings<'r>>),
     /// Exports; stdin without a file.
-    Files { paths: Vec<PathBuf>, filter: LineFilter, behind: Option<TraceId> },
+    Files { paths: Vec<PathBuf>, filter: LineFilter, after: Option<TraceId> },
 }
 
 /// A stream of recordings.
@@ -54,18 +55,18 @@ impl<'r> Source<'r> {
             Self::Query(recordings) => recordings.count().await.map(Some),
             Self::StdinIds { .. } => Ok(None),
             Self::Files { paths, .. } if paths.is_empty() => Ok(None),
-            Self::Ids { ids, behind, .. } => {
-                let mut skip = Skip::new(*behind);
+            Self::Ids { ids, after, .. } => {
+                let mut skip = Skip::new(*after);
                 let count = ids.iter().filter(|id| skip.passes(**id)).count();
                 skip.found()?;
-                let mut all = self.again().stream();
+                let mut all = self.clone().stream();
                 while let Some(recording) = all.next().await {
                     recording?;
                 }
                 Ok(u64::try_from(count).ok())
             }
             Self::Files { .. } => {
-                let (mut all, mut count) = (self.again().stream(), 0);
+                let (mut all, mut count) = (self.clone().stream(), 0);
                 while let Some(recording) = all.next().await {
                     recording?;
                     count += 1;
@@ -75,35 +76,21 @@ impl<'r> Source<'r> {
         }
     }
 
-    /// Starts over.
-    fn again(&self) -> Source<'r> {
-        match self {
-            Self::Ids { client, bot, ids, behind } => {
-                Source::Ids { client, bot: *bot, ids: ids.clone(), behind: *behind }
-            }
-            Self::StdinIds { client, bot, behind } => Source::StdinIds { client, bot: *bot, behind: *behind },
-            Self::Query(recordings) => Source::Query(Box::new(recordings.again())),
-            Self::Files { paths, filter, behind } => {
-                Source::Files { paths: paths.clone(), filter: *filter, behind: *behind }
-            }
-        }
-    }
-
     /// The recordings.
     pub fn stream(self) -> Recorded<'r> {
         match self {
-            Self::Ids { client, bot, ids, behind } => {
-                let mut skip = Skip::new(behind);
+            Self::Ids { client, bot, ids, after } => {
+                let mut skip = Skip::new(after);
                 let ids: Vec<_> = ids.into_iter().filter(|id| skip.passes(*id)).collect();
                 let batches: Vec<_> = ids.chunks(BATCH).map(<[_]>::to_vec).collect();
                 Box::pin(
                     stream::iter(batches).then(move |ids| of_ids(client, bot, ids)).flat_map(stream::iter),
                 )
             }
-            Self::StdinIds { client, bot, behind } => {
+            Self::StdinIds { client, bot, after } => {
                 let lines = lines(Vec::new(), BATCH);
                 Box::pin(
-                    stream::unfold((lines, Skip::new(behind)), move |(mut lines, mut skip)| async move {
+                    stream::unfold((lines, Skip::new(after)), move |(mut lines, mut skip)| async move {
                         let (ids, end) = next_ids(&mut lines, &mut skip).await;
                         if ids.is_empty() && end.is_none() {
                             return None;
@@ -118,15 +105,12 @@ impl<'r> Source<'r> {
                 let next = recordings.next().await.transpose()?;
                 Some((next, recordings))
             })),
-            Self::Files { paths, filter, behind } => {
+            Self::Files { paths, filter, after } => {
                 let lines = lines(paths, READ_AHEAD);
-                Box::pin(stream::unfold(
-                    (lines, Skip::new(behind)),
-                    move |(mut lines, mut skip)| async move {
-                        let next = next_recording(&mut lines, &filter, &mut skip).await.transpose()?;
-                        Some((next, (lines, skip)))
-                    },
-                ))
+                Box::pin(stream::unfold((lines, Skip::new(after)), move |(mut lines, mut skip)| async move {
+                    let next = next_recording(&mut lines, &filter, &mut skip).await.transpose()?;
+                    Some((next, (lines, skip)))
+                }))
             }
         }
     }
@@ -216,7 +200,7 @@ impl LineFilter {
         Ok(Self {
             channel: channel.transpose()?,
             times: Times::of(args.since.as_ref(), args.until.as_ref())?,
-            status: args.status.map(Into::into),
+            status: args.status,
         })
     }
 
@@ -232,20 +216,20 @@ impl LineFilter {
 /// Skips everything up to and including a trace.
 #[derive(Debug)]
 struct Skip {
-    behind: Option<TraceId>,
+    after: Option<TraceId>,
 }
 
 impl Skip {
-    fn new(behind: Option<TraceId>) -> Self {
-        Self { behind }
+    fn new(after: Option<TraceId>) -> Self {
+        Self { after }
     }
 
     fn passes(&mut self, id: TraceId) -> bool {
-        match self.behind {
+        match self.after {
             None => true,
-            Some(behind) => {
-                if behind == id {
-                    self.behind = None;
+            Some(after) => {
+                if after == id {
+                    self.after = None;
                 }
                 false
             }
@@ -254,10 +238,10 @@ impl Skip {
 
     /// Nothing was sent if it was not found.
     fn found(&self) -> Result<(), Failure> {
-        match self.behind {
+        match self.after {
             None => Ok(()),
-            Some(behind) => {
-                Err(Failure::not_found(format!("--resume-from {behind}: this trace is not among them")))
+            Some(after) => {
+                Err(Failure::not_found(format!("--resume-from {after}: this trace is not among them")))
             }
         }
     }
@@ -331,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_is_left_out_and_has_to_be_there() {
+    fn resume_from_skips_done_traces_and_must_exist() {
         let [a, b, c] = [1, 2, 3].map(TraceId::from_u128);
         let mut skip = Skip::new(Some(b));
         assert_eq!([a, b, c, b].map(|id| skip.passes(id)), [false, false, true, true]);
@@ -342,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_one_by_one_and_named() {
+    fn recording_lines_are_read_one_by_one_with_their_numbers() {
         let (sender, mut receiver) = mpsc::channel(8);
         assert!(send_lines(&mut &b"one\ntwo"[..], "f", &sender));
         assert!(!send_lines(&mut &b"ok\n\xff\nnever"[..], "g", &sender));

@@ -31,37 +31,17 @@ use url::Url;
 
 use crate::{
     args::SimAppArgs,
-    document::cell,
+    document::lines,
     exit::{Exit, Failure},
     local,
     printer::Printer,
     signals::stopped,
 };
 
-pub const FIELDS: [&str; 17] = [
-    "hub_url",
-    "bot_id",
-    "hub_bot_id",
-    "app_id",
-    "inst_id",
-    "installation_id",
-    "app_token",
-    "app_slug",
-    "handle",
-    "webhook_secret",
-    "webhook_url",
-    "webhook_verified",
-    "redirect_uris",
-    "setup_url",
-    "events",
-    "scopes",
-    "tools",
-];
-
 /// The simulator's default address.
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9801);
 /// Timeout for connections to end.
-const DRAIN: Duration = Duration::from_secs(3);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     let (listener, address) = listen(args.listen, printer).await?;
@@ -105,9 +85,8 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
         endpoint = endpoint.with_app_token(token, mock);
     }
     Server::new(ServeLimits::default(), tasks.clone(), clock.clone(), random).serve(vec![listener], endpoint);
-    let lines = ["hub_url", "app_token", "webhook_secret", "app_slug", "bot_id", "webhook_url"]
-        .map(|name| format!("{name:<14}  {}", cell(&config, name)));
-    let text = format!("{}\n\n{}", lines.join("\n"), next_commands(&config));
+    let names = ["hub_url", "app_token", "webhook_secret", "app_slug", "bot_id", "webhook_url"];
+    let text = format!("{}\n\n{}", lines(&config, names, 14), next_commands(&config));
     printer.one(config, &text)?;
     Printer::flush()?;
     let stopped = stopped();
@@ -117,7 +96,7 @@ pub async fn run(args: SimAppArgs, printer: &Printer) -> Result<(), Failure> {
     settings.draining.cancel();
     for tasks in [&tasks, &settings.sockets] {
         tasks.stop();
-        tasks.wait(&clock, DRAIN).await;
+        tasks.wait(&clock, DRAIN_TIMEOUT).await;
     }
     hub.shutdown().await;
     Ok(())

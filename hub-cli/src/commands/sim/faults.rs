@@ -15,9 +15,6 @@ use crate::{
     sim_client::SimClient,
 };
 
-pub const OUTAGE_FIELDS: [&str; 2] = ["seconds", "wx_id"];
-pub const EXPIRE_FIELDS: [&str; 1] = ["wx_id"];
-
 /// Maximum length of an outage.
 const MAX_OUTAGE: Duration = Duration::from_secs(3_600);
 

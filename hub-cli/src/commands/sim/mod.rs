@@ -13,33 +13,12 @@ mod serve;
 use serde_json::Value;
 
 use crate::{
-    args::{ReceiverCommand, SimBot, SimCommand, SimTarget},
-    document::cell,
+    args::{SimBot, SimCommand, SimTarget},
+    document::{cell, cells},
     exit::Failure,
     printer::{List, Printer},
     sim_client::SimClient,
 };
-
-const CONTACT_FIELDS: [&str; 5] = ["wx_id", "user_id", "owner", "last_message_at", "sends_left"];
-const ACCOUNT_FIELDS: [&str; 6] = ["wx_id", "owner_user_id", "started", "expired", "pollers", "pending"];
-
-/// The names in a command's JSON document.
-pub fn fields(command: &SimCommand) -> &'static [&'static str] {
-    match command {
-        SimCommand::Say(_) => &say::FIELDS,
-        SimCommand::Script(_) => &script::FIELDS,
-        SimCommand::Accounts { .. } => &ACCOUNT_FIELDS,
-        SimCommand::Contacts(_) => &CONTACT_FIELDS,
-        SimCommand::Scan(_) => &scan::FIELDS,
-        SimCommand::Outage(_) => &faults::OUTAGE_FIELDS,
-        SimCommand::ExpireSession(_) => &faults::EXPIRE_FIELDS,
-        SimCommand::Receiver(ReceiverCommand::Show { .. }) => &receiver::FIELDS,
-        SimCommand::Receiver(_) => &receiver::BEHAVIOUR_FIELDS,
-        SimCommand::Serve { .. } => &[],
-        SimCommand::App(_) => &app::FIELDS,
-        SimCommand::Reset { .. } => &reset::FIELDS,
-    }
-}
 
 pub async fn run(command: SimCommand, printer: &Printer) -> Result<(), Failure> {
     match command {
@@ -62,7 +41,7 @@ async fn contacts(bot: &SimBot, printer: &Printer) -> Result<(), Failure> {
     let wx_id = cell(&say::account(&simulator, bot).await?, "wx_id");
     let contacts = simulator.get(&format!("/_sim/contacts?wx_id={wx_id}")).await?;
     let row = |contact: &Value| {
-        let [id, left, last] = ["user_id", "sends_left", "last_message_at"].map(|field| cell(contact, field));
+        let [id, left, last] = cells(contact, ["user_id", "sends_left", "last_message_at"]);
         let owner = if contact["owner"] == true { "owner" } else { "" };
         vec![id, owner.to_owned(), left, last]
     };
@@ -78,7 +57,7 @@ async fn accounts(target: &SimTarget, printer: &Printer) -> Result<(), Failure> 
             account if account["started"] == true => "started",
             _ => "idle",
         };
-        let [id, owner, pending] = ["wx_id", "owner_user_id", "pending"].map(|field| cell(account, field));
+        let [id, owner, pending] = cells(account, ["wx_id", "owner_user_id", "pending"]);
         vec![id, owner, state.to_owned(), pending]
     };
     let columns = &["NETWORK ID", "OWNER ID", "STATE", "PENDING"];

@@ -5,15 +5,11 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{ReceiverArgs, ReceiverCommand, SimTarget},
-    document::cell,
+    document::{cell, cells},
     exit::Failure,
     printer::{List, Printer},
     sim_client::SimClient,
 };
-
-pub const FIELDS: [&str; 8] =
-    ["at", "webhook_id", "attempt", "content", "verified", "reason", "behaviour", "reply"];
-pub const BEHAVIOUR_FIELDS: [&str; 2] = ["mode", "times"];
 
 pub async fn run(command: ReceiverCommand, printer: &Printer) -> Result<(), Failure> {
     let (args, behaviour) = match command {
@@ -42,8 +38,7 @@ async fn show(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
     let requests = SimClient::new(&target.sim)?.get("/receiver/requests").await?;
     let row = |request: &Value| {
         let verified = if request["verified"] == true { "verified" } else { "not verified" };
-        let [at, attempt, behaviour, content] =
-            ["at", "attempt", "behaviour", "content"].map(|field| cell(request, field));
+        let [at, attempt, behaviour, content] = cells(request, ["at", "attempt", "behaviour", "content"]);
         vec![at, attempt, verified.to_owned(), behaviour, content]
     };
     let columns = &["AT", "ATTEMPT", "SIGNATURE", "DID", "TEXT"];

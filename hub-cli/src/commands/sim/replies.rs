@@ -21,7 +21,7 @@ const MAX_TRACES: u32 = 20;
 
 /// A message to a bot: sender and recipient.
 #[derive(Debug)]
-pub struct Written<'a> {
+pub struct SentMessage<'a> {
     pub simulator: &'a SimClient,
     pub wx_id: &'a str,
     pub from_user_id: &'a str,
@@ -42,7 +42,7 @@ pub async fn last_sent(simulator: &SimClient, wx_id: &str) -> Result<u64, Failur
     }
 }
 
-impl Written<'_> {
+impl SentMessage<'_> {
     /// The replies within `wait`; it ends shortly after the first one.
     pub async fn replies(&self, wait: Duration) -> Result<Vec<String>, Failure> {
         let clock = Clock::system();

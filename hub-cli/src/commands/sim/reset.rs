@@ -4,8 +4,6 @@ use serde_json::json;
 
 use crate::{args::SimTarget, exit::Failure, printer::Printer, sim_client::SimClient};
 
-pub const FIELDS: [&str; 1] = ["sim"];
-
 pub async fn run(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
     SimClient::new(&target.sim)?.post("/_sim/reset", &json!({})).await?;
     printer.note("the simulator was reset; its bots need a new login");

@@ -3,7 +3,7 @@
 use hub_core::demo::{NAME, NETWORK, person_id};
 use serde_json::{Value, json};
 
-use super::replies::{Written, last_sent};
+use super::replies::{SentMessage, last_sent};
 use crate::{
     args::{LocalArgs, SimBot, SimSayArgs},
     client::Client,
@@ -13,8 +13,6 @@ use crate::{
     printer::Printer,
     sim_client::SimClient,
 };
-
-pub const FIELDS: [&str; 5] = ["wx_id", "from_user_id", "message_ids", "replies", "trace_ids"];
 
 pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
     let text = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
@@ -30,7 +28,7 @@ pub async fn run(args: SimSayArgs, printer: &Printer) -> Result<(), Failure> {
         (said["replies"], said["trace_ids"]) = (json!([]), json!([]));
         return printer.one(said, &first);
     }
-    let written = Written { simulator: &simulator, wx_id: &wx_id, from_user_id: &from_user_id, after };
+    let written = SentMessage { simulator: &simulator, wx_id: &wx_id, from_user_id: &from_user_id, after };
     let replies = written.replies(args.wait).await?;
     let (bot, traces) = written.in_hub(&text, &args.bot.local).await.unwrap_or((wx_id.clone(), Vec::new()));
     let person = args.person.unwrap_or_else(|| from_user_id.clone());

@@ -5,9 +5,6 @@ use serde_json::json;
 
 use crate::{args::SimScanArgs, document::cell, exit::Failure, printer::Printer, sim_client::SimClient};
 
-/// The fields of the account are present once it is confirmed.
-pub const FIELDS: [&str; 3] = ["status", "wx_id", "owner_user_id"];
-
 pub async fn run(args: SimScanArgs, printer: &Printer) -> Result<(), Failure> {
     let simulator = SimClient::new(&args.target.sim)?;
     simulator.post("/_sim/scan", &json!({ "qr_text": args.link })).await?;

@@ -22,8 +22,6 @@ use crate::{
     sim_client::SimClient,
 };
 
-pub const FIELDS: [&str; 3] = ["step", "did", "detail"];
-
 /// Maximum number of steps.
 const MAX_STEPS: usize = 10_000;
 
@@ -149,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_as_a_whole_or_refused() {
+    fn a_sim_script_is_validated_as_a_whole() {
         let file = "[[step]]\nsay = \"order 42\"\nas = \"Ada\"\n[[step]]\nwait = \"2s\"\n[[step]]\noutage = \"1m\"\n\
             [[step]]\nexpire = true\n[[step]]\nreceiver = \"fail\"\ntimes = 2\n";
         let steps = [

@@ -12,25 +12,22 @@ use serde_json::{Value, json, value::RawValue};
 use super::recording;
 use crate::{
     args::TracesDiffArgs,
-    client::Client,
     commands::{plugins::run::changes, recordings::trace_id},
+    context::Context,
     exit::Failure,
     printer::{Printer, Tone},
     screen,
 };
 
-pub const FIELDS: [&str; 7] = ["before", "after", "same", "status", "request", "response", "steps"];
-
 /// Headers that differ in every delivery.
 const VOLATILE_HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "x-hub-attempt"];
 
-pub async fn run(args: TracesDiffArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: TracesDiffArgs, cx: &Context) -> Result<(), Failure> {
     let (before, after) = (trace_id(&args.before)?, trace_id(&args.after)?);
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let (before, after) = (recording(&client, before).await?, recording(&client, after).await?);
-    client.close().await;
     let compared = Compared::of(&before, &after);
-    printer.one(compared.document(), &compared.text(printer))
+    cx.printer.one(compared.document(), &compared.text(&cx.printer))
 }
 
 /// Two traces.
@@ -179,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn times_and_ids_are_no_difference() {
+    fn traces_diff_ignores_times_and_ids() {
         let same = Compared::of(&recording("ok", "{}", "x", 1), &recording("ok", "{}", "x", 2));
         assert!(same.is_same(), "{:?}", same.document());
     }
 
     #[test]
-    fn what_differs_is_shown_where_it_does() {
+    fn traces_diff_shows_differences_by_part() {
         let other = Compared::of(&recording("ok", "{}", "x", 1), &recording("error", "{\"a\":1}", "y", 2));
         let document = other.document();
         assert_eq!(document["status"], json!(["ok", "error"]));

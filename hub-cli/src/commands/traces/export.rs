@@ -11,19 +11,19 @@ use serde_json::json;
 
 use crate::{
     args::TracesExportArgs,
-    client::Client,
     commands::recordings::{self, Recordings, line},
+    context::Context,
     exit::{Exit, Failure},
     printer::Printer,
 };
 
-pub async fn run(args: TracesExportArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.hub, local).await?;
+pub async fn run(args: TracesExportArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     let query = recordings::query(&client, bot, &args.filter).await?;
     let recordings = Recordings::new(&client, bot, query, None, true);
     let written = match &args.out {
-        None => to_stdout(recordings, printer).await?,
+        None => to_stdout(recordings, &cx.printer).await?,
         Some(path) => {
             let file = create(path)?;
             let written = to_file(recordings, file, path).await;
@@ -34,17 +34,16 @@ pub async fn run(args: TracesExportArgs, local: bool, printer: &Printer) -> Resu
             written?
         }
     };
-    client.close().await;
     match (&args.out, written) {
         (Some(path), written) => {
-            printer.note(&format!("{written} traces in {}", path.display()));
-            printer.one(
+            cx.printer.note(&format!("{written} traces in {}", path.display()));
+            cx.printer.one(
                 json!({ "file": path.display().to_string(), "traces": written }),
                 &path.display().to_string(),
             )
         }
         (None, 0) => {
-            printer.note("no such traces");
+            cx.printer.note("no such traces");
             Ok(())
         }
         (None, _) => Ok(()),
@@ -62,7 +61,7 @@ async fn to_stdout(mut recordings: Recordings<'_>, printer: &Printer) -> Result<
 
 async fn to_file(mut recordings: Recordings<'_>, file: File, path: &Path) -> Result<u64, Failure> {
     let mut file = BufWriter::new(file);
-    let failed = |error| Failure::file(&path.display().to_string(), error);
+    let failed = |error| Failure::file(path, error);
     let mut written = 0;
     while let Some(recording) = recordings.next().await? {
         writeln!(file, "{}", line(&recording)).map_err(failed)?;

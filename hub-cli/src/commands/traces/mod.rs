@@ -12,9 +12,9 @@ use super::{recordings, waterfall};
 use crate::{
     args::{TracesCommand, TracesListArgs, TracesShowArgs},
     client::Client,
+    context::Context,
     exit::Failure,
-    fields::Fields,
-    printer::{List, Printer},
+    printer::List,
     screen,
 };
 
@@ -24,47 +24,27 @@ mod to_test;
 mod wire;
 
 /// Columns of a message's text in a list at a terminal.
-const MAX_TEXT: usize = 40;
-
-/// The names in a trace of a list.
-pub const fn list_fields() -> Fields {
-    Fields::of("listTraces").without(&["steps", "message"])
-}
-
-/// The names in a command's JSON document.
-pub fn fields(command: &TracesCommand) -> Fields {
-    match command {
-        TracesCommand::List(_) => list_fields(),
-        TracesCommand::Show(args) if args.raw => Fields::own(&["raw"]),
-        TracesCommand::Show(args) if args.curl => Fields::own(&["curl"]),
-        TracesCommand::Show(args) if args.har => Fields::own(&["log"]),
-        TracesCommand::Show(_) => Fields::of("getTrace"),
-        TracesCommand::Export(_) => Fields::of("getTrace").and(&["message"]),
-        TracesCommand::Diff(_) => Fields::own(&diff::FIELDS),
-        TracesCommand::ToTest(_) => Fields::own(&to_test::FIELDS),
-    }
-}
+const MAX_TEXT_COLUMNS: usize = 40;
 
 /// Runs a command; with `local` the files are read although a server is named.
-pub async fn run(command: TracesCommand, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(command: TracesCommand, cx: &Context) -> Result<(), Failure> {
     match command {
-        TracesCommand::List(args) => list(args, local, printer).await,
-        TracesCommand::Show(args) => show(args, local, printer).await,
-        TracesCommand::Export(args) => export::run(args, local, printer).await,
-        TracesCommand::Diff(args) => diff::run(args, local, printer).await,
-        TracesCommand::ToTest(args) => to_test::run(args, local, printer).await,
+        TracesCommand::List(args) => list(args, cx).await,
+        TracesCommand::Show(args) => show(args, cx).await,
+        TracesCommand::Export(args) => export::run(args, cx).await,
+        TracesCommand::Diff(args) => diff::run(args, cx).await,
+        TracesCommand::ToTest(args) => to_test::run(args, cx).await,
     }
 }
 
-async fn list(args: TracesListArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
-    let client = Client::open(&args.list.hub, local).await?;
+async fn list(args: TracesListArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.list.hub).await?;
     let bot = client.bot(&args.bot).await?;
     let query: TraceQuery = recordings::query(&client, bot, &args.filter).await?;
     let page = client.traces(bot, &query, &args.list.page).await?;
-    client.close().await;
-    printer.list(List {
+    cx.printer.list(List {
         columns: &COLUMNS,
-        rows: page.items.iter().map(|trace| row(trace, printer.is_terminal())).collect(),
+        rows: page.items.iter().map(|trace| row(trace, cx.printer.is_terminal())).collect(),
         items: page.items.iter().map(head).collect(),
         next_cursor: page.next_cursor,
         empty: "no such traces",
@@ -82,7 +62,7 @@ fn row(trace: &Trace, short: bool) -> Vec<String> {
         trace.status.as_str().to_owned(),
         trace.channel_name.clone().unwrap_or_default(),
         person(trace).to_owned(),
-        if short { screen::fit(&text, MAX_TEXT) } else { text },
+        if short { screen::fit(&text, MAX_TEXT_COLUMNS) } else { text },
         trace.summary.clone(),
     ]
 }
@@ -92,30 +72,29 @@ fn person(trace: &Trace) -> &str {
     if trace.user_name.is_empty() { &trace.user_id } else { &trace.user_name }
 }
 
-async fn show(args: TracesShowArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+async fn show(args: TracesShowArgs, cx: &Context) -> Result<(), Failure> {
     let id = recordings::trace_id(&args.trace)?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let trace = client.trace(None, id).await?;
-    client.close().await;
     if args.raw {
         let text = wire::raw(&trace)?;
-        return printer.one(json!({ "raw": text }), &screen::escape(&text));
+        return cx.printer.one(json!({ "raw": text }), &screen::escape(&text));
     }
     if args.curl {
         let curl = wire::curl(&trace)?;
         for name in &curl.left_out {
-            printer.note(&format!("omitted header, its value is not recorded: {name}"));
+            cx.printer.note(&format!("omitted header, its value is not recorded: {name}"));
         }
         if curl.is_cut {
-            printer.note("only the beginning of the body is recorded");
+            cx.printer.note("only the beginning of the body is recorded");
         }
-        return printer.one(json!({ "curl": curl.command }), &screen::escape(&curl.command));
+        return cx.printer.one(json!({ "curl": curl.command }), &screen::escape(&curl.command));
     }
     if args.har {
-        return printer.as_json().one(wire::har(&trace)?, "");
+        return cx.printer.as_json().one(wire::har(&trace)?, "");
     }
     let now = Clock::system().now();
-    printer.one(document(&trace), &waterfall::draw(&trace, now, printer))
+    cx.printer.one(json!(trace), &waterfall::draw(&trace, now, &cx.printer))
 }
 
 /// A recording of one trace, whatever its bot.
@@ -124,14 +103,9 @@ async fn recording(client: &Client, id: TraceId) -> Result<Recording, Failure> {
     recordings::of_trace(client, trace).await
 }
 
-/// A trace as the API shows it.
-pub fn document(trace: &Trace) -> Value {
-    json!(trace)
-}
-
-/// The same without its steps.
+/// A trace without its steps.
 pub fn head(trace: &Trace) -> Value {
-    let mut document = document(trace);
+    let mut document = json!(trace);
     if let Some(fields) = document.as_object_mut() {
         fields.remove("steps");
     }

@@ -21,18 +21,15 @@ use crate::{
         plugins::run::{self},
         read_file, recordings,
     },
+    context::Context,
     exit::{Exit, Failure},
-    printer::Printer,
 };
 
-pub const FIELDS: [&str; 3] = ["trace_id", "plugin", "files"];
-
-pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Result<(), Failure> {
+pub async fn run(args: TracesToTestArgs, cx: &Context) -> Result<(), Failure> {
     let trace = recordings::trace_id(&args.trace)?;
-    let client = Client::open(&args.hub, local).await?;
+    let client = cx.hub(&args.hub).await?;
     let recording = recording(&client, trace).await?;
     let plugin = Plugin::of(&args, &client, &recording).await?;
-    client.close().await;
     let real = &recording;
     let recording = Fakes::new().recording(real)?;
     let message = recording.message.clone().ok_or_else(|| {
@@ -43,7 +40,7 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
     let cases = cases(&sandbox, &plugin, &recording, message).await?;
     sandbox.close();
     if let Some(note) = departure(real, &plugin, &cases.request) {
-        printer.note(&note);
+        cx.printer.note(&note);
     }
     let name = recording.trace.trace_id.to_string();
     let mut files = vec![(format!("{name}.jsonl"), recordings::line(&recording) + "\n")];
@@ -56,10 +53,10 @@ pub async fn run(args: TracesToTestArgs, local: bool, printer: &Printer) -> Resu
     }
     let written = write(&args.out, &files)?;
     let folder = args.out.display();
-    printer.note(&format!(
+    cx.printer.note(&format!(
         "run it: hub-cli plugins test {folder}; look through the files before you pass them on"
     ));
-    printer.one(json!({ "trace_id": name, "plugin": plugin.name, "files": written }), &written.join("\n"))
+    cx.printer.one(json!({ "trace_id": name, "plugin": plugin.name, "files": written }), &written.join("\n"))
 }
 
 /// The plugin under test.
@@ -105,15 +102,13 @@ impl Plugin {
 /// The path of a file as seen from a folder, which need not exist: cases name their source by it, so that they test the
 /// file that its author changes.
 fn relative(file: &Path, folder: &Path) -> Result<String, Failure> {
-    let shown = file.display().to_string();
-    let file = file.canonicalize().map_err(|error| Failure::file(&shown, error))?;
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file(&folder.display().to_string(), error))?;
-    let folder =
-        folder.canonicalize().map_err(|error| Failure::file(&folder.display().to_string(), error))?;
+    let file = file.canonicalize().map_err(|error| Failure::file(file, error))?;
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
+    let folder = folder.canonicalize().map_err(|error| Failure::file(folder, error))?;
     let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(common).map(|_| Component::ParentDir);
     let path: PathBuf = up.chain(file.components().skip(common)).collect();
-    path.to_str().map(str::to_owned).ok_or_else(|| Failure::file(&shown, "has a name that is not UTF-8"))
+    path.to_str().map(str::to_owned).ok_or_else(|| Failure::file(file, "has a name that is not UTF-8"))
 }
 
 /// The step of the plugin that ran.
@@ -237,8 +232,7 @@ fn departure(recording: &Recording, plugin: &Plugin, debugged: &Debugged) -> Opt
 
 /// Writes new files; one that is there already with the same content stays.
 fn write(folder: &Path, files: &[(String, String)]) -> Result<Vec<String>, Failure> {
-    let shown = folder.display().to_string();
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file(&shown, error))?;
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
     let paths: Vec<_> = files.iter().map(|(name, text)| (folder.join(name), text)).collect();
     for (path, text) in &paths {
         if path.exists() && std::fs::read(path).ok().as_deref() != Some(text.as_bytes()) {
@@ -249,7 +243,7 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<Vec<String>, Failu
         }
     }
     for (path, text) in &paths {
-        std::fs::write(path, text).map_err(|error| Failure::file(&path.display().to_string(), error))?;
+        std::fs::write(path, text).map_err(|error| Failure::file(path, error))?;
     }
     Ok(paths.iter().map(|(path, _)| path.display().to_string()).collect())
 }

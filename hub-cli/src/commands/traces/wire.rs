@@ -1,4 +1,6 @@
 //! The recorded HTTP requests of a trace, in formats of other tools. Secrets are not recorded.
+//!
+//! One line quotes for a shell; a crate for it would be longer to declare.
 
 use std::fmt::Write as _;
 
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_of_a_shell_cannot_end_early() {
+    fn a_shell_word_is_quoted() {
         assert_eq!(quoted("it's $(here) \"now\""), r#"'it'\''s $(here) "now"'"#);
         assert_eq!(quoted(""), "''");
     }

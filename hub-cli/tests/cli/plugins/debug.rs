@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn a_run_is_held_against_what_is_expected() {
+fn debug_compares_the_result_with_the_expected_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let script = file(path, "tagger.js", TAGGER);
@@ -51,7 +51,7 @@ fn a_run_is_held_against_what_is_expected() {
 }
 
 #[test]
-fn a_request_is_really_sent_when_asked_for() {
+fn debug_request_with_send_posts_the_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let script = file(path, "tagger.js", TAGGER);
@@ -90,7 +90,7 @@ fn a_request_is_really_sent_when_asked_for() {
 }
 
 #[test]
-fn a_fetch_reaches_the_program_that_is_named_for_its_host_and_no_other() {
+fn debug_fetch_reaches_only_the_server_named_by_host() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let shop = Sink::new(|_| (200, "{\"price\": 42}".to_owned()));
@@ -124,7 +124,7 @@ fn a_fetch_reaches_the_program_that_is_named_for_its_host_and_no_other() {
 }
 
 #[test]
-fn a_watched_plugin_that_breaks_shows_its_failure_below_its_last_good_result() {
+fn debug_watch_shows_a_failure_below_the_last_good_result() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let script = file(path, "tagger.js", TAGGER);

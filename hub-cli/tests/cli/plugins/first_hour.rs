@@ -6,7 +6,7 @@ use crate::program::{refuses, run, run_with_input, stderr, stdout};
 
 /// A plugin's first hour: the template passes its own case, is shown at work, and its errors show their place.
 #[test]
-fn a_plugin_is_started_tried_and_checked() {
+fn a_new_plugin_passes_lint_and_its_test_case() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let here = folder.path().display().to_string();
@@ -59,7 +59,7 @@ fn a_plugin_is_started_tried_and_checked() {
 }
 
 #[test]
-fn javascript_is_typed_against_the_context() {
+fn debug_repl_evaluates_javascript_with_the_context() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("p.js");
     std::fs::write(

@@ -16,7 +16,7 @@ fn lint(source: &str) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn what_cannot_work_is_found_with_its_place() {
+fn plugins_lint_reports_errors_with_their_position() {
     for (code, found) in [
         (
             "function onrequest(ctx) {}",
@@ -69,7 +69,7 @@ fn what_cannot_work_is_found_with_its_place() {
 }
 
 #[test]
-fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
+fn an_unknown_setting_is_a_warning_with_a_suggestion() {
     let (exit, listed, _) =
         lint(&format!("// ==UserScript==\n// @name x\n//  @versoin 1\n// ==/UserScript==\n{HOOK}}}\n"));
     assert_eq!(exit, Some(0));
@@ -77,7 +77,7 @@ fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
 }
 
 #[test]
-fn what_works_is_no_problem() {
+fn plugins_lint_accepts_a_working_plugin() {
     for code in [
         "function onRequest(ctx) { /* eval() */ ctx.reply('setTimeout(1) ' + `fetch(${1})`); }",
         "const setTimeout = (f) => f();\nfunction onRequest(ctx) { setTimeout(() => 1) }",

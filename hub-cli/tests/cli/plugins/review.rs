@@ -14,7 +14,7 @@ fn words(document: &Value, field: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_version_is_submitted_reviewed_and_taken_back() {
+fn a_plugin_version_is_submitted_reviewed_and_withdrawn() {
     let folder = hub();
     let path = folder.path();
     let script = file(path, "tagger.js", TAGGER);
@@ -68,7 +68,7 @@ fn a_version_is_submitted_reviewed_and_taken_back() {
 }
 
 #[test]
-fn what_a_source_lacks_is_found_and_mended() {
+fn plugins_lint_fix_completes_the_metadata_block() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let bare = file(path, "marker.js", "function onRequest(ctx) { ctx.skip(); }\n");

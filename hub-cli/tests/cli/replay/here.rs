@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn an_export_holds_what_a_receiver_got_and_no_secret() {
+fn an_export_contains_the_delivered_requests_without_secrets() {
     let stage = Stage::new();
     stage.say("order 1");
     let second = stage.say("order 2");
@@ -52,7 +52,7 @@ fn an_export_holds_what_a_receiver_got_and_no_secret() {
 }
 
 #[test]
-fn recordings_reach_a_url_on_this_machine_as_they_were_or_signed_anew() {
+fn recordings_are_sent_to_a_local_url_as_recorded_or_signed_again() {
     let stage = Stage::new();
     for text in ["order 1", "order 2", "order 3"] {
         stage.say(text);
@@ -115,7 +115,7 @@ fn recordings_reach_a_url_on_this_machine_as_they_were_or_signed_anew() {
 }
 
 #[test]
-fn failures_differences_and_going_on() {
+fn replays_with_failures_and_differences_can_be_resumed() {
     let stage = Stage::new();
     let traces: Vec<String> =
         (1..=4).map(|n| stage.say(&format!("order {n}")).trace_id.to_string()).collect();
@@ -166,7 +166,7 @@ fn failures_differences_and_going_on() {
 }
 
 #[test]
-fn plugins_run_here_on_recorded_messages() {
+fn a_replay_runs_local_plugins_on_recorded_messages() {
     let stage = Stage::new();
     stage.say("order 7");
     stage.say("hello");

@@ -53,7 +53,7 @@ fn peak(pid: u32) -> Option<u64> {
 }
 
 #[test]
-fn thousands_are_counted_exactly_in_little_memory() {
+fn thousands_of_replays_are_counted_in_bounded_memory() {
     let release = std::env::var_os("HUB_TEST_PROGRAMS").map(PathBuf::from);
     let release = release.filter(|folder| !folder.ends_with("debug"));
     let program = match &release {
@@ -92,7 +92,7 @@ fn thousands_are_counted_exactly_in_little_memory() {
 
 /// A bar in one line, drawn again at most 20 times per second whatever happens meanwhile.
 #[test]
-fn c8_the_bar_at_a_terminal_is_redrawn_now_and_then() {
+fn the_replay_bar_is_redrawn_at_a_limited_rate() {
     let folder = tempfile::tempdir().unwrap();
     let file = export(folder.path(), 1_500);
     let sink = Sink::kind();
@@ -114,7 +114,7 @@ fn c8_the_bar_at_a_terminal_is_redrawn_now_and_then() {
 }
 
 #[test]
-fn an_interruption_says_where_to_go_on() {
+fn an_interrupted_replay_prints_resume_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = export(folder.path(), 400);
     let sink = Sink::kind();

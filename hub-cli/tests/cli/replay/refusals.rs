@@ -9,7 +9,7 @@ use crate::{
 const UNKNOWN: &str = "tr_01KAJ6Z8QH0000000000000000";
 
 #[test]
-fn wrong_usage_and_missing_things_are_told_before_anything_is_sent() {
+fn replay_arguments_are_checked_before_anything_is_sent() {
     let stage = Stage::new();
     let trace = stage.say("order 1").trace_id.to_string();
     let sink = Sink::kind();
@@ -76,7 +76,7 @@ fn wrong_usage_and_missing_things_are_told_before_anything_is_sent() {
 }
 
 #[test]
-fn an_argument_with_a_secret_is_warned_of() {
+fn a_secret_in_an_argument_prints_a_warning() {
     let stage = Stage::new();
     let trace = stage.say("order 1").trace_id.to_string();
     let sink = Sink::kind();

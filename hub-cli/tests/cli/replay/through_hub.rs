@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn the_hub_delivers_again_and_its_trace_is_told() {
+fn a_replay_through_the_hub_prints_the_new_trace() {
     let stage = Stage::new();
     let trace = stage.say("order 42").trace_id.to_string();
     for place in [Stage::files, Stage::server] {

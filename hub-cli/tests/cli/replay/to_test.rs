@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn what_happened_becomes_a_case_without_people_and_secrets() {
+fn to_test_writes_a_case_without_personal_data_and_secrets() {
     let stage = Stage::new();
     let bare = stage.say("no plugin yet").trace_id.to_string();
     let script = stage.path().join("tagger.js").display().to_string();
