@@ -13,19 +13,16 @@ const MAX_LINE: u64 = 64 * 1024;
 /// A line of stdin without its end; `None` at the end of stdin.
 ///
 /// It is read in a detached thread, so that an interruption need not wait for it.
-///
-/// # Errors
-/// Errors of reading.
 pub async fn line() -> io::Result<Option<String>> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(MAX_LINE).read_line(&mut line);
         let line = read.map(|count| (count > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned()));
         // The receiver is gone after an interruption.
-        let _ = tell.send(line);
+        let _ = sender.send(line);
     });
-    told.await.unwrap_or(Ok(None))
+    receiver.await.unwrap_or(Ok(None))
 }
 
 /// Asks whether to continue.

@@ -59,12 +59,12 @@ fn with_names(mut command: Command) -> Command {
 /// The names that are found in time.
 fn candidates(kind: Kind) -> Vec<CompletionCandidate> {
     printer::disable_notes();
-    let (tell, told) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
     // Not awaited after the timeout: the process ends without it.
     thread::spawn(move || {
-        let _ = tell.send(find(kind).unwrap_or_default());
+        let _ = sender.send(find(kind).unwrap_or_default());
     });
-    let found = told.recv_timeout(TIMEOUT).unwrap_or_default();
+    let found = receiver.recv_timeout(TIMEOUT).unwrap_or_default();
     found
         .into_iter()
         .map(|(name, help)| CompletionCandidate::new(name).help((!help.is_empty()).then(|| help.into())))

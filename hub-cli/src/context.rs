@@ -22,9 +22,6 @@ impl Context {
     }
 
     /// Opens the hub of these arguments, until the command ends.
-    ///
-    /// # Errors
-    /// As [`Client::open`].
     pub async fn hub(&self, args: &HubArgs) -> Result<Client, Failure> {
         let client = Client::open(args, self.local).await?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,27 +11,19 @@ use crate::document::cell;
 /// The exit codes, as `hub-cli help exit-codes` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
     Done = 0,
     /// Rejected by the hub, or an error.
     Failed = 1,
-    /// Wrong usage.
     Usage = 2,
-    /// Partly done; some failed.
     Partial = 3,
     /// Not signed in, or not allowed.
     Denied = 4,
-    /// It does not exist.
     NotFound = 5,
     /// A conflict, or an invalid input file.
     Conflict = 6,
-    /// Unreachable.
     Unreachable = 7,
-    /// Timed out.
     TimedOut = 8,
-    /// A check failed.
     CheckFailed = 9,
-    /// Interrupted.
     Interrupted = 130,
 }
 
@@ -73,9 +65,7 @@ pub struct Failure {
 /// Details of an error of a server.
 #[derive(Debug, Default)]
 struct Refusal {
-    /// Every invalid field.
     details: Vec<(String, String)>,
-    /// Address of the server.
     server: Option<String>,
     /// Id of the request in the server's log.
     request_id: Option<String>,

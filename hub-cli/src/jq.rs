@@ -16,7 +16,6 @@ use crate::{exit::Failure, screen};
 /// Maximum width of a value in an error message, in columns.
 const MAX_ERROR_COLUMNS: usize = 120;
 
-/// A parsed expression.
 #[derive(Clone)]
 pub struct Jq(Arc<Filter<JustLut<Val>>>);
 
@@ -27,10 +26,6 @@ impl fmt::Debug for Jq {
 }
 
 impl Jq {
-    /// Parses an expression.
-    ///
-    /// # Errors
-    /// A message about the mistake.
     pub fn parse(code: &str) -> Result<Self, String> {
         let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
         let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
@@ -63,8 +58,8 @@ impl Jq {
                 Ok(Val::TStr(text)) => write(&String::from_utf8_lossy(&text))?,
                 Ok(other) => write(&other.to_string())?,
                 Err(error) => {
-                    let told = screen::fit(&screen::clean(&error.to_string()), MAX_ERROR_COLUMNS);
-                    return Err(Failure::usage(format!("--jq: {told}")));
+                    let message = screen::fit(&screen::clean(&error.to_string()), MAX_ERROR_COLUMNS);
+                    return Err(Failure::usage(format!("--jq: {message}")));
                 }
             }
         }

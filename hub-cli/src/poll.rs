@@ -7,9 +7,6 @@ use hub_core::time::Clock;
 use crate::exit::Failure;
 
 /// Calls `look` until it returns a value, and waits `interval` between two calls.
-///
-/// # Errors
-/// The first failure of `look`.
 pub async fn every<T>(
     interval: Duration,
     mut look: impl AsyncFnMut() -> Result<Option<T>, Failure>,
@@ -24,9 +21,6 @@ pub async fn every<T>(
 }
 
 /// As [`every`], for at most `limit`; `None` when that is over.
-///
-/// # Errors
-/// As [`every`].
 pub async fn within<T>(
     interval: Duration,
     limit: Duration,

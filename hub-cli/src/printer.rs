@@ -38,7 +38,6 @@ pub enum Format {
     Json(Option<Vec<String>>),
 }
 
-/// Verbosity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Nothing, not even errors.
@@ -72,16 +71,13 @@ pub struct Extras {
     pub jq: Option<Jq>,
     /// Times in tables are absolute instead of relative.
     pub utc: bool,
-    /// No prompts.
     pub no_input: bool,
-    /// No progress.
     pub no_progress: bool,
 }
 
 /// Whether notes may be printed on stderr, next to documents and errors.
 static NOTES_ARE_PRINTED: AtomicBool = AtomicBool::new(true);
 
-/// Whether requests are printed.
 static REQUESTS_ARE_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a request or its response with `--verbose`, without a printer.
@@ -183,9 +179,6 @@ impl Printer {
     }
 
     /// One object: the document, or a text.
-    ///
-    /// # Errors
-    /// Errors of writing.
     pub fn one(&self, document: Value, text: &str) -> Result<(), Failure> {
         match &self.format {
             Format::Json(fields) => self.write_json(&select(document, fields.as_deref())),
@@ -195,9 +188,6 @@ impl Printer {
 
     /// A list: a table at a terminal, tab-separated rows without a header in a pipe, or the document
     /// `{items, next_cursor}`. Columns of ids are never cut.
-    ///
-    /// # Errors
-    /// Errors of writing.
     pub fn list(&self, list: List) -> Result<(), Failure> {
         if let Format::Json(fields) = &self.format {
             let mut items = list.items.into_iter().map(|item| select(item, fields.as_deref()));
@@ -247,9 +237,6 @@ impl Printer {
     }
 
     /// Replaces the last text, which had this number of lines; below it if stdout is not a terminal.
-    ///
-    /// # Errors
-    /// Errors of writing.
     pub fn replace(&self, lines: usize, text: &str) -> Result<(), Failure> {
         if self.terminal && lines > 0 {
             return write_out(&format!("\u{1b}[{lines}A\u{1b}[J{text}"));
@@ -287,7 +274,6 @@ impl Printer {
         self.prints_notes() && !self.extras.no_progress
     }
 
-    /// Whether notes are printed.
     fn prints_notes(&self) -> bool {
         self.verbosity >= Verbosity::Normal && self.format == Format::Text
     }
@@ -305,7 +291,6 @@ impl Printer {
         let _ = write!(to, "{text}{space}").and_then(|()| to.flush());
     }
 
-    /// A note on stderr.
     pub fn note(&self, text: &str) {
         if self.prints_notes() {
             write_err(text);
@@ -350,17 +335,13 @@ impl Printer {
         failure.exit.into()
     }
 
-    /// Flushes the output.
-    ///
-    /// # Errors
-    /// Errors of writing.
     pub fn flush() -> Result<(), Failure> {
         io::stdout().flush().map_err(Failure::from)
     }
 }
 
 /// A list to be printed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct List {
     pub columns: &'static [&'static str],
     pub rows: Vec<Vec<String>>,

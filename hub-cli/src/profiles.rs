@@ -19,9 +19,7 @@ pub const DEFAULT: &str = "default";
 /// A hub that the user is signed in to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Profile {
-    /// Its address.
     pub server: Url,
-    /// The API key.
     #[serde(serialize_with = "expose")]
     pub key: Secret,
     /// Whether `login` created the key, so that `logout` revokes it.
@@ -36,7 +34,6 @@ fn expose<S: Serializer>(key: &Secret, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(key.expose())
 }
 
-/// All profiles.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Profiles {
     #[serde(skip)]
@@ -79,9 +76,6 @@ impl Profiles {
     }
 
     /// Replaces the file atomically.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn save(&self) -> Result<(), Failure> {
         let document = json!(self).to_string();
         let write = || {
@@ -96,9 +90,6 @@ impl Profiles {
     }
 
     /// The profile of a name, or the current one.
-    ///
-    /// # Errors
-    /// Without such a profile.
     pub fn find(&self, name: Option<&str>) -> Result<(&str, &Profile), Failure> {
         let name = name.unwrap_or(&self.current);
         let found = self.all.get_key_value(name).map(|(name, profile)| (name.as_str(), profile));

@@ -136,8 +136,8 @@ mod tests {
     fn times_are_shown_relative_to_now() {
         let now = Timestamp::from_millis(1_000_000_000);
         let at = |seconds: i64| Timestamp::from_millis(1_000_000_000 - seconds * 1000);
-        let told = [0, 59, 60, 3_600, 90_000, 172_800, -90].map(|seconds| ago(at(seconds), now));
-        assert_eq!(told, ["0s ago", "59s ago", "1m ago", "1h ago", "25h ago", "2d ago", "in 1m"]);
+        let shown = [0, 59, 60, 3_600, 90_000, 172_800, -90].map(|seconds| ago(at(seconds), now));
+        assert_eq!(shown, ["0s ago", "59s ago", "1m ago", "1h ago", "25h ago", "2d ago", "in 1m"]);
     }
 
     #[test]

@@ -9,12 +9,10 @@ use url::Url;
 
 use crate::exit::Failure;
 
-/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// A simulator.
 #[derive(Debug)]
 pub struct SimClient {
     base: Url,
@@ -22,8 +20,6 @@ pub struct SimClient {
 }
 
 impl SimClient {
-    /// # Errors
-    /// `INTERNAL_ERROR` when no HTTP client can be made.
     pub fn new(base: &Url) -> Result<Self, Failure> {
         // The operator named the address, so private addresses are allowed.
         Ok(Self { base: base.clone(), egress: Egress::new(EgressConfig::default())?.trusted()? })

@@ -1,6 +1,5 @@
 //! Suggestions for mistyped names.
 
-/// Maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 3;
 /// Minimum similarity of a suggestion.
 const MIN_SIMILARITY: f64 = 0.7;

@@ -27,9 +27,6 @@ impl Confirm {
     }
 
     /// As above for changes that cannot be undone: at a terminal the `name` has to be typed.
-    ///
-    /// # Errors
-    /// As [`is_confirmed`](Self::is_confirmed).
     pub async fn is_confirmed_by_name(
         self,
         what: &str,

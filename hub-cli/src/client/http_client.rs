@@ -19,14 +19,13 @@ use crate::{
     printer::{print_note, print_request},
 };
 
-/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum total wait of a call for a rate limit; limits are per minute.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 16 << 20;
 
-/// How long to wait before a call is retried, as the server's `Retry-After` says. A 503 may have come after a change,
+/// How long to wait before a call is retried, from the server's `Retry-After`. A 503 may be sent after a change,
 /// so only idempotent calls are retried then.
 fn wait_for(method: &str, status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let is_harmless = status == StatusCode::TOO_MANY_REQUESTS
@@ -95,9 +94,6 @@ impl HttpClient {
     }
 
     /// The same server with another credential, or without one.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub fn with_token(&self, token: Option<Secret>) -> Result<Self, Failure> {
         let unannounced = self.unannounced.lock().ok().and_then(|mut unannounced| unannounced.take());
         Ok(Self { unannounced: Mutex::new(unannounced), ..Self::new(&self.base, token)? })

@@ -45,7 +45,6 @@ impl Request<'_> {
         address_of(base, self.path, self.query)
     }
 
-    /// Its body as sent.
     fn bytes(&self) -> Bytes {
         if self.body.is_null() { Bytes::new() } else { self.body.to_string().into() }
     }
@@ -57,7 +56,6 @@ pub struct Client(Transport);
 
 #[derive(Debug, Clone)]
 enum Transport {
-    /// A server.
     Http(Arc<HttpClient>),
     /// The files of a hub on this machine; a server that works on them notices changes within a second.
     InProcess(Box<InProcessClient>),
@@ -101,9 +99,6 @@ impl Client {
     }
 
     /// The hub in a data folder or a database.
-    ///
-    /// # Errors
-    /// What opening the files fails with.
     pub async fn in_process(args: &LocalArgs) -> Result<Self, Failure> {
         let hub = local::open(args, Open::Existing).await?;
         Ok(Self(Transport::InProcess(Box::new(InProcessClient::new(hub)))))
@@ -124,7 +119,6 @@ impl Client {
         }
     }
 
-    /// The server.
     pub fn server(&self) -> Option<&HttpClient> {
         match &self.0 {
             Transport::Http(server) => Some(server),
@@ -169,9 +163,6 @@ impl Client {
     }
 
     /// The whole document of a response.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
     pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
         match &self.0 {
             Transport::Http(server) => server.exchange(request).await,

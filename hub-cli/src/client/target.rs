@@ -14,7 +14,6 @@ use crate::{
 pub struct Target {
     pub server: Url,
     pub key: Secret,
-    /// Its profile.
     pub name: Option<String>,
 }
 
@@ -44,9 +43,6 @@ pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
 }
 
 /// The address of the selected server, for commands with another kind of key.
-///
-/// # Errors
-/// As [`choose`].
 pub fn address(server: Option<&Url>, profile: Option<&str>) -> Result<Url, Failure> {
     match (server, profile) {
         (Some(server), None) => Ok(server.clone()),

@@ -61,13 +61,13 @@ pub async fn test(hub: HubArgs, cx: &Context) -> Result<(), Failure> {
     let test = client.post(&format!("{PATH}/test"), &Value::Null).await?;
     let (model, class) = (cell(&test, "model"), cell(&test["error"], "class"));
     let answered = test["ok"] == true;
-    let told = if answered {
+    let text = if answered {
         cx.printer.note(&format!("{model} responded after {} ms", cell(&test, "duration_ms")));
         cell(&test, "answer")
     } else {
         format!("{class}: {}", cell(&test["error"], "message"))
     };
-    cx.printer.one(test, &crate::screen::clean(&told))?;
+    cx.printer.one(test, &crate::screen::clean(&text))?;
     if answered {
         return Ok(());
     }

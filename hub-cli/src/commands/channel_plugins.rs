@@ -3,6 +3,7 @@
 use hub_core::{id::PluginId, page::MAX_LIMIT};
 use serde_json::{Value, json};
 
+use super::channels::state;
 use crate::{
     args::{ChannelPlugin, ChannelPluginsCommand, ChannelTarget, PageArgs},
     client::{ChannelRef, Client, id_of},
@@ -32,7 +33,7 @@ pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Fai
                 cell(&done, "name"),
                 cell(&done, "version")
             ));
-            place.show(done, &cx.printer).await
+            show(done, &cx.printer)
         }
         ChannelPluginsCommand::Uninstall(args) => {
             let place = Place::find(&args.target, cx).await?;
@@ -61,7 +62,7 @@ pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Fai
 async fn switch(args: &ChannelPlugin, on: bool, cx: &Context) -> Result<(), Failure> {
     let place = Place::find(&args.target, cx).await?;
     let done = place.change(&args.plugin, &json!({ "enabled": on })).await?;
-    place.show(done, &cx.printer).await
+    show(done, &cx.printer)
 }
 
 impl Place {
@@ -99,10 +100,10 @@ impl Place {
         let columns = &["#", "NAME", "VERSION", "STATUS", "PLUGIN ID"];
         printer.list(List::of(installed, columns, row, "no plugins in this channel"))
     }
+}
 
-    async fn show(self, plugin: Value, printer: &Printer) -> Result<(), Failure> {
-        let state = if plugin["enabled"] == true { "on" } else { "off" };
-        let [position, name, version] = cells(&plugin, ["position", "name", "version"]);
-        printer.one(plugin, &format!("{position}\t{name} {version}\t{state}"))
-    }
+fn show(plugin: Value, printer: &Printer) -> Result<(), Failure> {
+    let [position, name, version] = cells(&plugin, ["position", "name", "version"]);
+    let text = format!("{position}\t{name} {version}\t{}", state(&plugin));
+    printer.one(plugin, &text)
 }

@@ -78,13 +78,13 @@ pub async fn delete(args: ChannelsDeleteArgs, cx: &Context) -> Result<(), Failur
     let channel = client.get(&place.path()).await?;
     let (id, name) = (cell(&channel, "id"), cell(&channel, "name"));
     let what = format!("{name} ({id}), which received {} messages", cell(&channel["stats"], "received"));
-    let meant =
+    let confirmed =
         args.confirm.is_confirmed_by_name(&format!("this deletes {what}"), &name, &cx.printer).await?;
-    if meant {
+    if confirmed {
         client.delete(&place.path()).await?;
     }
-    let document = json!({ "id": id, "name": name, "deleted": meant });
-    let verb = if meant { "deleted" } else { "would delete" };
+    let document = json!({ "id": id, "name": name, "deleted": confirmed });
+    let verb = if confirmed { "deleted" } else { "would delete" };
     cx.printer.one(document, &format!("{verb} {what}"))
 }
 

@@ -11,10 +11,6 @@ use crate::{
     printer::{Format, List, Printer},
 };
 
-/// Runs a command.
-///
-/// # Errors
-/// When a file cannot be written, or the settings have errors.
 pub fn run(command: ConfigCommand, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Init { file } => {
@@ -44,7 +40,7 @@ fn check(all: bool, file: ConfigFile, printer: &Printer) -> Result<Exit, Failure
     match printer.format {
         Format::Text => printer.one(Value::Null, &report.to_string())?,
         Format::Json(_) => {
-            printer.list(List { columns: &[], rows: Vec::new(), items, next_cursor: None, empty: "" })?;
+            printer.list(List { items, ..List::default() })?;
         }
     }
     Ok(if report.is_ok() { Exit::Done } else { Exit::CheckFailed })
@@ -66,7 +62,6 @@ fn list(origin: bool, file: ConfigFile, printer: &Printer) -> Result<(), Failure
             .iter()
             .map(|(name, value, from)| json!({ "name": name, "value": value, "origin": from }))
             .collect::<Vec<Value>>(),
-        next_cursor: None,
-        empty: "",
+        ..List::default()
     })
 }

@@ -25,7 +25,6 @@ use crate::{
     screen::clean,
 };
 
-/// Timeout of one step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

@@ -33,11 +33,11 @@ pub async fn run(args: LoginArgs, printer: &Printer) -> Result<(), Failure> {
     let username = screen::clean(me["username"].as_str().unwrap_or_default());
     let name = args.profile.profile.unwrap_or_else(|| DEFAULT.to_owned());
     let document = json!({ "profile": name, "server": args.server, "username": username });
-    let told = format!("signed in to {} as {username}", args.server);
+    let text = format!("signed in to {} as {username}", args.server);
     profiles.all.insert(name.clone(), Profile { server: args.server, key, own, username });
     profiles.current = name;
     profiles.save()?;
-    printer.one(document, &told)
+    printer.one(document, &text)
 }
 
 /// Whether a phone can use the drawing: it fits on the screen with the lines that follow, and the link leads to
@@ -106,7 +106,7 @@ pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> 
     let (name, profile) = profiles.find(args.profile.profile.as_deref())?;
     // A given key may be in use elsewhere.
     let ended = if profile.own { revoke_key(profile).await.map(|()| true) } else { Ok(false) };
-    let told = match &ended {
+    let text = match &ended {
         Ok(true) => format!("signed out of {}", profile.server),
         Ok(false) => {
             format!("signed out of {name}; its key stays valid until it is revoked on {}", profile.server)
@@ -125,7 +125,7 @@ pub async fn logout(args: LogoutArgs, printer: &Printer) -> Result<(), Failure> 
     let name = name.to_owned();
     profiles.all.remove(&name);
     profiles.save()?;
-    printer.one(document, &told)
+    printer.one(document, &text)
 }
 
 /// Revokes a profile's key on its hub; it may have been revoked already.

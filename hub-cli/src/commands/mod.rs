@@ -14,11 +14,11 @@ mod db;
 mod debug;
 mod demo;
 mod doctor;
-mod export;
 mod help;
 mod listen;
 mod login;
 mod man;
+mod openapi;
 mod plugins;
 mod profiles;
 mod recordings;
@@ -52,10 +52,6 @@ use crate::{
 /// Maximum size of stdin or of a small file, in bytes.
 const MAX_INPUT: u64 = 1 << 20;
 
-/// Runs a command.
-///
-/// # Errors
-/// The failure, with its exit code.
 pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     if let Format::Json(Some(wanted)) = &printer.format {
         let known = fields(&cli).names();
@@ -106,7 +102,7 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
             return channel_sinks::set_webhook(*args, cx).await;
         }
         Command::Channels(ChannelsCommand::SetWebsocket(args)) => {
-            channel_sinks::set_websocket(*args, cx).await?
+            channel_sinks::set_websocket(*args, cx).await?;
         }
         Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, cx).await?,
         Command::Channels(ChannelsCommand::SetFilter(args)) => channel_sinks::set_filter(*args, cx).await?,
@@ -133,7 +129,7 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
         Command::Db(command) => return db::run(command, &cx.printer).await,
         Command::Doctor(args) => return doctor::run(args, &cx.printer).await,
         Command::Config(command) => return config::run(command, &cx.printer),
-        Command::Openapi(OpenapiCommand::Export(args)) => export::run(&args, &cx.printer)?,
+        Command::Openapi(OpenapiCommand::Export(args)) => openapi::run(&args, &cx.printer)?,
         Command::Completions(args) => completions::run(&args, &cx.printer)?,
         Command::Man(args) => man::run(&args, &cx.printer)?,
         Command::Version => version::run(&cx.printer)?,

@@ -27,12 +27,12 @@ pub async fn run(command: ProfilesCommand, printer: &Printer) -> Result<(), Fail
         ProfilesCommand::Delete { name, confirm } => {
             let profile = profiles.all.get(&name).ok_or_else(|| unknown(&name))?;
             let what = format!("this removes {name} and its key for {}", profile.server);
-            let meant = confirm.is_confirmed(&what, printer).await?;
-            if meant {
+            let confirmed = confirm.is_confirmed(&what, printer).await?;
+            if confirmed {
                 profiles.all.remove(&name);
                 profiles.save()?;
             }
-            printer.one(json!({ "name": name, "deleted": meant }), &name)
+            printer.one(json!({ "name": name, "deleted": confirmed }), &name)
         }
     }
 }

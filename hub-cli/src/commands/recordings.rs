@@ -34,7 +34,6 @@ pub async fn query(client: &Client, bot: BotId, filter: &TraceFilterArgs) -> Res
     Ok(TraceQuery { channel_id, status: filter.status, since, until, ..TraceQuery::default() })
 }
 
-/// The time range.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     pub since: Option<Timestamp>,
@@ -42,10 +41,6 @@ pub struct Times {
 }
 
 impl Times {
-    /// Those of the arguments.
-    ///
-    /// # Errors
-    /// When one is invalid.
     pub fn of(since: Option<&String>, until: Option<&String>) -> Result<Self, Failure> {
         let now = Clock::system().now();
         let read = |flag: &str, text: Option<&String>| {
@@ -74,9 +69,6 @@ pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// The id of a trace.
-///
-/// # Errors
-/// When it is invalid.
 pub fn trace_id(text: &str) -> Result<TraceId, Failure> {
     text.parse().map_err(|_| {
         Failure::not_found(format!("{text} is not the id of a trace"))
@@ -85,9 +77,6 @@ pub fn trace_id(text: &str) -> Result<TraceId, Failure> {
 }
 
 /// A recording of a trace, with its message if the hub still has it.
-///
-/// # Errors
-/// Errors of the hub.
 pub async fn of_trace(client: &Client, trace: Trace) -> Result<Recording, Failure> {
     let message = client.message_of(&trace).await?;
     Ok(Recording::new(trace, message.as_ref()))
@@ -135,10 +124,6 @@ impl<'r> Recordings<'r> {
         Self { client, bot, query, after, replays, page: VecDeque::new(), cursor: None, is_last: false }
     }
 
-    /// Their number.
-    ///
-    /// # Errors
-    /// Errors of the hub.
     pub async fn count(&self) -> Result<u64, Failure> {
         let (mut count, mut cursor) = (0, None);
         loop {
@@ -152,10 +137,6 @@ impl<'r> Recordings<'r> {
         }
     }
 
-    /// The next one.
-    ///
-    /// # Errors
-    /// Errors of the hub.
     pub async fn next(&mut self) -> Result<Option<Recording>, Failure> {
         loop {
             while let Some(recording) = self.page.pop_front() {

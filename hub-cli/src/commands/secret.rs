@@ -28,9 +28,6 @@ pub fn given(args: &SecretArgs, printer: &Printer) -> Result<Option<Secret>, Fai
 }
 
 /// The same, but required.
-///
-/// # Errors
-/// Also without one.
 pub fn required(args: &SecretArgs, printer: &Printer) -> Result<Secret, Failure> {
     given(args, printer)?.ok_or_else(|| {
         Failure::usage("there is no secret")
@@ -39,9 +36,6 @@ pub fn required(args: &SecretArgs, printer: &Printer) -> Result<Secret, Failure>
 }
 
 /// The first line of a file.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn first_line(path: &str) -> Result<Secret, Failure> {
     let content = Secret::new(read_file(path)?);
     Ok(Secret::new(content.expose().lines().next().unwrap_or_default()))

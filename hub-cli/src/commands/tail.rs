@@ -90,7 +90,6 @@ pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
     .await
 }
 
-/// The start.
 #[derive(Clone, Copy)]
 enum Start {
     Now,

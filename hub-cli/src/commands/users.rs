@@ -115,12 +115,12 @@ pub async fn delete(args: UsersDeleteArgs, cx: &Context) -> Result<(), Failure> 
     let name = cell(&user, "username");
     let what =
         format!("this permanently deletes {name} with {} bots and all their data", cell(&user, "bots"));
-    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
-    if meant {
+    let confirmed = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
+    if confirmed {
         client.delete(&format!("/api/admin/users/{}", cell(&user, "id"))).await?;
         cx.printer.note(&format!("{name} was deleted"));
     }
-    let document = json!({ "id": user["id"], "username": user["username"], "deleted": meant });
+    let document = json!({ "id": user["id"], "username": user["username"], "deleted": confirmed });
     cx.printer.one(document, &cell(&user, "id"))
 }
 

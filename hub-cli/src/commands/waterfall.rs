@@ -16,7 +16,6 @@ const BAR_COLUMNS: [usize; 2] = [8, 16];
 /// Minimum width of a detail, in columns.
 const MIN_DETAIL: usize = 10;
 
-/// The waterfall.
 pub fn draw(trace: &Trace, now: Timestamp, printer: &Printer) -> String {
     let columns = Columns::of(trace, printer.columns());
     let steps = trace.steps.iter().map(|step| line(trace, step, &columns, printer));
@@ -208,10 +207,10 @@ mod tests {
             serde_json::from_value(document).unwrap()
         };
         let now: Timestamp = "2026-01-02T03:05:00.000Z".parse().unwrap();
-        let told = |next: &str| next_attempt(&trace(next.into()), now).unwrap();
-        assert_eq!(told("2026-01-02T03:05:23.100Z"), "  next attempt in 24 s, attempt 2 of 8");
-        assert_eq!(told("2026-01-02T03:10:00.000Z"), "  next attempt in 5.0 min, attempt 2 of 8");
-        assert_eq!(told("2026-01-02T03:04:59.000Z"), "  next attempt now, attempt 2 of 8");
+        let announced = |next: &str| next_attempt(&trace(next.into()), now).unwrap();
+        assert_eq!(announced("2026-01-02T03:05:23.100Z"), "  next attempt in 24 s, attempt 2 of 8");
+        assert_eq!(announced("2026-01-02T03:10:00.000Z"), "  next attempt in 5.0 min, attempt 2 of 8");
+        assert_eq!(announced("2026-01-02T03:04:59.000Z"), "  next attempt now, attempt 2 of 8");
         assert_eq!(next_attempt(&trace(Value::Null), now), None);
     }
 

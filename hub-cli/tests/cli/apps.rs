@@ -21,11 +21,11 @@ use hub_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    hubs::hub_of_one_moment,
+    hubs::hub_at_a_fixed_time,
     program::{command, document, refuses, told},
 };
 
-const CREATE: [&str; 14] = [
+const CREATE_WEATHER: [&str; 14] = [
     "apps",
     "create",
     "Weather",
@@ -44,11 +44,11 @@ const CREATE: [&str; 14] = [
 
 #[test]
 fn an_app_is_created_installed_uninstalled_and_deleted() {
-    let folder = hub_of_one_moment();
+    let folder = hub_at_a_fixed_time();
     let path = folder.path();
     let (none, empty) = told(path, &["apps", "list"]);
     assert_eq!((none.as_str(), empty.trim()), ("", "there are no apps yet"));
-    let made = document(path, &CREATE);
+    let made = document(path, &CREATE_WEATHER);
     assert_eq!((&made["slug"], &made["owner_name"]), (&json!("weather"), &json!("ada")));
     assert_eq!(made["tools"], json!([{ "name": "weather", "description": "", "command": "weather" }]));
     let secrets = ["client_secret", "webhook_secret"].map(|name| made[name].as_str().unwrap().to_owned());
@@ -104,7 +104,7 @@ fn an_app_is_created_installed_uninstalled_and_deleted() {
 
 #[test]
 fn app_errors_have_their_exit_codes() {
-    let folder = hub_of_one_moment();
+    let folder = hub_at_a_fixed_time();
     let path = folder.path();
     refuses(path, &["apps", "create", "Weather"], 2, "INVALID_PARAMS");
     refuses(path, &["apps", "create", "Weather", "--owner", "nobody"], 5, "NOT_FOUND");
@@ -168,10 +168,10 @@ impl LocalService for Url {
 
 #[test]
 fn apps_events_follow_shows_new_events() {
-    let folder = hub_of_one_moment();
+    let folder = hub_at_a_fixed_time();
     let path = folder.path();
     // No one answers there yet: the app is not told of messages.
-    let made = document(path, &[&CREATE[..], &["--webhook-url", "http://app.example/hook"]].concat());
+    let made = document(path, &[&CREATE_WEATHER[..], &["--webhook-url", "http://app.example/hook"]].concat());
     assert_eq!(made["webhook_verified"], false);
     document(path, &["apps", "install", "weather", "--bot", "demo"]);
     let mut command = command(path);

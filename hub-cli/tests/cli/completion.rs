@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    hubs::{hub_of_one_moment, temp},
+    hubs::{hub_at_a_fixed_time, temp},
     program::{command, ends},
 };
 
@@ -28,7 +28,7 @@ fn completion_offers_commands_options_and_values() {
 
 #[test]
 fn completion_offers_names_of_the_hub_and_ignores_a_missing_hub() {
-    let folder = hub_of_one_moment();
+    let folder = hub_at_a_fixed_time();
     // The budget is for people at a quiet machine; a busy one gets more tries.
     let offers = |words: &[&str], name: &str| {
         (0..40).any(|_| offered(folder.path(), words).contains(&name.to_owned()))

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::program::{command, fill_hub};
 
 /// Values that must not be seen, whatever is asked.
-const PLANTED: [&str; 4] = [
+const PLANTED_SECRETS: [&str; 4] = [
     "sk-planted-endpoint-key",
     "planted-metrics-token-value",
     "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2",
@@ -32,8 +32,8 @@ fn hub() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     hub_core::private_files::create_folder(&folder.path().join("hub")).unwrap();
     let key = folder.path().join("hub/secret.key");
-    hub_core::private_files::create_new(&key, PLANTED[2].as_bytes()).unwrap();
-    fill_hub(&folder.path().join("hub"), PLANTED[0]);
+    hub_core::private_files::create_new(&key, PLANTED_SECRETS[2].as_bytes()).unwrap();
+    fill_hub(&folder.path().join("hub"), PLANTED_SECRETS[0]);
     folder
 }
 
@@ -97,7 +97,7 @@ fn doctor_reports_a_lost_or_replaced_key_and_an_empty_database() {
     let told = check("keys.rotation");
     assert!(told.contains("is encrypted with the key") && told.contains("db restore"), "{told}");
     assert!(!key.exists(), "doctor creates no key");
-    hub_core::private_files::create_new(&key, PLANTED[2].replace('5', "6").as_bytes()).unwrap();
+    hub_core::private_files::create_new(&key, PLANTED_SECRETS[2].replace('5', "6").as_bytes()).unwrap();
     let told = check("keys.rotation");
     assert!(told.contains("is encrypted with the key") && told.contains("the available key is"), "{told}");
     std::fs::write(folder.path().join("hub/hub.db"), "").unwrap();
@@ -193,7 +193,8 @@ fn doctor_finds_inconsistent_settings() {
 fn no_secret_is_ever_shown() {
     let folder = hub();
     let file = folder.path().join("hub.toml");
-    std::fs::write(&file, format!("metrics_token = {:?}\nregistration = \"open\"\n", PLANTED[1])).unwrap();
+    std::fs::write(&file, format!("metrics_token = {:?}\nregistration = \"open\"\n", PLANTED_SECRETS[1]))
+        .unwrap();
     for arguments in [
         &["doctor"][..],
         &["doctor", "--json"],
@@ -210,12 +211,12 @@ fn no_secret_is_ever_shown() {
         command
             .env("HUB_CONFIG", &file)
             .env("HUB_ADMIN_USERNAME", "root")
-            .env("HUB_ADMIN_PASSWORD", PLANTED[3]);
+            .env("HUB_ADMIN_PASSWORD", PLANTED_SECRETS[3]);
         command.env("HUB_SIM_LISTEN", "127.0.0.1:1").env("HUB_LISTEN", "127.0.0.1:1");
         let output = command.args(arguments).output().unwrap();
         let told = both(&output);
         assert!(matches!(output.status.code(), Some(0 | 9)), "{arguments:?}: {told}");
-        for secret in PLANTED {
+        for secret in PLANTED_SECRETS {
             assert!(!told.contains(secret), "{arguments:?} shows a secret: {told}");
         }
     }

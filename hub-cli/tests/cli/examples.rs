@@ -23,7 +23,7 @@ use crate::{
 
 /// The promise is 5 s on a machine that does nothing else. A debug build next to the other tests on two busy cores
 /// may take some times as long; a command that waits for a key or an answer that never comes takes forever.
-const CAP: Duration = Duration::from_secs(45);
+const EXAMPLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Every command without commands below it: its words, and its examples.
 pub fn leaves() -> Vec<(String, Vec<String>)> {
@@ -46,7 +46,7 @@ pub fn leaves() -> Vec<(String, Vec<String>)> {
 }
 
 /// What goes on until someone interrupts it: what is on stderr once it is at work, and how it then ends.
-const ENDLESS: [(&str, &str, i32); 7] = [
+const UNTIL_INTERRUPTED: [(&str, &str, i32); 7] = [
     ("login", "code: ", 130),
     ("tail", "ready", 130),
     ("listen", "ready channel=", 130),
@@ -57,10 +57,11 @@ const ENDLESS: [(&str, &str, i32); 7] = [
 ];
 
 /// What asks a server, or the simulator of one; all else works on files.
-const OF_A_SERVER: [&str; 6] = ["login", "listen", "bots bind", "bots reconnect", "apps authorize", "sim "];
+const NEEDS_A_SERVER: [&str; 6] =
+    ["login", "listen", "bots bind", "bots reconnect", "apps authorize", "sim "];
 
 /// Those that do not end with 0: their examples name what is not there, or is there already.
-const ENDS_OTHERWISE: [(&str, i32); 14] = [
+const EXIT_CODES: [(&str, i32); 14] = [
     // No one works on these files.
     ("replay", 7),
     ("traces to-test", 5),
@@ -171,7 +172,7 @@ fn within_cap(mut command: Command, ready: Option<&str>) -> Ended {
             assert!(interrupt.unwrap().success());
             (watch, waits_for) = (Stopwatch::start(), None);
         }
-        if watch.elapsed() >= CAP {
+        if watch.elapsed() >= EXAMPLE_TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
             break None;
@@ -194,10 +195,10 @@ fn fault(words: &str, ended: &Ended) -> Option<String> {
     if out.contains('\u{1b}') || err.contains('\u{1b}') {
         return told("shows an escape sequence");
     }
-    let mut codes = ENDLESS
+    let mut codes = UNTIL_INTERRUPTED
         .iter()
         .map(|(words, _, code)| (words, code))
-        .chain(ENDS_OTHERWISE.iter().map(|(words, code)| (words, code)));
+        .chain(EXIT_CODES.iter().map(|(words, code)| (words, code)));
     let expected = codes.find(|(known, _)| **known == words).map_or(0, |(_, code)| *code);
     if status.code() != Some(expected) {
         return told(&format!("ends with {status}, not {expected}"));
@@ -228,7 +229,7 @@ fn no_example_hangs_or_colours_without_a_terminal() {
     stage.document(&["apps", "create", "Weather", "--scope", "message:read", "--redirect-uri", &back]);
     let (of_a_server, of_files): (Vec<_>, Vec<_>) = leaves()
         .into_iter()
-        .partition(|(words, _)| OF_A_SERVER.iter().any(|start| format!("{words} ").starts_with(start)));
+        .partition(|(words, _)| NEEDS_A_SERVER.iter().any(|start| format!("{words} ").starts_with(start)));
     let look = |words: &str, example: &str, command: &dyn Fn(&Path) -> Command| {
         assert!(example.starts_with("hub-cli "), "nothing is piped into it: {example}");
         let example = example
@@ -242,7 +243,8 @@ fn no_example_hangs_or_colours_without_a_terminal() {
         assert!(copied.unwrap().success());
         let line = format!("exec {example} --no-input {}", more(words));
         let shell = through_shell(&command(&home), &home, &line);
-        let ready = ENDLESS.iter().find(|(endless, ..)| *endless == words).map(|(_, ready, _)| *ready);
+        let ready =
+            UNTIL_INTERRUPTED.iter().find(|(endless, ..)| *endless == words).map(|(_, ready, _)| *ready);
         fault(words, &within_cap(shell, ready))
     };
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

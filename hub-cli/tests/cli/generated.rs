@@ -4,7 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use crate::{
-    hubs::{hub_of_one_moment, temp},
+    hubs::{hub_at_a_fixed_time, temp},
     program::{command, document, ends, prints, stdout},
     pty::Terminal,
 };
@@ -107,7 +107,7 @@ fn normalise(text: &str) -> String {
 }
 
 /// Every list and view that a hub with a demo has something for.
-const SHOWN: [&[&str]; 16] = [
+const VIEWS: [&[&str]; 16] = [
     &["bots", "list"],
     &["bots", "show", "demo"],
     &["bots", "status", "demo"],
@@ -128,10 +128,10 @@ const SHOWN: [&[&str]; 16] = [
 
 #[test]
 fn lists_and_views_match_their_golden_files() {
-    let folder = hub_of_one_moment();
+    let folder = hub_at_a_fixed_time();
     let traces = document(folder.path(), &["traces", "list", "--bot", "demo"]);
     let trace = traces["items"][0]["trace_id"].as_str().unwrap();
-    for arguments in SHOWN {
+    for arguments in VIEWS {
         let name = arguments
             .iter()
             .take_while(|word| !word.starts_with("--") && **word != "TRACE")

@@ -1,4 +1,4 @@
-//! Hubs on which nothing runs, in folders of their own.
+//! Hubs in temporary folders, without a server.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -47,8 +47,8 @@ pub fn hub_with_demo() -> TempDir {
     folder
 }
 
-/// The same with the admin ada, at a time that stood still: everything took 0 ms.
-pub fn hub_of_one_moment() -> TempDir {
+/// The same with the admin ada, at a fixed time: everything takes 0 ms.
+pub fn hub_at_a_fixed_time() -> TempDir {
     let folder = temp();
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let clock = ManualClock::new(Timestamp::from_millis(1_704_164_645_678));

@@ -1,4 +1,4 @@
-//! The program, started as a shell would, and what it is expected to say.
+//! The program, started as by a shell, and assertions about its output.
 
 use std::{
     io::Write,
@@ -45,7 +45,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What a command that ended in this way wrote to stdout, and to stderr.
+/// Asserts the exit code; returns stdout and stderr.
 #[track_caller]
 pub fn ends(output: &Output, exit: i32) -> (String, String) {
     let (out, err) = (stdout(output), stderr(output));
@@ -53,7 +53,7 @@ pub fn ends(output: &Output, exit: i32) -> (String, String) {
     (out, err)
 }
 
-/// What a command that failed said; nothing of it is on stdout.
+/// Asserts the exit code and the error code of a failure; returns stderr. Nothing may be on stdout.
 #[track_caller]
 pub fn fails(output: &Output, exit: i32, code: &str) -> String {
     let (out, err) = ends(output, exit);

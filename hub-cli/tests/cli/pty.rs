@@ -12,7 +12,7 @@ use hub_core::time::Stopwatch;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long something may take to be seen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program at a terminal.
 pub struct Terminal {
@@ -68,7 +68,7 @@ impl Terminal {
             if seen.get(from..).is_some_and(|seen| seen.contains(text)) {
                 return seen.len();
             }
-            assert!(watch.elapsed() < PATIENCE, "no {text:?} in {seen:?}");
+            assert!(watch.elapsed() < OUTPUT_TIMEOUT, "no {text:?} in {seen:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -87,7 +87,7 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(watch.elapsed() < PATIENCE, "it does not end: {:?}", self.seen());
+            assert!(watch.elapsed() < OUTPUT_TIMEOUT, "it does not end: {:?}", self.seen());
             thread::sleep(Duration::from_millis(20));
         };
         // It ends when no one holds the other side any more: then everything was read.

@@ -1,4 +1,4 @@
-//! A hub at work behind a port, with the demo's bot and channel, and the command line next to it.
+//! A running server with the demo bot and its channel, and the command line for it.
 
 use std::{
     io::{Read, Write},
@@ -39,8 +39,8 @@ use tokio::runtime::Runtime;
 
 use crate::program::{command, ends};
 
-/// How long something may take to happen, in looks of 50 ms.
-const LOOKS: u32 = 600;
+/// Maximum number of polls, one per 50 ms.
+const MAX_POLLS: u32 = 600;
 
 pub struct Stage {
     pub folder: TempDir,
@@ -128,7 +128,7 @@ impl Stage {
     pub fn say(&self, text: &str) -> Trace {
         let before = self.traces().len();
         self.simulator.say(&self.demo.wx_id, Some(ADA), text).unwrap();
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let traces = self.traces();
             if traces.len() > before && traces[0].status.as_str() != "pending" {
                 return traces.into_iter().next().unwrap();

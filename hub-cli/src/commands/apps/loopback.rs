@@ -26,7 +26,7 @@ pub struct Loopback {
 struct Expected {
     path: String,
     state: String,
-    tell: mpsc::Sender<Result<String, Failure>>,
+    sender: mpsc::Sender<Result<String, Failure>>,
 }
 
 /// Whether an address is on this machine, and can be listened on.
@@ -57,21 +57,20 @@ impl Loopback {
                 .with_hint("stop the program that uses it, or register another address: hub-cli apps edit")
         })?;
         let path = Url::parse(redirect_uri).map(|url| url.path().to_owned()).unwrap_or_default();
-        let (tell, answers) = mpsc::channel(1);
-        let expected = Arc::new(Expected { path, state: state.to_owned(), tell });
+        let (sender, answers) = mpsc::channel(1);
+        let expected = Arc::new(Expected { path, state: state.to_owned(), sender });
         let (tasks, limits) = (Tasks::new(), Limits { connections: 16, ..Limits::default() });
         tasks.spawn("loopback", local_http::serve(listener, expected, limits, tasks.clone()));
         Ok(Self { answers, tasks })
     }
 
-    /// Waits for the code.
-    pub async fn code(mut self, patience: std::time::Duration) -> Result<String, Failure> {
+    pub async fn code(mut self, timeout: std::time::Duration) -> Result<String, Failure> {
         let clock = Clock::system();
-        let answer = clock.timeout(patience, self.answers.recv()).await;
+        let answer = clock.timeout(timeout, self.answers.recv()).await;
         self.tasks.stop();
         self.tasks.wait(&clock, Limits::default().drain).await;
         answer.flatten().unwrap_or_else(|| {
-            Err(Failure::timed_out(format!("timed out after {} s without a decision", patience.as_secs()))
+            Err(Failure::timed_out(format!("timed out after {} s without a decision", timeout.as_secs()))
                 .with_hint("use --timeout to wait longer"))
         })
     }
@@ -108,21 +107,21 @@ impl Expected {
 #[async_trait]
 impl LocalService for Expected {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
-        let (status, told) = match self.read(&request) {
+        let (status, message) = match self.read(&request) {
             None => (StatusCode::NOT_FOUND, "This is not the redirect that the terminal waits for."),
             Some(answer) => {
-                let told = match &answer {
+                let message = match &answer {
                     Ok(_) => "Done. You can close this page and return to the terminal.",
                     Err(_) => "The terminal shows the error. You can close this page.",
                 };
                 // The first redirect counts.
-                let _ = self.tell.try_send(answer);
-                (StatusCode::OK, told)
+                let _ = self.sender.try_send(answer);
+                (StatusCode::OK, message)
             }
         };
         let page = format!(
             "<!doctype html><meta charset=\"utf-8\"><title>Message Hub</title>\
-             <p style=\"font-family:sans-serif\">{told}</p>"
+             <p style=\"font-family:sans-serif\">{message}</p>"
         );
         let mut response = Response::new(Bytes::from(page));
         *response.status_mut() = status;
@@ -159,8 +158,8 @@ mod tests {
 
     #[test]
     fn only_a_redirect_with_the_state_is_accepted() {
-        let (tell, _answers) = mpsc::channel(1);
-        let expected = Expected { path: "/callback".to_owned(), state: "s1".to_owned(), tell };
+        let (sender, _answers) = mpsc::channel(1);
+        let expected = Expected { path: "/callback".to_owned(), state: "s1".to_owned(), sender };
         let read = |method: Method, uri: &str| {
             let request = Request::builder().method(method).uri(uri).body(Bytes::new()).unwrap();
             expected.read(&request).map(|answer| answer.map_err(|failure| failure.exit))

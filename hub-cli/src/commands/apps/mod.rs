@@ -108,12 +108,12 @@ async fn delete(args: AppsDeleteArgs, cx: &Context) -> Result<(), Failure> {
     let id: AppId = id_of(&app)?;
     let (name, installs) = (cell(&app, "name"), cell(&app, "installs"));
     let what = format!("this permanently deletes {name}, also from {installs} bots");
-    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
-    if meant {
+    let confirmed = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
+    if confirmed {
         client.delete(&format!("/api/apps/{id}")).await?;
         cx.printer.note(&format!("{name} was deleted, also from {installs} bots"));
     }
-    cx.printer.one(json!({ "id": id, "name": name, "deleted": meant }), &id.to_string())
+    cx.printer.one(json!({ "id": id, "name": name, "deleted": confirmed }), &id.to_string())
 }
 
 async fn install(args: AppsInstallArgs, cx: &Context) -> Result<(), Failure> {
@@ -138,12 +138,12 @@ async fn uninstall(args: AppsUninstallArgs, cx: &Context) -> Result<(), Failure>
     let what = format!("this uninstalls {} from {}, and revokes its token", args.app, args.bot);
     client.installation(place).await?;
     // A new installation has another token.
-    let meant = args.confirm.is_confirmed(&what, &cx.printer).await?;
-    if meant {
+    let confirmed = args.confirm.is_confirmed(&what, &cx.printer).await?;
+    if confirmed {
         client.delete(&place.path()).await?;
         cx.printer.note(&format!("{} was uninstalled from {}", args.app, args.bot));
     }
-    let document = json!({ "app_id": place.app, "bot_id": place.bot, "uninstalled": meant });
+    let document = json!({ "app_id": place.app, "bot_id": place.bot, "uninstalled": confirmed });
     cx.printer.one(document, &place.app.to_string())
 }
 

@@ -71,12 +71,12 @@ async fn delete(args: BotsDeleteArgs, cx: &Context) -> Result<(), Failure> {
     let bot = client.get(&path(id)).await?;
     let name = screen::clean(&cell(&bot, "name"));
     let what = format!("this permanently deletes {name} with its channels, messages and contacts");
-    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
-    if meant {
+    let confirmed = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
+    if confirmed {
         client.delete(&path(id)).await?;
         cx.printer.note(&format!("{name} was deleted"));
     }
-    let document = json!({ "id": bot["id"], "name": bot["name"], "deleted": meant });
+    let document = json!({ "id": bot["id"], "name": bot["name"], "deleted": confirmed });
     cx.printer.one(document, &cell(&bot, "id"))
 }
 

@@ -15,7 +15,6 @@ use crate::{
 
 /// The states of a bind that succeeds.
 const STATES: [&str; 4] = ["waiting", "scanned", "confirmed", "online"];
-/// Columns of the bar.
 const BAR_COLUMNS: usize = 20;
 
 /// The output of a bind.
@@ -79,7 +78,6 @@ impl<'p> View<'p> {
         Ok(())
     }
 
-    /// Updates the bar.
     pub fn show_time(&mut self, status: &str, age: Age) {
         if self.is_drawn() {
             let text = format!("{}\n{}", bar(age, self.codes), states(status, self.printer));
@@ -88,7 +86,6 @@ impl<'p> View<'p> {
         }
     }
 
-    /// Prints the bot.
     pub fn show_end(&self, status: &str, bot: Value) -> Result<(), Failure> {
         if self.is_drawn() {
             return super::line(bot, self.printer);

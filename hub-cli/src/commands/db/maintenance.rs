@@ -50,8 +50,8 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
         Failure::usage("--older-than: must be like 12h or 30d, or a time like 2026-01-31T12:00:00Z")
     })?;
     let what = format!("this permanently deletes traces, messages and logs before {before}");
-    let meant = args.confirm.is_confirmed_by_name(&what, "prune", printer).await?;
-    let counts = if meant {
+    let confirmed = args.confirm.is_confirmed_by_name(&what, "prune", printer).await?;
+    let counts = if confirmed {
         let hub = local::open(&args.local, Open::Existing).await?;
         let forgotten = hub.forget(before).await;
         hub.shutdown().await;
@@ -68,7 +68,7 @@ pub async fn prune(args: DbPruneArgs, printer: &Printer) -> Result<(), Failure> 
         database.close().await?;
         counts.into_iter().map(|(name, count)| (name, u64::try_from(count).unwrap_or(0))).collect()
     };
-    pruned(before, meant, &counts, printer)
+    pruned(before, confirmed, &counts, printer)
 }
 
 fn pruned(before: Timestamp, done: bool, counts: &[(&str, u64)], printer: &Printer) -> Result<(), Failure> {

@@ -10,10 +10,6 @@ use crate::{
     printer::Printer,
 };
 
-/// Runs a command.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn run(command: DbCommand, printer: &Printer) -> Result<Exit, Failure> {
     match command {
         DbCommand::Status { local } => status::show(&local, printer).await?,

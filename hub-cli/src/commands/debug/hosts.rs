@@ -25,7 +25,6 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Parses the arguments.
     pub fn read(written: &[String]) -> Result<Self, Failure> {
         let direct = Egress::new(EgressConfig::default())?.trusted()?;
         let mut services: HashMap<String, Arc<dyn LocalService>> = HashMap::new();

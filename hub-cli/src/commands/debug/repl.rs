@@ -99,7 +99,6 @@ fn answer(debugged: &Debugged, logged: usize, replied: usize, printer: &Printer)
     lines.join("\n")
 }
 
-/// A line of stdin.
 async fn next_line() -> Result<Option<String>, Failure> {
     match ask::line().await.map_err(|error| Failure::file("stdin", error))? {
         Some(line) if line.len() > MAX_LINE => Err(Failure::file("stdin", "has a line over 16 KiB")),

@@ -26,13 +26,13 @@ pub async fn run(
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().ok_or_else(|| Failure::usage("--watch: name a file"))?.to_owned();
     // Capacity 1: events until the next read count as one change.
-    let (tell, mut changed) = mpsc::channel::<()>(1);
+    let (sender, mut changed) = mpsc::channel::<()>(1);
     let watch = move |event: notify::Result<notify::Event>| {
         let is_ours = |event: &notify::Event| {
             !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == Some(&name))
         };
         if event.is_ok_and(|event| is_ours(&event)) {
-            let _ = tell.try_send(());
+            let _ = sender.try_send(());
         }
     };
     let failed = |error: notify::Error| Failure::file(path, error);

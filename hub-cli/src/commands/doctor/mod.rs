@@ -179,7 +179,7 @@ fn show(outcomes: &[Outcome], printer: &Printer) -> Result<(), Failure> {
             })
         };
         let items: Vec<Value> = outcomes.iter().map(item).collect();
-        return printer.list(List { columns: &[], rows: Vec::new(), items, next_cursor: None, empty: "" });
+        return printer.list(List { items, ..List::default() });
     }
     let unicode = speaks_unicode();
     let mut lines = Vec::new();

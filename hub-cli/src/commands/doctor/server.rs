@@ -15,7 +15,6 @@ use url::Url;
 
 use super::{Outcome, Subject};
 
-/// Timeout of a request.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of a response: that of the description of the API.
 const MAX_ANSWER: usize = 8 << 20;
@@ -130,13 +129,13 @@ fn clock(answer: &Answer, asked_at: Timestamp) -> Outcome {
         return Outcome::skipped(id, "the server does not report its time");
     };
     let difference = Duration::from_millis(theirs.as_millis().abs_diff(asked_at.as_millis()));
-    let told = format!("the server's clock differs from this machine's by {} s", difference.as_secs());
+    let message = format!("the server's clock differs from this machine's by {} s", difference.as_secs());
     if difference > FAIL_SKEW {
-        Outcome::failed(id, told).advise("timedatectl set-ntp true, on the one that is wrong")
+        Outcome::failed(id, message).advise("timedatectl set-ntp true, on the one that is wrong")
     } else if difference > WARN_SKEW {
-        Outcome::warning(id, told).advise("timedatectl set-ntp true, on the one that is wrong")
+        Outcome::warning(id, message).advise("timedatectl set-ntp true, on the one that is wrong")
     } else {
-        Outcome::ok(id, told)
+        Outcome::ok(id, message)
     }
 }
 

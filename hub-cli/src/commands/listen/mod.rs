@@ -65,7 +65,6 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 struct Listen<'p> {
     args: ListenArgs,
     server: Url,
-    /// Key of the channel.
     key: String,
     view: View<'p>,
     recorder: Option<Recorder>,
@@ -137,14 +136,14 @@ async fn forward_all(
     }
     // Restores the terminal before further output.
     drop(keys);
-    let told = listen.view.end();
+    let summary = listen.view.end();
     match ended {
         Err(mut failure) if failure.exit == Exit::Interrupted => {
-            failure.message = format!("interrupted: {told}");
+            failure.message = format!("interrupted: {summary}");
             Err(failure)
         }
         ended => {
-            printer.note(&told);
+            printer.note(&summary);
             ended
         }
     }
@@ -259,7 +258,7 @@ impl Listen<'_> {
         }
     }
 
-    /// Posts one message and sends the reply that comes back.
+    /// Posts one message and sends the reply in the response.
     async fn forward(&mut self, message: &Value, channel: &Channel) -> Result<(), Failure> {
         let mut payload = message.as_object().cloned().unwrap_or_default();
         payload.retain(|name, _| !FRAME_ONLY.contains(&name.as_str()));

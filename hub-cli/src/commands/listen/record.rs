@@ -73,9 +73,6 @@ impl Recorder {
     }
 
     /// Appends one.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn append(&mut self, exchange: &Exchange<'_>) -> Result<(), Failure> {
         let recording = self.recording(exchange)?;
         let text = format!("{}\n", line(&recording));

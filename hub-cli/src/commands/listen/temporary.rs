@@ -19,9 +19,7 @@ use crate::{
 pub struct Temporary {
     client: Client,
     place: ChannelRef,
-    /// Its key.
     pub key: String,
-    /// Its server.
     pub server: Url,
 }
 

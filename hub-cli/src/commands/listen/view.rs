@@ -37,10 +37,10 @@ impl Delivery {
         self.status >= 200 && self.status < 300
     }
 
-    fn told(&self, printer: &Printer) -> String {
+    fn status_text(&self, printer: &Printer) -> String {
         let tone = if self.is_well() { Tone::Good } else { Tone::Bad };
-        let told = if self.status == 0 { "no response".to_owned() } else { self.status.to_string() };
-        printer.paint(&told, tone)
+        let text = if self.status == 0 { "no response".to_owned() } else { self.status.to_string() };
+        printer.paint(&text, tone)
     }
 
     fn document(&self) -> Value {
@@ -48,7 +48,6 @@ impl Delivery {
     }
 }
 
-/// The totals.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     ok: u64,
@@ -104,22 +103,17 @@ impl<'p> View<'p> {
         self.state(Tone::Bad, line.to_owned());
     }
 
-    /// A note.
     pub fn note(&self, line: &str) {
         self.above(|printer| printer.note(line));
     }
 
-    /// A message was posted.
-    ///
-    /// # Errors
-    /// Errors of writing.
     pub fn delivered(&mut self, delivery: Delivery) -> Result<(), Failure> {
         self.counts.add(&delivery);
         // With a panel at the same terminal the line would appear twice.
         if self.panel.is_none() || !self.printer.is_terminal() {
             let text = screen::fit(&delivery.text, 40);
             let answer = screen::fit(&delivery.answer, 60);
-            let line = format!("{}  {}  {text}  {answer}", delivery.seq, delivery.told(self.printer));
+            let line = format!("{}  {}  {text}  {answer}", delivery.seq, delivery.status_text(self.printer));
             self.above(|printer| printer.one(delivery.document(), &line))?;
         }
         if let Some(panel) = &mut self.panel {
@@ -164,7 +158,6 @@ impl Drop for View<'_> {
     }
 }
 
-/// The panel.
 struct Panel {
     bar: ProgressBar,
     state: (Tone, String),

@@ -8,7 +8,6 @@ use clap::{Arg, Command};
 
 use crate::args::{Cli, TOPICS};
 
-/// The page.
 pub fn page() -> String {
     let mut root = Cli::tree();
     root.build();

@@ -55,7 +55,7 @@ pub async fn run(args: &PluginsTestArgs, printer: &Printer) -> Result<Exit, Fail
     }
     sandbox.close();
     let columns = &["CASE", "RESULT", "TOOK", "DIFFERENCES"];
-    printer.list(List { columns, rows, items, next_cursor: None, empty: "no cases" })?;
+    printer.list(List { columns, rows, items, empty: "no cases", ..List::default() })?;
     Ok(if failed { Exit::CheckFailed } else { Exit::Done })
 }
 

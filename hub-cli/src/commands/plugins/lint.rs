@@ -11,7 +11,6 @@ use crate::{
     screen,
 };
 
-/// A finding.
 pub struct Finding {
     pub file: String,
     pub line: u32,

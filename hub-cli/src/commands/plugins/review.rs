@@ -62,13 +62,13 @@ async fn review(
     verdict: Verdict<'_>,
     hash: Option<&str>,
     cx: &Context,
-    tell: impl Fn(&Value),
+    report: impl Fn(&Value),
 ) -> Result<Vec<Value>, Failure> {
     let client = cx.hub(hub).await?;
     let mut done = Vec::new();
     for plugin in plugins {
         let plugin = decide(&client, plugin, verdict, hash).await?;
-        tell(&plugin);
+        report(&plugin);
         done.push(plugin);
     }
     Ok(done)
@@ -148,10 +148,10 @@ pub async fn delete(args: PluginsDeleteArgs, cx: &Context) -> Result<(), Failure
             cell(&plugin, "installs")
         )
     };
-    let meant = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
-    if meant {
+    let confirmed = args.confirm.is_confirmed_by_name(&what, &name, &cx.printer).await?;
+    if confirmed {
         client.delete(&format!("/api/plugins/{}", client.plugin_ref(&args.plugin).await?)).await?;
     }
-    let document = json!({ "id": plugin["id"], "name": name, "deleted": meant });
+    let document = json!({ "id": plugin["id"], "name": name, "deleted": confirmed });
     cx.printer.one(document, &cell(&plugin, "id"))
 }

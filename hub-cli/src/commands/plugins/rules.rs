@@ -34,7 +34,6 @@ const ABSENT: [(&str, &str); 12] = [
     ("WebAssembly", "a plugin cannot compile code at run time"),
 ];
 
-/// Checks a source.
 pub async fn check(sandbox: &Sandbox, file: &str, source: &str) -> Result<Vec<Finding>, Failure> {
     let mut found = Findings { file, found: Vec::new() };
     if let Err(error) = manifest::check_size(source) {

@@ -71,7 +71,6 @@ async fn source(client: &Client, version: &str) -> Result<String, Failure> {
     Ok(cell(&client.plugin(version).await?, "script"))
 }
 
-/// A plugin as text.
 fn described(plugin: &Value, with_source: bool, printer: &Printer) -> String {
     let text = |field: &str| clean(&cell(plugin, field));
     let mut lines = vec![format!(

@@ -7,12 +7,10 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 
 use crate::printer::Printer;
 
-/// Redraws per second.
 const REDRAWS_PER_SECOND: u8 = 20;
 /// Time between two lines if the total is not known.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The progress.
 pub struct Progress {
     total: Option<u64>,
     bar: Option<ProgressBar>,
@@ -47,11 +45,11 @@ impl Progress {
             bar.set_position(totals.done());
             return;
         }
-        let Some(told) = self.quarters else { return };
+        let Some(reported) = self.quarters else { return };
         match self.total.filter(|total| *total > 0) {
             Some(total) => {
                 let quarter = totals.done() * 4 / total;
-                if quarter > told {
+                if quarter > reported {
                     self.quarters = Some(quarter);
                     printer.note(&line(self.total, totals));
                 }
@@ -77,7 +75,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

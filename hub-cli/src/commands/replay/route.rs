@@ -29,10 +29,6 @@ pub enum Route {
 }
 
 impl Route {
-    /// As the arguments say.
-    ///
-    /// # Errors
-    /// When they conflict, or a file cannot be read.
     pub fn of(args: &ReplayArgs, printer: &Printer) -> Result<Self, Failure> {
         let how = &args.how;
         let names_secret = args.secret.secret_file.is_some() || args.secret.secret.is_some();
@@ -87,7 +83,6 @@ impl Route {
         }
     }
 
-    /// The default concurrency.
     pub const fn concurrency(&self) -> usize {
         match self {
             Self::Hub { .. } => 16,
@@ -96,9 +91,6 @@ impl Route {
     }
 
     /// The sender.
-    ///
-    /// # Errors
-    /// When the URL is invalid.
     pub fn carrier(self, client: Option<&Client>) -> Result<Box<dyn Carrier + '_>, Failure> {
         let clock = Clock::system();
         match (self, client) {

@@ -32,24 +32,32 @@ const BATCH: usize = 40;
 #[derive(Clone)]
 pub enum Source<'r> {
     /// Traces of a hub by their ids.
-    Ids { client: &'r Client, bot: Option<BotId>, ids: Vec<TraceId>, after: Option<TraceId> },
+    Ids {
+        client: &'r Client,
+        bot: Option<BotId>,
+        ids: Vec<TraceId>,
+        after: Option<TraceId>,
+    },
     /// The same, from stdin.
-    StdinIds { client: &'r Client, bot: Option<BotId>, after: Option<TraceId> },
-    /// Those of a query.
+    StdinIds {
+        client: &'r Client,
+        bot: Option<BotId>,
+        after: Option<TraceId>,
+    },
     Query(Box<Recordings<'r>>),
     /// Exports; stdin without a file.
-    Files { paths: Vec<PathBuf>, filter: LineFilter, after: Option<TraceId> },
+    Files {
+        paths: Vec<PathBuf>,
+        filter: LineFilter,
+        after: Option<TraceId>,
+    },
 }
 
-/// A stream of recordings.
 pub type Recorded<'r> = std::pin::Pin<Box<dyn Stream<Item = Result<Recording, Failure>> + 'r>>;
 
 impl<'r> Source<'r> {
     /// Their number, if it can be known in advance. Reads all of them once, so that invalid ones are found before
     /// anything is sent.
-    ///
-    /// # Errors
-    /// Invalid recordings, or errors of the hub.
     pub async fn count(&self) -> Result<Option<u64>, Failure> {
         match self {
             Self::Query(recordings) => recordings.count().await.map(Some),
@@ -76,7 +84,6 @@ impl<'r> Source<'r> {
         }
     }
 
-    /// The recordings.
     pub fn stream(self) -> Recorded<'r> {
         match self {
             Self::Ids { client, bot, ids, after } => {
@@ -190,7 +197,7 @@ impl LineFilter {
     /// As the arguments say.
     ///
     /// # Errors
-    /// When a time is none, or the channel is not given by its id.
+    /// When a time is invalid, or the channel is not named by its id.
     pub fn of(args: &TraceFilterArgs) -> Result<Self, Failure> {
         let channel = args.channel.as_ref().map(|channel| {
             channel.parse().map_err(|_| {

@@ -16,7 +16,6 @@ use crate::{
 
 /// How long further replies are collected after the first.
 const FURTHER_REPLIES: Duration = Duration::from_millis(300);
-/// Maximum number of traces.
 const MAX_TRACES: u32 = 20;
 
 /// A message to a bot: sender and recipient.

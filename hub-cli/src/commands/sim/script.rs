@@ -22,7 +22,6 @@ use crate::{
     sim_client::SimClient,
 };
 
-/// Maximum number of steps.
 const MAX_STEPS: usize = 10_000;
 
 #[derive(Debug, Deserialize)]
@@ -168,8 +167,8 @@ mod tests {
             ("[[step]]\nsay = \"a\"\ntimes = 2", "times is only allowed with receiver"),
             ("[[step]]\nreceiver = \"explode\"", "unknown variant"),
         ] {
-            let told = parse(wrong).unwrap_err();
-            assert!(told.contains(why), "{wrong}: {told}");
+            let message = parse(wrong).unwrap_err();
+            assert!(message.contains(why), "{wrong}: {message}");
         }
     }
 }

@@ -30,7 +30,6 @@ pub async fn run(args: TracesDiffArgs, cx: &Context) -> Result<(), Failure> {
     cx.printer.one(compared.document(), &compared.text(&cx.printer))
 }
 
-/// Two traces.
 struct Compared {
     ids: [String; 2],
     status: [&'static str; 2],

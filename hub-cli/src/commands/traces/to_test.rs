@@ -59,7 +59,6 @@ pub async fn run(args: TracesToTestArgs, cx: &Context) -> Result<(), Failure> {
     cx.printer.one(json!({ "trace_id": name, "plugin": plugin.name, "files": written }), &written.join("\n"))
 }
 
-/// The plugin under test.
 struct Plugin {
     name: String,
     /// The source as the cases name it: next to them, or where its author keeps it.
@@ -144,7 +143,7 @@ fn chosen<'r>(recording: &'r Recording, wanted: Option<&str>) -> Result<&'r Step
 struct Cases {
     /// What the request hook did.
     request: Debugged,
-    /// By what their files are called behind the trace.
+    /// Suffixes of their file names, after the trace.
     documents: Vec<(&'static str, Value)>,
 }
 
@@ -208,7 +207,7 @@ fn expectation(debugged: &Debugged) -> Value {
     expected
 }
 
-/// Says when the plugin does something else here than the trace tells: a state of then, a fetch, another version.
+/// A note when the plugin does something else than in the trace: because of its state, a fetch or another version.
 fn departure(recording: &Recording, plugin: &Plugin, debugged: &Debugged) -> Option<String> {
     let is_it = |step: &&Step| {
         step.name == StepName::PluginOnRequest && step.detail["plugin"] == plugin.name.as_str()

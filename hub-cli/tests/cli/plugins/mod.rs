@@ -1,10 +1,10 @@
-//! Plugins at the command line: an author's day, and a reviewer's.
+//! `plugins …` and `debug …`.
 
 use std::path::Path;
 
 mod debug;
-mod first_hour;
 mod lint;
+mod new;
 mod review;
 
 const TAGGER: &str = include_str!("../../../../examples/plugins/tagger.js");

@@ -1,9 +1,9 @@
-//! Deliveries taken elsewhere, sent again, compared and made into tests: what reaches receivers, what is printed, and
-//! every refusal.
+//! Deliveries that are exported, replayed, compared and converted to tests: what receivers get, what is printed, and
+//! every error.
 
-mod here;
-mod many;
-mod refusals;
+mod bulk;
+mod errors;
+mod local;
 pub mod sink;
 mod through_hub;
 mod to_test;

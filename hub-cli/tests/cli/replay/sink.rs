@@ -1,4 +1,4 @@
-//! A receiver on this machine: keeps what comes, and answers as instructed.
+//! A receiver on this machine that records requests and sends prepared responses.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Condvar, Mutex},
 };
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The lines of its head.

@@ -1,4 +1,4 @@
-//! Replays that the hub makes.
+//! Replays that the hub sends.
 
 use hub_core::demo::Behaviour;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A trace becomes a test of the plugin that ran in it.
+//! `traces to-test`: a trace as a test of the plugin that ran in it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is refused, with its exit code, and nothing is sent.
+//! Errors of `replay` with their exit codes; nothing is sent.
 
 use crate::{
     program::{ends, fails, run},
@@ -6,7 +6,7 @@ use crate::{
     stage::Stage,
 };
 
-const UNKNOWN: &str = "tr_01KAJ6Z8QH0000000000000000";
+const UNKNOWN_TRACE: &str = "tr_01KAJ6Z8QH0000000000000000";
 
 #[test]
 fn replay_arguments_are_checked_before_anything_is_sent() {
@@ -25,8 +25,8 @@ fn replay_arguments_are_checked_before_anything_is_sent() {
     let to = ["--to", &sink.url];
     for (arguments, exit, code) in [
         (vec!["replay", "nonsense"], 5, "NOT_FOUND"),
-        (vec!["replay", UNKNOWN, to[0], to[1]], 5, "NOT_FOUND"),
-        (vec!["replay", &trace, UNKNOWN, to[0], to[1]], 5, "NOT_FOUND"),
+        (vec!["replay", UNKNOWN_TRACE, to[0], to[1]], 5, "NOT_FOUND"),
+        (vec!["replay", &trace, UNKNOWN_TRACE, to[0], to[1]], 5, "NOT_FOUND"),
         (vec!["replay", "--bot", "nobody", to[0], to[1]], 5, "NOT_FOUND"),
         (vec!["replay", "--bot", "demo", "--channel", "nobody", to[0], to[1]], 5, "NOT_FOUND"),
         (vec!["replay", "--bot", "demo", "--since", "soon", to[0], to[1]], 2, "INVALID_PARAMS"),
@@ -35,7 +35,7 @@ fn replay_arguments_are_checked_before_anything_is_sent() {
         (vec!["replay", "--from", &bad, to[0], to[1]], 6, "INVALID_PARAMS"),
         (vec!["replay", "--from", &file, "--channel", "demo", to[0], to[1]], 2, "INVALID_PARAMS"),
         (vec!["replay", "--from", &file, "--through-plugins", to[0], to[1]], 2, "INVALID_PARAMS"),
-        (vec!["replay", "--from", &file, "--resume-from", UNKNOWN, to[0], to[1]], 5, "NOT_FOUND"),
+        (vec!["replay", "--from", &file, "--resume-from", UNKNOWN_TRACE, to[0], to[1]], 5, "NOT_FOUND"),
         (vec!["replay", "--from", &file, "--resume-from", "x", to[0], to[1]], 5, "NOT_FOUND"),
         // To the URLs of the recordings only when it is meant.
         (vec!["replay", "--from", &file], 2, "INVALID_PARAMS"),
@@ -69,9 +69,9 @@ fn replay_arguments_are_checked_before_anything_is_sent() {
     // The recorded URL is that of a receiver inside the hub's process: no one is there for this one.
     let (out, _) = ends(&stage.files(&["replay", &trace, "--as-recorded"]), 1);
     assert!(out.contains("\tfail\t"), "{out}");
-    fails(&stage.files(&["traces", "diff", &trace, UNKNOWN]), 5, "NOT_FOUND");
+    fails(&stage.files(&["traces", "diff", &trace, UNKNOWN_TRACE]), 5, "NOT_FOUND");
     fails(&stage.files(&["traces", "show", "x"]), 5, "NOT_FOUND");
-    fails(&stage.server(&["traces", "show", UNKNOWN]), 5, "NOT_FOUND");
+    fails(&stage.server(&["traces", "show", UNKNOWN_TRACE]), 5, "NOT_FOUND");
     assert_eq!(sink.count(), 0);
 }
 

@@ -1,10 +1,10 @@
-//! A plugin's first hour, without a hub.
+//! `plugins new`, `lint`, `test` and `debug` without a hub.
 
 use serde_json::Value;
 
 use crate::program::{refuses, run, run_with_input, stderr, stdout};
 
-/// A plugin's first hour: the template passes its own case, is shown at work, and its errors show their place.
+/// The template passes its own case and runs in `debug`, and errors show their place.
 #[test]
 fn a_new_plugin_passes_lint_and_its_test_case() {
     let folder = tempfile::tempdir().unwrap();

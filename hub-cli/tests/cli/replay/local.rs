@@ -1,4 +1,4 @@
-//! Recordings that are sent from here, past the hub.
+//! Replays that are sent from this machine, not by the hub.
 
 use hub_core::demo::ADA;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Promises of every command, kept by going through the whole tree.
+//! Rules for every command of the tree.
 
 use std::{
     io::{BufRead, BufReader},

@@ -1,4 +1,4 @@
-//! A server that limits requests: few are sent, and a refusal is waited out.
+//! A server that limits requests: commands send few of them, and retry after the requested time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

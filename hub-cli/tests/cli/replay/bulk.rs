@@ -1,4 +1,4 @@
-//! Thousands of them, and an interruption in between.
+//! Replays of thousands of traces, and their interruption.
 
 use std::{
     io::{BufRead, BufReader, Write},
