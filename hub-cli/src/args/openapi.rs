@@ -11,14 +11,9 @@ pub enum OpenapiCommand {
 /// Print the OpenAPI document, or compare a file with it
 #[derive(Debug, Args)]
 #[command(
-<<<<<<< HEAD
-    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --spec 3.1\n  hub-cli openapi export --check openapi.json\n
-Exit codes: 0 printed or equal, 6 the file is unreadable, 9 it differs.\nSee also: /openapi.json and /docs of a server"
-=======
-    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --spec 3.1\n  hub-cli openapi export --plain\n  hub-cli openapi export --check openapi.json\n\nSee also: /openapi.json and /docs of a server",
+    after_help = "Examples:\n  hub-cli openapi export --format yaml\n  hub-cli openapi export --spec 3.1\n  hub-cli openapi export --check openapi.json\n\nSee also: /openapi.json and /docs of a server",
     add = Ends(&[(0, "printed or equal"), (6, "the file is unreadable"), (9, "it differs")]),
     add = Fields::own(&["file", "equal"])
->>>>>>> cli
 )]
 pub struct ExportArgs {
     /// Format [default: json, or that of the checked file's extension]
