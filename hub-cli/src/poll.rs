@@ -6,14 +6,14 @@ use hub_core::time::Clock;
 
 use crate::exit::Failure;
 
-/// Calls `look` until it returns a value, and waits `interval` between two calls.
+/// Calls `poll` until it returns a value, and waits `interval` between two calls.
 pub async fn every<T>(
     interval: Duration,
-    mut look: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+    mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
     let clock = Clock::system();
     loop {
-        if let Some(found) = look().await? {
+        if let Some(found) = poll().await? {
             return Ok(found);
         }
         clock.sleep(interval).await;
@@ -24,12 +24,12 @@ pub async fn every<T>(
 pub async fn within<T>(
     interval: Duration,
     limit: Duration,
-    mut look: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+    mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>,
 ) -> Result<Option<T>, Failure> {
     let clock = Clock::system();
     let until = clock.now() + limit;
     every(interval, async || {
-        let found = look().await?;
+        let found = poll().await?;
         Ok((found.is_some() || clock.now() >= until).then_some(found))
     })
     .await

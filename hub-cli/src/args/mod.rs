@@ -1,11 +1,10 @@
 //! The grammar of the command line. One file per noun; every leaf command shows examples that a test runs through the
 //! parser.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{
     ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
-    builder::{PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -25,6 +24,7 @@ mod doctor;
 mod exit_codes;
 mod groups;
 mod help;
+mod hub;
 mod listen;
 mod login;
 mod man;
@@ -38,6 +38,7 @@ mod tail;
 mod traces;
 mod user_sessions;
 mod users;
+mod values;
 
 pub use ai_config::*;
 pub use apps::*;
@@ -54,6 +55,7 @@ pub use debug::*;
 pub use doctor::*;
 use exit_codes::Ends;
 pub use help::*;
+pub use hub::*;
 pub use listen::*;
 pub use login::*;
 pub use man::*;
@@ -67,6 +69,8 @@ pub use tail::*;
 pub use traces::*;
 pub use user_sessions::*;
 pub use users::*;
+pub use values::duration;
+use values::{closed, hours};
 
 use crate::{
     exit::{Exit, Failure},
@@ -127,79 +131,6 @@ struct Global {
     /// Open the data folder or database directly; an error for commands that need a server
     #[arg(long, global = true, help_heading = "Hub")]
     local: bool,
-}
-
-/// Parses the words of a closed set of the hub.
-fn closed<T: Copy + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
-    word: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    let find = move |text: String| all.into_iter().find(|one| word(*one) == text).ok_or("unknown");
-    PossibleValuesParser::new(all.map(word)).try_map(find)
-}
-
-/// A number of hours: `24`, `24h`.
-fn hours(text: &str) -> Result<u32, String> {
-    text.trim_end_matches('h').parse().map_err(|_| "must be a number of hours like 24h".to_owned())
-}
-
-/// A length of time: `90s`, `3m`, `1h`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a number with a unit: 90s, 3m, 1h".to_owned();
-    let unit = match text.chars().next_back() {
-        Some('s') => 1,
-        Some('m') => 60,
-        Some('h') => 3_600,
-        _ => return Err(wrong()),
-    };
-    let count: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(u64::from(count) * unit))
-}
-
-/// The hub: a data folder or a database.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Hub")]
-pub struct LocalArgs {
-    /// Folder of the hub's database and key [default: the same as the server's]
-    #[arg(long, env = "HUB_DATA_DIR", value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Database instead of the one in the folder: sqlite://PATH or postgres://…
-    #[arg(long, env = "HUB_DATABASE_URL", value_name = "URL", hide_env_values = true)]
-    pub database_url: Option<String>,
-}
-
-/// The hub, for commands that can also use a server.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Hub")]
-pub struct HubArgs {
-    /// Server to use, with the API key of the profile signed in to it, or with HUB_TOKEN [default: the server of the
-    /// active profile, unless a folder or a database is named]
-    #[arg(long, env = "HUB_SERVER", value_name = "URL")]
-    pub server: Option<url::Url>,
-    #[command(flatten)]
-    pub profile: ProfileArgs,
-    #[command(flatten)]
-    pub local: LocalArgs,
-}
-
-/// A page of a list.
-#[derive(Debug, Clone, Args)]
-pub struct PageArgs {
-    /// Maximum number of items, 1 to 200
-    #[arg(long, default_value_t = 50)]
-    pub limit: u32,
-    /// Cursor from the previous page
-    #[arg(long)]
-    pub cursor: Option<String>,
-}
-
-/// A page of a list, and the hub.
-#[derive(Debug, Clone, Args)]
-pub struct ListArgs {
-    #[command(flatten)]
-    pub page: PageArgs,
-    #[command(flatten)]
-    pub hub: HubArgs,
 }
 
 /// The commands.

@@ -9,7 +9,6 @@ mod channel_sinks;
 mod channels;
 mod completions;
 mod config;
-mod create_admin;
 mod db;
 mod debug;
 mod demo;
@@ -31,12 +30,12 @@ mod tail;
 mod traces;
 mod user_sessions;
 mod users;
-mod version;
 mod waterfall;
 
 use std::io::Read;
 
 use hub_core::{accounts::UserStatus, plugins::VersionState};
+use serde_json::{Value, json};
 
 use crate::{
     args::{
@@ -58,7 +57,7 @@ pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
         if wanted.len() == 1 && wanted[0] == "?" {
             let names = known.join("\n");
             return Printer::new(Format::Text, Verbosity::Quiet, Color::Never)
-                .one(serde_json::Value::Null, &names)
+                .one(Value::Null, &names)
                 .map(|()| Exit::Done);
         }
         if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
@@ -110,7 +109,7 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
         Command::Plugins(command) => return plugins::run(command, cx).await,
         Command::Apps(command) => apps::run(command, cx).await?,
         Command::Sim(command) => sim::run(command, &cx.printer).await?,
-        Command::Users(UsersCommand::CreateAdmin(args)) => create_admin::run(args, &cx.printer).await?,
+        Command::Users(UsersCommand::CreateAdmin(args)) => users::create_admin(args, &cx.printer).await?,
         Command::Users(UsersCommand::List(args)) => users::list(args, cx).await?,
         Command::Users(UsersCommand::Show(args)) => users::show(args, cx).await?,
         Command::Users(UsersCommand::Create(args)) => users::create(args, cx).await?,
@@ -132,10 +131,15 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
         Command::Openapi(OpenapiCommand::Export(args)) => openapi::run(&args, &cx.printer)?,
         Command::Completions(args) => completions::run(&args, &cx.printer)?,
         Command::Man(args) => man::run(&args, &cx.printer)?,
-        Command::Version => version::run(&cx.printer)?,
+        Command::Version => version(&cx.printer)?,
         Command::Help(args) => help::run(&args, &cx.printer)?,
     }
     Ok(Exit::Done)
+}
+
+fn version(printer: &Printer) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    printer.one(json!({ "version": version }), &format!("hub-cli {version}"))
 }
 
 /// The names in the JSON document of a command, or in the items of its list: those that it declares, unless a flag

@@ -1,4 +1,4 @@
-//! `users list`, `show`, `create`, `edit`, `disable`, `enable`, `delete`, `invite`, `reset-link`.
+//! `users list`, `show`, `create`, `create-admin`, `edit`, `disable`, `enable`, `delete`, `invite`, `reset-link`.
 
 use data_encoding::HEXLOWER;
 use hub_core::{
@@ -10,16 +10,18 @@ use hub_core::{
 };
 use serde_json::{Value, json};
 
+use super::secret::first_line;
 use crate::{
     args::{
-        HubArgs, InviteArgs, ResetLinkArgs, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs, UsersListArgs,
-        UsersShowArgs,
+        CreateAdminArgs, HubArgs, InviteArgs, ResetLinkArgs, UsersCreateArgs, UsersDeleteArgs, UsersEditArgs,
+        UsersListArgs, UsersShowArgs,
     },
     client::Client,
     context::Context,
     document::{cell, cells, lines, without_nulls},
     exit::Failure,
     fields::Fields,
+    local::{self, Open},
     printer::{List, Printer},
     screen,
 };
@@ -57,6 +59,23 @@ pub async fn create(args: UsersCreateArgs, cx: &Context) -> Result<(), Failure> 
         user[field] = link[field].take();
     }
     show_link(user, &name, args.qr, &cx.printer)
+}
+
+pub async fn create_admin(args: CreateAdminArgs, printer: &Printer) -> Result<(), Failure> {
+    let password = first_line(&args.password_file)?;
+    let hub = local::open(&args.local, Open::Migrate).await?;
+    let new = NewUser { username: args.username, password, display_name: None, email: None };
+    let user = hub.accounts().create_admin(&Actor::Operator, new).await?;
+    hub.shutdown().await;
+    let document = json!({
+        "id": user.id,
+        "username": user.username,
+        "display_name": user.display_name,
+        "role": user.role.as_str(),
+        "created_at": user.created_at,
+    });
+    printer.note(&format!("{} is an administrator now", user.username));
+    printer.one(document, &user.id.to_string())
 }
 
 /// Creates an account with an undisclosed password; returns its path. The API has no operation for it: with local

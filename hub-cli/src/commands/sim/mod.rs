@@ -4,16 +4,15 @@ mod app;
 mod faults;
 mod receiver;
 mod replies;
-mod reset;
 mod say;
-mod scan;
 mod script;
 mod serve;
 
-use serde_json::Value;
+use hub_core::demo::person_id;
+use serde_json::{Value, json};
 
 use crate::{
-    args::{SimBot, SimCommand, SimTarget},
+    args::{SimBot, SimCommand, SimScanArgs, SimTarget},
     document::{cell, cells},
     exit::Failure,
     printer::{List, Printer},
@@ -26,13 +25,13 @@ pub async fn run(command: SimCommand, printer: &Printer) -> Result<(), Failure> 
         SimCommand::Script(args) => script::run(args, printer).await,
         SimCommand::Accounts { target } => accounts(&target, printer).await,
         SimCommand::Contacts(bot) => contacts(&bot, printer).await,
-        SimCommand::Scan(args) => scan::run(args, printer).await,
+        SimCommand::Scan(args) => scan(args, printer).await,
         SimCommand::Outage(args) => faults::outage(args, printer).await,
         SimCommand::ExpireSession(bot) => faults::expire_session(bot, printer).await,
         SimCommand::Receiver(command) => receiver::run(command, printer).await,
         SimCommand::Serve { listen } => serve::run(listen, printer).await,
         SimCommand::App(args) => app::run(args, printer).await,
-        SimCommand::Reset { target } => reset::run(&target, printer).await,
+        SimCommand::Reset { target } => reset(&target, printer).await,
     }
 }
 
@@ -62,4 +61,25 @@ async fn accounts(target: &SimTarget, printer: &Printer) -> Result<(), Failure> 
     };
     let columns = &["NETWORK ID", "OWNER ID", "STATE", "PENDING"];
     printer.list(List::of(accounts, columns, row, "the simulator has no bots"))
+}
+
+/// Scans a code as a phone would.
+async fn scan(args: SimScanArgs, printer: &Printer) -> Result<(), Failure> {
+    let simulator = SimClient::new(&args.target.sim)?;
+    simulator.post("/_sim/scan", &json!({ "qr_text": args.link })).await?;
+    if args.no_confirm {
+        return printer.one(json!({ "status": "scanned" }), "scanned");
+    }
+    let person = args.person.as_deref().map(person_id);
+    let mut account =
+        simulator.post("/_sim/confirm", &json!({ "qr_text": args.link, "user_id": person })).await?;
+    account["status"] = "confirmed".into();
+    let text = format!("{}\t{}", cell(&account, "wx_id"), cell(&account, "owner_user_id"));
+    printer.one(account, &text)
+}
+
+async fn reset(target: &SimTarget, printer: &Printer) -> Result<(), Failure> {
+    SimClient::new(&target.sim)?.post("/_sim/reset", &json!({})).await?;
+    printer.note("the simulator was reset; its bots need a new login");
+    printer.one(json!({ "sim": target.sim }), target.sim.as_str())
 }
