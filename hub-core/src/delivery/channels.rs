@@ -36,10 +36,6 @@ pub struct BotChannels {
 pub struct ChannelRuntime {
     /// Id.
     pub id: ChannelId,
-    /// The bot.
-    pub bot_id: BotId,
-    /// Name for people.
-    pub name: String,
     /// With a handle only messages that mention it are taken.
     pub handle: Option<Handle>,
     /// Whether any message is taken.
@@ -133,7 +129,7 @@ pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
         let mut channels = Vec::with_capacity(records.len());
         for record in records {
             let plugins = plugins.remove(&record.id).unwrap_or_default();
-            channels.push(Arc::new(ChannelRuntime::new(record, plugins, &sealer)?));
+            channels.push(Arc::new(ChannelRuntime::new(&record, plugins, &sealer)?));
         }
         Ok::<_, Error>(channels)
     };
@@ -151,14 +147,13 @@ impl BotChannels {
 }
 
 impl ChannelRuntime {
-    fn new(record: ChannelRecord, plugins: Vec<Arc<Installed>>, sealer: &Sealer) -> Result<Self> {
+    fn new(record: &ChannelRecord, plugins: Vec<Arc<Installed>>, sealer: &Sealer) -> Result<Self> {
         let old_secret = record.webhook_old_secret(sealer)?;
         Ok(Self {
             id: record.id,
-            bot_id: record.bot_id,
             handle: record.handle()?,
             enabled: record.enabled,
-            filter: ChannelFilter::new(&record),
+            filter: ChannelFilter::new(record),
             websocket: decode(&record.websocket)?,
             webhook: record.webhook()?,
             webhook_secret: record.webhook_secret(sealer)?,
@@ -171,7 +166,6 @@ impl ChannelRuntime {
             on_plugin_error: record.on_plugin_error,
             lane_hold: Duration::from_secs(record.lane_hold_s.into()),
             id_texts: (record.id.to_string(), record.bot_id.to_string()),
-            name: record.name,
         })
     }
 

@@ -4,7 +4,7 @@
 //! 2. `inbox`: `routing` decides where each message goes; messages, their deliveries and the cursor are committed in
 //!    one transaction.
 //! 3. `queue`: deliveries wait in `lanes`, in order per conversation; channels take turns.
-//! 4. `worker`: one attempt, through the typed stages of [`stage`] to a `sink`, signed last; or by a model.
+//! 4. `worker`: one attempt, through the typed stages of `stage` to a `sink`, signed last; or by a model.
 //! 5. `conclusion`: the outcome is committed at once: state, [trace](crate::traces), replies.
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
@@ -14,6 +14,7 @@
 //! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
 //! from there](crate::apps::sockets), and `tools` calls apps for models.
 
+pub use self::stage::Outcome;
 pub use crate::signing;
 
 mod apps;
@@ -41,7 +42,7 @@ pub mod retry;
 mod routing;
 mod shared_clock;
 mod sink;
-pub mod stage;
+mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod tools;
 mod work_store;

@@ -24,8 +24,6 @@ pub struct Installed {
     pub version_id: PluginVersionId,
     /// Its name.
     pub version: String,
-    /// SHA-256 of the source, in hex.
-    pub content_hash: String,
     /// What there is to run.
     pub code: Code,
     /// Its hooks, known after a run. A plugin cannot change them later.
@@ -95,7 +93,6 @@ impl Installed {
             version_id: row.version_id,
             name: row.name,
             version: row.version,
-            content_hash: row.content_hash,
             code,
             hooks: OnceLock::new(),
             breaker: Breaker::default(),

@@ -4,7 +4,7 @@
 //! ```text
 //! Filtered ─draft─▶ Drafted ─on_request─▶ Prepared ─attempt─▶ Answered ─on_response─▶ Concluded
 //! ```
-//! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages are in [`super::hooks`].
+//! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages are in `hooks`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,6 @@ use crate::{delivery::channels::ChannelRuntime, id::PluginId, model::trace::Step
 /// A message that a channel takes.
 #[derive(Debug)]
 pub struct Filtered<'j> {
-    /// The delivery.
     pub job: &'j Job,
     /// The channel's settings as they are now.
     pub channel: Arc<ChannelRuntime>,
@@ -27,22 +26,16 @@ pub struct Filtered<'j> {
 /// The request as the hub would send it; hooks may change it.
 #[derive(Debug)]
 pub struct Drafted<'j> {
-    /// The delivery.
     pub job: &'j Job,
-    /// The channel's settings.
     pub channel: Arc<ChannelRuntime>,
-    /// The request.
     pub request: Request,
 }
 
 /// A request without anything secret in its headers.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Method.
     pub method: Method,
-    /// Target.
     pub url: String,
-    /// Headers.
     pub headers: HeaderMap,
     /// Exact bytes of the body.
     pub body: Bytes,
@@ -51,9 +44,7 @@ pub struct Request {
 /// The request after every request hook: final but for authentication.
 #[derive(Debug)]
 pub struct Prepared<'j> {
-    /// The delivery.
     pub job: &'j Job,
-    /// The channel's settings.
     pub channel: Arc<ChannelRuntime>,
     /// The request, or how the attempt ends without one.
     pub request: Result<Request, Outcome>,
@@ -63,18 +54,14 @@ pub struct Prepared<'j> {
     pub replied: bool,
     /// What plugins left for their response hooks.
     pub states: Vec<State>,
-    /// Steps so far.
     pub steps: Vec<Step>,
 }
 
 /// What an attempt at the sink brought.
 #[derive(Debug)]
 pub struct Answered<'j> {
-    /// The delivery.
     pub job: &'j Job,
-    /// The channel's settings.
     pub channel: Arc<ChannelRuntime>,
-    /// What came back.
     pub outcome: Outcome,
     /// The request that was sent, without what authenticated it.
     pub request: Option<Request>,
@@ -86,7 +73,6 @@ pub struct Answered<'j> {
     pub replied: bool,
     /// What plugins left for their response hooks.
     pub states: Vec<State>,
-    /// Steps so far.
     pub steps: Vec<Step>,
 }
 
@@ -100,9 +86,7 @@ pub struct State {
 /// The head of an answer, for hooks.
 #[derive(Debug)]
 pub struct Head {
-    /// Status.
     pub status: StatusCode,
-    /// Headers.
     pub headers: HeaderMap,
 }
 
@@ -111,7 +95,7 @@ pub struct Head {
 pub enum Outcome {
     /// Nothing was sent, on purpose.
     Skipped,
-    /// The message is none for this sink.
+    /// This sink does not handle the message.
     Ignored {
         /// Why.
         reason: &'static str,
@@ -157,7 +141,6 @@ pub struct Reply {
     pub key: String,
     /// Who replied, for the trace: `webhook`, `plugin`, …
     pub by: &'static str,
-    /// What it is.
     pub content: ReplyContent,
 }
 
@@ -175,11 +158,9 @@ pub enum ReplyContent {
 /// A file that is kept once it is certain that it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyFile {
-    /// A name; may be empty.
+    /// May be empty.
     pub file_name: String,
-    /// A media type, if known.
     pub content_type: Option<String>,
-    /// The bytes.
     pub bytes: Bytes,
 }
 
@@ -193,11 +174,9 @@ impl Reply {
 /// An attempt with everything that follows from it.
 #[derive(Debug)]
 pub struct Concluded {
-    /// How it ended.
     pub outcome: Outcome,
     /// What the sender gets, in order.
     pub replies: Vec<Reply>,
-    /// Steps of this attempt.
     pub steps: Vec<Step>,
 }
 

@@ -46,11 +46,8 @@ const MAX_EARLIER_KEYS: u32 = 3;
 /// write rejected because of its content has another code.
 #[async_trait]
 pub trait WorkStore: FileStore {
-    /// See [`Store::is_shared`].
     fn is_shared(&self) -> bool;
-    /// See [`Store::claim`].
     fn claim_file(&self) -> Result<Option<File>>;
-    /// See [`Store::sync_clock`].
     async fn sync_clock(&self) -> Result<()>;
 
     async fn void_leases(&self) -> Result<()>;
@@ -71,7 +68,6 @@ pub trait WorkStore: FileStore {
     ) -> Result<Extended>;
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>>;
     async fn with_work(&self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)>;
-    /// Whether any node holds a lease on the bot.
     async fn is_held(&self, bot_id: BotId) -> Result<bool>;
 
     /// The revision of a bot's settings and its channels, oldest first.
@@ -96,7 +92,6 @@ pub trait WorkStore: FileStore {
         ids: &Ids,
         now: Timestamp,
     ) -> Result<bool>;
-    /// Notes the failure of a poll.
     async fn note_poll(&self, lease: &Lease, error: String) -> Result<()>;
 
     async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
@@ -128,9 +123,7 @@ pub trait WorkStore: FileStore {
         trace: TraceUpdate,
     ) -> Result<bool>;
 
-    /// The administrator's AI endpoint.
     async fn ai_config(&self) -> Result<Option<AiConfigRow>>;
-    /// What a model is shown of a conversation.
     async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation>;
     /// Which of these keys belong to messages that are in the outbox, or were.
     async fn known_keys(&self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>>;
@@ -148,18 +141,16 @@ pub trait WorkStore: FileStore {
     async fn settle_send(&self, settled: Settled) -> Result<bool>;
 }
 
-/// The shared parts of the hub as the workers use them.
+/// The context, with the store as the delivery pipeline uses it.
 pub type WorkContext = Context<Arc<dyn WorkStore>>;
 
 impl Context {
-    /// The same parts for the workers.
     pub(crate) fn for_work(&self) -> WorkContext {
         self.with_store(Arc::new(self.store.clone()))
     }
 }
 
 impl WorkContext {
-    /// Files, for workers and sinks.
     pub(crate) fn files(&self) -> Files<'_> {
         self.files_in(&*self.store)
     }
@@ -238,8 +229,7 @@ impl WorkStore for Store {
 
     async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)> {
         let mut read = self.read().await?;
-        // The revision first: a change between the two reads makes what is loaded newer than it claims, and
-        // the next batch is refused once too often, never once too seldom.
+        // The revision first: after a change between the reads the next batch is rejected once too often, never too seldom.
         let config_rev = read.channels().config_rev(bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
         Ok((config_rev, read.channels().of_bot(bot_id).await?))
     }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
 use hub_core::{
     delivery::{
+        Outcome,
         retry::{Next, Verdict, next_attempt},
-        stage::Outcome,
     },
     random::Random,
     time::Timestamp,
