@@ -16,7 +16,7 @@ use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
-    wire::{AuditId, Cursor, Limit, Page, Time, enumeration, page_request},
+    wire::{AuditId, Cursor, Limit, Page, Time, enumeration, page_request, view},
 };
 
 /// Activity of the account.
@@ -35,30 +35,32 @@ enumeration! {
     }
 }
 
-/// An event of the account.
-#[derive(Debug, Object)]
-#[oai(example)]
-pub struct ActivityView {
-    /// The id.
-    pub id: AuditId,
-    /// When it happened.
-    pub at: Time,
-    /// Type of the event, for example `user.login`.
-    pub action: String,
-    /// Who acted.
-    pub by: ActivityBy,
-    /// Id of the session or API key that was used; empty if there was none.
-    pub credential: String,
-    /// Id of the affected object: after `user.login` the session, after `api_key.created` the key.
-    pub target: String,
-    /// Name of the affected object at that time.
-    pub target_name: String,
-    /// Further details: `method` is the sign-in method, `qr` means that another device was signed in.
-    pub detail: Any<Value>,
-    /// Client address; empty if unknown.
-    pub ip: String,
-    /// Whether the session or key of this request was used, or the session of this request was created by it.
-    pub current: bool,
+view! {
+    /// An event of the account.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct ActivityView from activity: Activity {
+        /// The id.
+        pub id: AuditId = activity.entry.id.into(),
+        /// When it happened.
+        pub at: Time = activity.entry.at.into(),
+        /// Type of the event, for example `user.login`.
+        pub action: String = activity.entry.action,
+        /// Who acted.
+        pub by: ActivityBy,
+        /// Id of the session or API key that was used; empty if there was none.
+        pub credential: String = activity.entry.credential,
+        /// Id of the affected object: after `user.login` the session, after `api_key.created` the key.
+        pub target: String = activity.entry.target,
+        /// Name of the affected object at that time.
+        pub target_name: String = activity.entry.target_name,
+        /// Further details: `method` is the sign-in method, `qr` means that another device was signed in.
+        pub detail: Any<Value> = Any(activity.entry.detail),
+        /// Client address; empty if unknown.
+        pub ip: String = activity.entry.ip,
+        /// Whether the session or key of this request was used, or the session of this request was created by it.
+        pub current: bool,
+    }
 }
 
 #[OpenApi(tag = "Tag::User")]
@@ -77,23 +79,6 @@ impl ActivityApi {
     ) -> ApiResult<Page<ActivityView>> {
         let page = page_request(&Accounts::activity_list(&user.0), limit.0, cursor.0.as_ref())?;
         ok(hub.accounts().activity(&user.0, &page).await?.into())
-    }
-}
-
-impl From<Activity> for ActivityView {
-    fn from(Activity { entry, by, current }: Activity) -> Self {
-        Self {
-            id: entry.id.into(),
-            at: entry.at.into(),
-            action: entry.action,
-            by: by.into(),
-            credential: entry.credential,
-            target: entry.target,
-            target_name: entry.target_name,
-            detail: Any(entry.detail),
-            ip: entry.ip,
-            current,
-        }
     }
 }
 

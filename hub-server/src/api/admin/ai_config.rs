@@ -15,35 +15,37 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Body, Checked, Number, Secret, Text, Time},
+    wire::{Body, Checked, Number, Secret, Text, Time, view},
 };
 
 /// The administrator's AI endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct AiConfigApi;
 
-/// The AI endpoint of the hub, without its key.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
-pub struct AiConfigView {
-    /// Whether channels may use it.
-    pub enabled: bool,
-    /// Base URL, without `/chat/completions`.
-    pub base_url: String,
-    /// `***` and the last four characters of the key; absent if there is none. Sending it back changes nothing.
-    pub api_key: Option<String>,
-    /// The model of channels without one.
-    pub model: String,
-    /// Other models that channels may use.
-    pub models: Vec<String>,
-    /// System prompt before the prompt of the channel.
-    pub system_prompt: String,
-    /// Maximum tokens of a response, for all channels; absent for no limit.
-    pub max_tokens: Option<u32>,
-    /// Tokens per channel and day (UTC); absent for no limit.
-    pub daily_tokens: Option<u64>,
-    /// When it was last changed; absent if it was never set.
-    pub updated_at: Option<Time>,
+view! {
+    /// The AI endpoint of the hub, without its key.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct AiConfigView from config: AiConfig {
+        /// Whether channels may use it.
+        pub enabled: bool = config.settings.enabled,
+        /// Base URL, without `/chat/completions`.
+        pub base_url: String = config.settings.base_url,
+        /// `***` and the last four characters of the key; absent if there is none. Sending it back changes nothing.
+        pub api_key: Option<String>,
+        /// The model of channels without one.
+        pub model: String = config.settings.model,
+        /// Other models that channels may use.
+        pub models: Vec<String> = config.settings.models,
+        /// System prompt before the prompt of the channel.
+        pub system_prompt: String = config.settings.system_prompt,
+        /// Maximum tokens of a response, for all channels; absent for no limit.
+        pub max_tokens: Option<u32> = config.settings.max_tokens,
+        /// Tokens per channel and day (UTC); absent for no limit.
+        pub daily_tokens: Option<u64> = config.settings.daily_tokens,
+        /// When it was last changed; absent if it was never set.
+        pub updated_at: Option<Time>,
+    }
 }
 
 /// A new AI endpoint of the hub.
@@ -105,22 +107,6 @@ pub struct AiTestError {
     pub class: String,
     /// Message, including that of the endpoint.
     pub message: String,
-}
-
-impl From<AiConfig> for AiConfigView {
-    fn from(AiConfig { settings, api_key, updated_at }: AiConfig) -> Self {
-        Self {
-            enabled: settings.enabled,
-            base_url: settings.base_url,
-            api_key,
-            model: settings.model,
-            models: settings.models,
-            system_prompt: settings.system_prompt,
-            max_tokens: settings.max_tokens,
-            daily_tokens: settings.daily_tokens,
-            updated_at: updated_at.map(Into::into),
-        }
-    }
 }
 
 impl From<SetAiConfig> for AiConfigUpdate {
