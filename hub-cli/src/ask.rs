@@ -51,10 +51,12 @@ pub async fn name(what: &str, name: &str) -> Result<(), Failure> {
 }
 
 async fn answer(what: &str, question: &str) -> Result<Option<String>, Failure> {
+    // Before the question is seen: an interruption of the prompt must not end the program without a word.
+    let stopped = signals::stopped();
     Printer::prompt(&format!("{}\n{question}", screen::clean(what)));
     let line = tokio::select! {
         line = line() => line.map_err(|error| Failure::file("stdin", error))?,
-        () = signals::stopped() => {
+        () = stopped => {
             // Ends the line of the missing answer.
             Printer::prompt("\n");
             return Err(Failure::interrupted());

@@ -244,7 +244,7 @@ fn sim_faults_affect_the_network_and_the_receiver() {
     assert_eq!(accounts["items"][0]["wx_id"], stage.demo.wx_id);
     assert_eq!(stage.document(&["sim", "receiver", "fail", "--times", "1"])["mode"], "fail");
     let script = stage.path().join("day.toml");
-    std::fs::write(&script, "[[step]]\nsay = \"order 1\"\nas = \"Ada\"\n[[step]]\nwait = \"1ms\"\n").unwrap();
+    std::fs::write(&script, "[[step]]\nsay = \"order 1\"\nas = \"Ada\"\n[[step]]\nwait = \"1s\"\n").unwrap();
     let played = |steps: &[&str]| {
         let (played, _) = ends(&stage.server(&["sim", "script", script.to_str().unwrap()]), 0);
         let did: Vec<&str> = played.lines().map(|line| line.split('\t').nth(1).unwrap()).collect();
