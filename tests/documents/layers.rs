@@ -41,9 +41,9 @@ const ORDER: [(&str, &str); 3] = [
     (
         "hub-cli",
         "
-        signals panics suggest screen exit jq table printer                 # the terminal
-        ask browser profiles args
-        document fields poll local sim_client client completion
+        signals panics suggest screen document exit jq table printer        # the terminal
+        ask browser profiles fields args
+        poll local sim_client client context completion
         commands
         ",
     ),
