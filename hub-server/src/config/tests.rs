@@ -284,6 +284,13 @@ fn the_default_file_shows_every_setting_with_its_default() {
 }
 
 #[test]
+fn programs_that_embed_a_hub_have_the_same_defaults() {
+    let config = load(&[], &[], None).unwrap();
+    assert_eq!(format!("{:#?}", config.hub), format!("{:#?}", HubConfig::default()));
+    assert_eq!(format!("{:#?}", config.rate_limits), format!("{:#?}", RateLimitSettings::default()));
+}
+
+#[test]
 fn nightly_backups_require_a_target_and_sqlite() {
     assert!(load(&[], &[], None).unwrap().nightly().is_none(), "off unless a place is set");
     let config = load(&[("backup_to", "/mnt/backup")], &[("HUB_BACKUP_KEEP", "3")], None).unwrap();
