@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hub_core::{
-    channels::{NewChannel, sinks::RetrySettings},
+    channels::{ChannelOptions, NewChannel, sinks::RetrySettings},
     time::Clock,
 };
 use hub_server::{AppSettings, app, settings::Values};
@@ -90,7 +90,8 @@ async fn a_retry_scheduled_under_a_wrong_clock_does_not_wait_for_it() {
         let bot = hub.bot().await;
         let mut webhook = World::webhook("/hook");
         webhook.retry = RetrySettings { schedule_s: vec![20, 20] };
-        let new = NewChannel { webhook: Some(webhook), lane_hold_s, ..NewChannel::named("channel") };
+        let options = ChannelOptions { lane_hold_s, ..ChannelOptions::default() };
+        let new = NewChannel { webhook: Some(webhook), options, ..NewChannel::named("channel") };
         hub.channel_with(&bot, new).await;
         hub.receiver.then("/hook", [Reply::status(500), Reply::status(500)]);
         hub.set_clock(START + YEAR * 3).await;
@@ -115,7 +116,8 @@ async fn a_start_does_not_wait_for_due_times_years_ahead() {
         let bot = hub.bot().await;
         let mut webhook = World::webhook("/hook");
         webhook.retry = RetrySettings { schedule_s: vec![20] };
-        let new = NewChannel { webhook: Some(webhook), lane_hold_s, ..NewChannel::named("channel") };
+        let options = ChannelOptions { lane_hold_s, ..ChannelOptions::default() };
+        let new = NewChannel { webhook: Some(webhook), options, ..NewChannel::named("channel") };
         hub.channel_with(&bot, new).await;
         hub.receiver.then("/hook", [Reply::status(500)]);
         hub.set_clock(START + YEAR * 3).await;

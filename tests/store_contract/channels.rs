@@ -40,8 +40,8 @@ async fn a_channel_comes_back_as_it_was_stored(db: &Db) {
         record.filter = format!("{{\"n\":{n}}}");
         record.webhook_secret = Some(Sealed::from("secret".to_owned()));
         record.ai_api_key = Some(Sealed::from("key".to_owned()));
-        record.on_plugin_error = OnPluginError::Drop;
-        record.lane_hold_s = 3600;
+        record.options.on_plugin_error = OnPluginError::Drop;
+        record.options.lane_hold_s = 3600;
         let (id, hash, wanted) = (record.id, TokenHash::of(&format!("{n}")), format!("{record:?}"));
         commit!(db, |tx| tx.channels().insert(&record, &hash).await).unwrap();
         assert_eq!(format!("{:?}", find(db, bot, id).await.unwrap()), wanted);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     access::{Actor, Role, Scope, UserActor},
-    channels::{ChannelRecord, OnPluginError, sinks::SinkId},
+    channels::{ChannelOptions, ChannelRecord, sinks::SinkId},
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, TraceId, UserId},
     network::MessageKind,
     secret::{Sealed, TokenHash},
@@ -69,8 +69,7 @@ pub fn channel(db: &Db, bot_id: BotId, name: &str) -> ChannelRecord {
         webhook_disabled: None,
         ai: "{}".to_owned(),
         ai_api_key: None,
-        on_plugin_error: OnPluginError::Retry,
-        lane_hold_s: 60,
+        options: ChannelOptions::default(),
         last_seq: 0,
         created_at: START,
         updated_at: START,

@@ -10,7 +10,7 @@ use crate::{
     id::{BotId, ChannelId},
     idempotency,
     model::{
-        channel::{ChannelRecord, NewKey, OnPluginError, decode, encode},
+        channel::{ChannelOptions, ChannelRecord, NewKey, OnPluginError, decode, encode},
         handle::Handle,
         sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
         trace::DeliveryState,
@@ -26,9 +26,6 @@ use crate::{
 const MAX_NAME: usize = 64;
 /// Longest time that a failing delivery may hold back its conversation, in seconds.
 pub const MAX_LANE_HOLD_S: u32 = 3600;
-/// How long it does unless the channel says otherwise, in seconds.
-pub const DEFAULT_LANE_HOLD_S: u32 = 60;
-
 /// A channel as callers see it: no secret and no key, only whether there is one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
@@ -68,10 +65,9 @@ pub struct Channel {
     pub plugins: Vec<InstalledPlugin>,
     /// Counts of its messages and deliveries.
     pub stats: ChannelStats,
-    /// What happens to a delivery whose plugin failed.
-    pub on_plugin_error: OnPluginError,
-    /// How long a failing delivery may hold back its conversation, in seconds; 0 not at all.
-    pub lane_hold_s: u32,
+    /// What it carries as given.
+    #[serde(flatten)]
+    pub options: ChannelOptions,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its settings last changed.
@@ -121,10 +117,8 @@ pub struct NewChannel {
     pub webhook: Option<WebhookUpdate>,
     /// The AI sink.
     pub ai: Option<AiUpdate>,
-    /// What happens to a delivery whose plugin failed.
-    pub on_plugin_error: OnPluginError,
-    /// How long a failing delivery may hold back its conversation, in seconds, at most 3600.
-    pub lane_hold_s: u32,
+    /// What it carries as given.
+    pub options: ChannelOptions,
 }
 
 impl NewChannel {
@@ -138,8 +132,7 @@ impl NewChannel {
             websocket: WebSocketSettings::default(),
             webhook: None,
             ai: None,
-            on_plugin_error: OnPluginError::default(),
-            lane_hold_s: DEFAULT_LANE_HOLD_S,
+            options: ChannelOptions::default(),
         }
     }
 
@@ -162,7 +155,7 @@ impl NewChannel {
         let mut problems = Problems::default();
         check_name(&mut problems, &self.name);
         check_handle(&mut problems, self.handle.as_deref());
-        check_lane_hold(&mut problems, self.lane_hold_s);
+        check_lane_hold(&mut problems, self.options.lane_hold_s);
         note(&mut problems, "filter", self.filter.compile().map(|_| ()));
         let webhook = self.webhook.as_ref().map(|webhook| webhook.validate(&ctx.egress, None));
         let webhook =
@@ -187,8 +180,7 @@ impl NewChannel {
             webhook_disabled: None,
             ai: encode(&ai)?,
             ai_api_key: None,
-            on_plugin_error: self.on_plugin_error,
-            lane_hold_s: self.lane_hold_s,
+            options: self.options,
             last_seq: 0,
             created_at: key.at,
             updated_at: key.at,
@@ -249,8 +241,9 @@ impl ChannelPatch {
         record.name = self.name.unwrap_or_else(|| std::mem::take(&mut record.name));
         record.handle = self.handle.apply(record.handle.as_ref()).cloned();
         record.enabled = self.enabled.unwrap_or(record.enabled);
-        record.on_plugin_error = self.on_plugin_error.unwrap_or(record.on_plugin_error);
-        record.lane_hold_s = self.lane_hold_s.unwrap_or(record.lane_hold_s);
+        let options = &mut record.options;
+        options.on_plugin_error = self.on_plugin_error.unwrap_or(options.on_plugin_error);
+        options.lane_hold_s = self.lane_hold_s.unwrap_or(options.lane_hold_s);
     }
 }
 
@@ -279,8 +272,7 @@ pub(super) fn show(
         bot_id: record.bot_id,
         name: record.name,
         enabled: record.enabled,
-        on_plugin_error: record.on_plugin_error,
-        lane_hold_s: record.lane_hold_s,
+        options: record.options,
         created_at: record.created_at,
         updated_at: record.updated_at,
     })

@@ -17,14 +17,15 @@ mod tests;
 pub use crate::{
     filter::{self, Filter},
     model::{
-        channel::{Aftermath, ChannelRecord, NewKey, OLD_SECRET_LIFE, OnPluginError},
+        channel::{
+            Aftermath, ChannelOptions, ChannelRecord, DEFAULT_LANE_HOLD_S, NewKey, OLD_SECRET_LIFE,
+            OnPluginError,
+        },
         handle::Handle,
         sinks,
     },
 };
-pub use channel::{
-    Channel, ChannelPatch, ChannelStats, CreatedChannel, DEFAULT_LANE_HOLD_S, MAX_LANE_HOLD_S, NewChannel,
-};
+pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, MAX_LANE_HOLD_S, NewChannel};
 pub use keys::RegeneratedKey;
 
 use crate::{

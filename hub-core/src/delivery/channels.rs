@@ -163,8 +163,8 @@ impl ChannelRuntime {
             ai: decode(&record.ai)?,
             ai_api_key: record.ai_api_key(sealer)?,
             plugins,
-            on_plugin_error: record.on_plugin_error,
-            lane_hold: Duration::from_secs(record.lane_hold_s.into()),
+            on_plugin_error: record.options.on_plugin_error,
+            lane_hold: Duration::from_secs(record.options.lane_hold_s.into()),
             id_texts: (record.id.to_string(), record.bot_id.to_string()),
         })
     }

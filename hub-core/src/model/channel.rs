@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     error::{Error, Result},
@@ -15,6 +15,9 @@ use crate::{
     time::Timestamp,
     words::words,
 };
+
+/// The default of [`ChannelOptions::lane_hold_s`].
+pub const DEFAULT_LANE_HOLD_S: u32 = 60;
 
 /// How long a replaced webhook secret signs in addition to the new one.
 pub const OLD_SECRET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -44,13 +47,29 @@ pub struct ChannelRecord {
     /// JSON of the AI sink's settings.
     pub ai: String,
     pub ai_api_key: Option<Sealed>,
-    pub on_plugin_error: OnPluginError,
-    #[row(number)]
-    pub lane_hold_s: u32,
+    #[row(flatten)]
+    pub options: ChannelOptions,
     /// Number of the newest message in the channel's log.
     pub last_seq: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// Settings that a channel carries as they were given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow)]
+#[row(table = "channels")]
+pub struct ChannelOptions {
+    /// What happens to a delivery whose plugin failed.
+    pub on_plugin_error: OnPluginError,
+    /// How long a failing delivery may hold back its conversation, in seconds, at most 3600; 0 not at all.
+    #[row(number)]
+    pub lane_hold_s: u32,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self { on_plugin_error: OnPluginError::default(), lane_hold_s: DEFAULT_LANE_HOLD_S }
+    }
 }
 
 impl ChannelRecord {
@@ -128,7 +147,7 @@ impl ChannelRecord {
     /// Everything a caller said about a new channel but its secrets, for comparing two calls.
     pub(crate) fn wanted(&self) -> impl Serialize + '_ {
         (
-            (self.bot_id, &self.name, &self.handle, self.enabled, self.on_plugin_error, self.lane_hold_s),
+            (self.bot_id, &self.name, &self.handle, self.enabled, &self.options),
             (&self.filter, &self.websocket, &self.webhook, &self.ai),
         )
     }

@@ -175,8 +175,8 @@ impl Channels<'_> {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
             channel.id, channel.bot_id, &channel.name, &channel.handle, channel.enabled, key_hash,
             &channel.key_last4, &channel.filter, &channel.websocket, &channel.webhook,
-            &channel.webhook_secret, &channel.ai, &channel.ai_api_key, channel.on_plugin_error,
-            i64::from(channel.lane_hold_s), channel.last_seq, channel.created_at, channel.updated_at
+            &channel.webhook_secret, &channel.ai, &channel.ai_api_key, channel.options.on_plugin_error,
+            i64::from(channel.options.lane_hold_s), channel.last_seq, channel.created_at, channel.updated_at
         )
     }
 
@@ -196,7 +196,7 @@ impl Channels<'_> {
             WHERE id = $1";
             channel.id, &channel.name, &channel.handle, channel.enabled, &channel.filter, &channel.websocket,
             &channel.webhook, &channel.webhook_secret, &channel.webhook_old_secret, channel.webhook_old_until,
-            &channel.ai, &channel.ai_api_key, channel.on_plugin_error, i64::from(channel.lane_hold_s),
+            &channel.ai, &channel.ai_api_key, channel.options.on_plugin_error, i64::from(channel.options.lane_hold_s),
             channel.updated_at, restart
         )
     }

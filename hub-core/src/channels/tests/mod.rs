@@ -117,8 +117,8 @@ async fn a_fresh_channel_has_the_websocket_sink_on_and_nothing_else() {
     assert!(channel.enabled && channel.websocket.enabled && !channel.websocket.include_outbound);
     assert!(!channel.webhook.enabled && !channel.webhook_has_secret && !channel.ai.enabled);
     assert_eq!(channel.filter, Filter::default());
-    assert_eq!((channel.handle.as_ref(), channel.lane_hold_s), (None, 60));
-    assert_eq!(channel.on_plugin_error, OnPluginError::Retry);
+    assert_eq!((channel.handle.as_ref(), channel.options.lane_hold_s), (None, 60));
+    assert_eq!(channel.options.on_plugin_error, OnPluginError::Retry);
     assert_eq!(channel.stats, ChannelStats::default());
     assert_eq!(channel.created_at, world.clock.now());
     let key = created.api_key.expose();

@@ -70,7 +70,7 @@ async fn parts_are_replaced_one_by_one() {
     assert_eq!((channel.webhook.url.as_str(), channel.webhook.enabled), ("https://example.com/hook", true));
     assert_eq!((channel.ai.model.as_str(), channel.ai.max_history), ("m", 3));
     assert_eq!(
-        (channel.name.as_str(), channel.on_plugin_error, channel.lane_hold_s),
+        (channel.name.as_str(), channel.options.on_plugin_error, channel.options.lane_hold_s),
         ("b", OnPluginError::Drop, 7)
     );
     let runtime = world.runtime().await;

@@ -37,7 +37,7 @@ fn all_wrong() -> NewChannel {
             system_prompt: "x".repeat(40_000),
             ..Default::default()
         }),
-        lane_hold_s: 3601,
+        options: ChannelOptions { lane_hold_s: 3601, ..ChannelOptions::default() },
         ..NewChannel::named("")
     }
 }

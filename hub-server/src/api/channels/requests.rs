@@ -2,7 +2,7 @@
 //! so that the bounds here only reject the absurd.
 
 use hub_core::channels::{
-    ChannelPatch, Filter, NewChannel,
+    ChannelOptions, ChannelPatch, Filter, NewChannel,
     sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebSocketSettings, WebhookUpdate},
 };
 use poem_openapi::{
@@ -69,8 +69,10 @@ impl From<CreateChannel> for NewChannel {
             websocket: body.websocket.map_or_else(|| default.websocket.clone(), Into::into),
             webhook: body.webhook.map(Into::into),
             ai: body.ai.map(Into::into),
-            on_plugin_error: body.on_plugin_error.map_or(default.on_plugin_error, Into::into),
-            lane_hold_s: body.lane_hold_s.map_or(default.lane_hold_s, u32::from),
+            options: ChannelOptions {
+                on_plugin_error: body.on_plugin_error.map_or(default.options.on_plugin_error, Into::into),
+                lane_hold_s: body.lane_hold_s.map_or(default.options.lane_hold_s, u32::from),
+            },
             ..default
         }
     }

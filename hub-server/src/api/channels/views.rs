@@ -191,8 +191,8 @@ impl From<Channel> for ChannelView {
             ai: AiSink::new(channel.ai, channel.ai_has_api_key),
             plugins: channel.plugins.into_iter().map(Into::into).collect(),
             stats: channel.stats.into(),
-            on_plugin_error: channel.on_plugin_error.into(),
-            lane_hold_s: channel.lane_hold_s,
+            on_plugin_error: channel.options.on_plugin_error.into(),
+            lane_hold_s: channel.options.lane_hold_s,
             created_at: channel.created_at.into(),
             updated_at: channel.updated_at.into(),
         }
