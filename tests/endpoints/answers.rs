@@ -20,8 +20,8 @@ async fn every_documented_failure_is_provoked_and_every_answer_documented() {
     everywhere::repetitions(&stage, &mut ledger).await;
     everywhere::switched_off(&stage, &mut ledger).await;
     Box::pin(everywhere::too_many(&mut ledger)).await;
-    everywhere::faults(&mut ledger).await;
-    everywhere::outage(&mut ledger).await;
+    Box::pin(everywhere::faults(&mut ledger)).await;
+    Box::pin(everywhere::outage(&mut ledger)).await;
     special::all(&mut ledger).await;
     let wrong = ledger.close(special::ELSEWHERE);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong.join("\n"));
