@@ -32,6 +32,17 @@ struct UserRow {
     password_hash: Option<String>,
 }
 
+/// `SELECT` with the columns of [`UserRow`] and the rest of the statement. Named one by one: on PostgreSQL a prepared
+/// `SELECT *` fails once another node has added a column.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, username, display_name, email, role, status, password_hash, created_at FROM users ",
+            $rest
+        )
+    };
+}
+
 impl From<UserRow> for (User, Option<Secret>) {
     fn from(row: UserRow) -> Self {
         (row.user, row.password_hash.map(Secret::new))
@@ -75,14 +86,13 @@ impl Accounts<'_> {
 
     /// A user and the hash of their password, by name in lower case.
     pub async fn find_user_by_name(&mut self, username: &str) -> Result<Option<(User, Option<Secret>)>> {
-        let row: Option<UserRow> =
-            sql!(self.0, optional: "SELECT * FROM users WHERE username = $1"; username)?;
+        let row: Option<UserRow> = sql!(self.0, optional: select!("WHERE username = $1"); username)?;
         Ok(row.map(Into::into))
     }
 
     /// A user and the hash of their password.
     pub async fn find_user(&mut self, id: UserId) -> Result<Option<(User, Option<Secret>)>> {
-        let row: Option<UserRow> = sql!(self.0, optional: "SELECT * FROM users WHERE id = $1"; id)?;
+        let row: Option<UserRow> = sql!(self.0, optional: select!("WHERE id = $1"); id)?;
         Ok(row.map(Into::into))
     }
 
